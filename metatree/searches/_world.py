@@ -57,7 +57,7 @@ from metatree.searches._outcomes import (
     unscored,
 )
 from metatree.searches._quotes import quote_in
-from metatree.trees.text import encodable
+from metatree.trees.text import encodable, line_in_file
 from metatree.trees.tree import Tree
 
 MODEL_ATTEMPTS = 3
@@ -256,15 +256,18 @@ class World:
 
 
 def _passage_json(question: str, passage: Passage, node: Node | None) -> PassageFound:
-    """Return a passage with its place in the file, where its node is part of one."""
+    """Return a passage with its place in the file, where the text of its node is lines of one."""
     source = None if node is None else node.source
-    before = (source.start_line or 1) - 1 if source is not None else 0
+    place, lines = passage.node_id, list(passage.lines)
+    # Elsewhere the numbers of a source are those of a turn, a page or a table.
+    if source is not None and source.type == "text":
+        place, lines = source.path, [line_in_file(source, line) for line in lines]
     return {
         "question": question,
         "node": passage.node_id,
         "title": passage.title,
-        "place": (node.path if node is not None else None) or passage.node_id,
-        "lines": [before + line for line in passage.lines],
+        "place": place,
+        "lines": lines,
         "quote": _text(passage.text, ANSWER_CHARS),
         "score": round(passage.score, 4),
     }

@@ -88,3 +88,14 @@ def cut_lines(lines: list[str], source: Source) -> str:
     """Return those lines that a source names."""
     ranges = source.parts or ((source.start_line or 1, source.end_line or len(lines)),)
     return "\n".join("\n".join(lines[first - 1 : last]) for first, last in ranges)
+
+
+def line_in_file(source: Source, line: int) -> int:
+    """Return which line of its file a line of the text is that `cut` makes of a source; both count from 1."""
+    if not source.parts:
+        return (source.start_line or 1) + line - 1
+    for first, last in source.parts:
+        if line <= last - first + 1:
+            return first + line - 1
+        line -= last - first + 1
+    return source.parts[-1][1]

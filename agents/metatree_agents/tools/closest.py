@@ -23,7 +23,7 @@ def line_range(passage: ClosestPassage) -> str:
 
 
 def telling(passage: ClosestPassage, *, lines: int, chars: int) -> list[str]:
-    """Return the lines of a passage that share the most words with its question, side by side.
+    """Return the first line of a passage, and those side by side that share the most words with its question.
 
     `…` stands in a line of its own where lines were left out, and at the end of a line that alone is too long.
 
@@ -35,10 +35,15 @@ def telling(passage: ClosestPassage, *, lines: int, chars: int) -> list[str]:
     # Two marks for what is left out would take as much.
     most = len(whole) if len(whole) <= lines + 2 else lines
     start, end = _window(passage.question, whole, most, chars)
-    shown = [_cut(line, chars) for line in whole[start:end]]
-    before = [LEFT_OUT] if start > 0 else []
+    before = []
+    if start > 0:
+        # A heading or a signature says what the rest is about.
+        before = [_cut(whole[0], chars // 4)]
+        start, end = _window(passage.question, whole[1:], most - 1, chars - len(before[0]))
+        start, end = start + 1, end + 1
+        before += [LEFT_OUT] if start > 1 else []
     after = [LEFT_OUT] if end < len(whole) else []
-    return [*before, *_without_empty_ends(shown), *after]
+    return [*before, *_without_empty_ends([_cut(line, chars) for line in whole[start:end]]), *after]
 
 
 def _window(question: str, whole: Sequence[str], lines: int, chars: int) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from metatree.errors import MetatreeError
+from metatree.trees.text import line_in_file
 
 if TYPE_CHECKING:
     from metatree import Node, Tree
@@ -35,4 +36,4 @@ def _quoted_line(tree: Tree, node: Node, quote: str) -> int | None:
     if not quoted:
         return start
     leading = len(quote) - len(quote.lstrip("\n"))
-    return (start or 1) + before.count("\n") + leading
+    return line_in_file(node.source, before.count("\n") + leading + 1)

@@ -10,6 +10,7 @@ import pty
 import re
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -373,6 +374,24 @@ def test_what_the_sources_do_not_say_ends_in_the_closest_passages_and_exit_code_
     (passage, *_) = json.loads(capsys.readouterr().out)["closest"]
     assert (passage["question"], passage["place"]) == (question, "docs/otters.md")
     assert passage["quote"] in HOSTILE
+
+
+def test_place_of_a_passage_is_that_in_its_file_or_its_node(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The module level of a file has gaps where its definitions stand; the rows of a database have no lines."""
+    code = 'import os\n\n\ndef stop():\n    return os.name\n\n\nOTTER = "the otter lamp hangs here"\n'
+    (project / "lamp.py").write_text(code, encoding="utf-8")
+    with contextlib.closing(sqlite3.connect(project / "lamps.db")) as made, made:
+        made.execute("CREATE TABLE lamps (name TEXT)")
+        made.execute("INSERT INTO lamps VALUES ('otter lamp')")
+    assert run(["ask", "Which zeppelin did the otter lamp of Napoleon light?", "--json"]) == 1
+    closest = json.loads(capsys.readouterr().out)["closest"]
+    (in_code,) = [each for each in closest if each["place"] == "lamp.py"]
+    assert "OTTER" in in_code["quote"]
+    assert in_code["lines"][1] == 8
+    in_rows = [each for each in closest if each["node"].startswith("lamps.db#")]
+    assert in_rows and all(each["place"] == each["node"] for each in in_rows)
 
 
 def test_one_answer_of_two_is_exit_code_0_and_the_other_stays_open(

@@ -148,7 +148,7 @@ def test_long_passage_is_cut_to_the_lines_that_share_words_with_the_question(tre
     text = "\n".join("who repairs the roof" if n == 14 else f"line {n}" for n in range(20))
     passage = _close("Who repairs roofs?", text, lines=(1, 20))
     cut = list(answer_lines(_open(passage, questions=("Who repairs roofs?",)), tree))[2:]
-    assert cut[0] == cut[-1] == "  | …"
+    assert (cut[0], cut[1], cut[-1]) == ("  | line 0", "  | …", "  | …")
     assert len(cut) == 8
     assert "  | who repairs the roof" in cut[2:-2]
     whole = list(answer_lines(_open(passage, questions=("Who repairs roofs?",)), tree, verbose=True))[1:]
@@ -185,6 +185,15 @@ def test_a_failed_search_shows_passages_and_claims_nothing_of_the_sources(tree: 
 def test_control_characters_of_a_source_do_not_reach_the_terminal(tree: Tree) -> None:
     lines = list(answer_lines(_answered(answer="\x1b]0;title\x07 done"), tree))
     assert lines[0] == r"\x1b]0;title\x07 done"
+
+
+def test_place_of_a_quote_skips_the_lines_that_belong_to_others(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Source(path="src/f.py", start_line=1, end_line=20, parts=((1, 2), (18, 20)))
+    tree.add(Node(id="f", title="f", source=source))
+    monkeypatch.setattr(tree, "content", lambda node: "import a\nimport b\n\nX = 1\nY = 2\n")
+    assert source_place(tree, Quote("f", "f", "X = 1")) == "src/f.py:19"
 
 
 def test_place_of_a_quote_is_its_line_in_the_file(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
