@@ -105,8 +105,8 @@ def test_two_servers_wake_each_other_and_take_a_nonce_once(
 ) -> None:
     (one, engine), (two, other_engine) = map(clients, serve("--no-engine"))
     fresh = proof("Asks", one.secret)
-    assert requests.get(f"{one.url}/api/login", params=fresh, timeout=30).status_code == 200
-    assert requests.get(f"{two.url}/api/login", params=fresh, timeout=30).status_code == 401
+    assert requests.get(f"{one.url}/api/login", params=fresh, timeout=120).status_code == 200
+    assert requests.get(f"{two.url}/api/login", params=fresh, timeout=120).status_code == 401
     with ThreadPoolExecutor(2) as threads:
         for number in range(5):
             topic = f"T{number}"
@@ -177,12 +177,12 @@ def test_servers_go_on_when_the_database_was_away(
         assert claiming.result()["Topic"] == "before"
         claiming = threads.submit(patiently, other_engine)
         server.stop()
-        assert requests.get(f"{one.url}/healthz", timeout=30).status_code == 503
+        assert requests.get(f"{one.url}/healthz", timeout=120).status_code == 503
         away = one.ask("q", topic="away")
         assert (away.status_code, away.headers["Retry-After"]) == (503, "1")
         assert "postgres" not in away.text.lower()
         server.start()
-        assert requests.get(f"{two.url}/healthz", timeout=30).status_code == 200
+        assert requests.get(f"{two.url}/healthz", timeout=120).status_code == 200
         assert one.ask("q", topic="after").status_code == 200
         assert claiming.result()["Topic"] == "after"
     with psycopg.connect(server.address(), autocommit=True) as connection:

@@ -69,7 +69,7 @@ def test_a_chat_a_log_figures_and_a_backup_that_is_served_elsewhere(
         assert "nine watts" in chat(url, key, "How many watts has the bulb in the hall?")
         at = re.search(r"metrics at (http://[\d.:]+/metrics)", log.read_text())
         assert at is not None
-        assert 'route="/v1/chat/completions",status="200"} 1.0' in requests.get(at[1], timeout=30).text
+        assert 'route="/v1/chat/completions",status="200"} 1.0' in requests.get(at[1], timeout=120).text
         assert run(["service", "backup", str(file), *where]) == 0
         assert "3 users" not in (said := capfd.readouterr().out) and "1 topic, 1 query" in said
     records = [json.loads(line) for line in log.read_text().splitlines()]

@@ -63,7 +63,7 @@ def until(process: subprocess.Popen[str], pattern: str) -> re.Match[str]:
 
 def ended(process: subprocess.Popen[str]) -> int:
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     return process.returncode
 
 
@@ -73,7 +73,7 @@ def ask(url: str, secret: str, topic: str, text: str) -> list[str]:
         return {"User": "Frontend_1", "Nonce": nonce, "Hash": proof("Frontend_1", nonce, secret)}
 
     body = {"Topic": topic, "User": "Ann", "Query": text}
-    assert requests.post(f"{url}/api/add-query", params=given(), json=body, timeout=30).status_code == 200
+    assert requests.post(f"{url}/api/add-query", params=given(), json=body, timeout=120).status_code == 200
     found = requests.get(
         f"{url}/api/check-query", params={**given(), "Topic": topic, "Seq": "1"}, timeout=70
     ).json()
@@ -196,7 +196,7 @@ def test_a_server_that_stops_lets_those_go_who_wait(source: Path, capfd: pytest.
                 assert not waiting.done()
         server.send_signal(signal.SIGTERM)
         assert waiting.result().json() == {"Topic": None, "Queries": None}
-    said = server.communicate(timeout=30)[1]
+    said = server.communicate(timeout=120)[1]
     assert server.returncode == 0
     assert "Traceback" not in said and "Cancel" not in said
 
@@ -320,7 +320,7 @@ def test_a_link_logs_a_user_in_once(
                     f"{url}/login",
                     data={"code": code},
                     headers={"Origin": url},
-                    timeout=30,
+                    timeout=120,
                     allow_redirects=False,
                 )
                 assert sent.status_code == status
@@ -355,7 +355,7 @@ def test_a_link_leads_to_where_servers_are_at_work(source: Path, capfd: pytest.C
         assert login()[:2] == (0, urls[0])
     finally:
         servers[0].kill()  # which leaves no time to say good-bye
-        servers[0].communicate(timeout=30)
+        servers[0].communicate(timeout=120)
     code, link, said = login()
     assert (
         (code, link) == (2, "") and "no server is at work on this database" in said and "--server URL" in said

@@ -51,7 +51,7 @@ class Client:
     def call(self, method: str, route: str, *, json: Any = None, **given: Any) -> requests.Response:
         """Make one call with a fresh proof."""
         parameters = {**proof(self.name, self.secret), **given}
-        return requests.request(method, f"{self.url}/api/{route}", params=parameters, json=json, timeout=30)
+        return requests.request(method, f"{self.url}/api/{route}", params=parameters, json=json, timeout=120)
 
     def get(self, route: str, **given: Any) -> requests.Response:
         return self.call("GET", route, **given)

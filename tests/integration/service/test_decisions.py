@@ -134,7 +134,7 @@ def test_of_many_who_send_the_same_proof_at_once_one_is_let_in(serve: Serve) -> 
     statuses: list[int] = []
 
     def log_in(service: Served) -> None:
-        statuses.append(requests.get(f"{service.url}/api/login", params=given, timeout=30).status_code)
+        statuses.append(requests.get(f"{service.url}/api/login", params=given, timeout=120).status_code)
 
     threads = [threading.Thread(target=log_in, args=(service,)) for service in services * 8]
     for thread in threads:
@@ -151,7 +151,7 @@ def test_a_nonce_stays_used_after_a_restart(place: Path | str) -> None:
     statuses = []
     for _ in range(2):
         with served(place, ServiceSettings()) as service:
-            statuses.append(requests.get(f"{service.url}/api/login", params=given, timeout=30).status_code)
+            statuses.append(requests.get(f"{service.url}/api/login", params=given, timeout=120).status_code)
     assert statuses == [200, 401]
 
 

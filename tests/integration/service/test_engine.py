@@ -104,7 +104,7 @@ def test_a_conversation_is_answered_with_sources_and_steps(serve: Serve, tree: T
         f"{service.url}/api/events",
         params={**proof("Frontend_1", SECRETS["Frontend_1"][1]), "Topic": "T", "Seq": "1"},
         headers={"Last-Event-ID": last},
-        timeout=20,
+        timeout=120,
     )
     assert "event: step" not in again.text and "event: answer" in again.text
 

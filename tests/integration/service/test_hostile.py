@@ -38,7 +38,7 @@ def address(service: Served, user: str = "Frontend_1", **given: str) -> str:
 @contextmanager
 def connected(service: Served) -> Iterator[socket.socket]:
     host, port = service.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=20) as made:
+    with socket.create_connection((host, int(port)), timeout=120) as made:
         yield made
 
 

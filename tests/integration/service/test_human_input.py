@@ -192,7 +192,7 @@ def test_the_stream_tells_the_question_and_what_was_answered(service: Served) ->
         f"{service.url}/api/events",
         params={**proof("Frontend_1", SECRETS["Frontend_1"][1]), "Topic": "T", "Seq": "1"},
         stream=True,
-        timeout=20,
+        timeout=120,
     ) as stream:
         told, names, name = [], [], ""
         for line in map(bytes.decode, stream.iter_lines()):
@@ -231,7 +231,7 @@ def test_a_chat_shows_what_its_answer_waits_for(serve: Serve) -> None:
             f"{service.url}/v1/chat/completions",
             json={"model": "metatree", "messages": [{"role": "user", "content": "How do I switch it on?"}]},
             headers={"Authorization": f"Bearer {key}"},
-            timeout=30,
+            timeout=120,
         )
 
     assert chat().status_code == 503
@@ -420,7 +420,7 @@ def test_engine_and_server_are_killed_while_runs_wait_and_others_go_on_where_the
         for process in running:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=30)
+            process.communicate(timeout=120)
     with Tree.open(small) as tree:
         for run, earlier in before.items():
             after = load_run(run, tree=tree)

@@ -39,9 +39,9 @@ def test_callers_get_a_time_to_retry_and_no_path(serve: Serve, place: Path) -> N
         busy = service.frontend.ask("q")
         assert (busy.status_code, busy.json()) == (503, {"detail": BUSY})
         assert busy.headers["Retry-After"] == "1"
-        assert requests.get(f"{service.url}/healthz", timeout=30).status_code == 200
+        assert requests.get(f"{service.url}/healthz", timeout=120).status_code == 200
         key = {"Authorization": f"Bearer {service.keys['User_1']}"}
-        assert requests.get(f"{service.url}/v1/models", headers=key, timeout=30).status_code == 200
+        assert requests.get(f"{service.url}/v1/models", headers=key, timeout=120).status_code == 200
     assert service.frontend.ask("q").status_code == 200
 
 

@@ -34,14 +34,14 @@ def service(serve: Serve) -> Served:
 
 
 def client_of(service: Served, user: str = "User_1", **given: Any) -> openai.OpenAI:
-    client = openai.OpenAI(base_url=f"{service.url}/v1", api_key=service.keys[user], timeout=30, **given)
+    client = openai.OpenAI(base_url=f"{service.url}/v1", api_key=service.keys[user], timeout=120, **given)
     return service.at_the_end.enter_context(client)
 
 
 def post(service: Served, body: Any, *, key: str | None = None, **headers: str) -> requests.Response:
     sent = {"Authorization": f"Bearer {service.keys['User_1'] if key is None else key}", **headers}
     data = body if isinstance(body, str | bytes) else json.dumps(body)
-    return requests.post(f"{service.url}/v1/chat/completions", data=data, headers=sent, timeout=30)
+    return requests.post(f"{service.url}/v1/chat/completions", data=data, headers=sent, timeout=120)
 
 
 def answer_next(service: Served, said: str | None = None, *, steps: tuple[str, ...] = ()) -> list[str]:
@@ -494,7 +494,7 @@ def test_what_cannot_be_answered_is_refused_in_the_known_form(service: Served) -
 def test_routes_that_are_not_offered_name_those_that_are(
     service: Served, method: str, route: str, status: int
 ) -> None:
-    refused = requests.request(method, f"{service.url}/v1/{route}", json={}, timeout=30)
+    refused = requests.request(method, f"{service.url}/v1/{route}", json={}, timeout=120)
     error = refused.json()["error"]
     assert (refused.status_code, error["type"]) == (status, "invalid_request_error")
     assert error["message"] == (

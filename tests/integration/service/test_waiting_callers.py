@@ -87,7 +87,7 @@ def test_who_waits_with_an_api_key_goes_on_when_the_secret_changes(
             requests.get,
             f"{service.url}/api/get-new-queries",
             headers={"Authorization": f"Bearer {service.keys['Inference_1']}"},
-            timeout=30,
+            timeout=120,
         )
         while not waits(service, "engines"):
             assert not waiting.done(), waiting.result().text

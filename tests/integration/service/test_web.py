@@ -29,12 +29,12 @@ class Browser:
         self.session = requests.Session()
 
     def get(self, path: str, **given: object) -> requests.Response:
-        return self.session.get(self.url + path, timeout=30, **given)  # type: ignore[arg-type]
+        return self.session.get(self.url + path, timeout=120, **given)  # type: ignore[arg-type]
 
     def post(self, path: str, fields: dict[str, str], **headers: str) -> requests.Response:
         said = {"Origin": self.url, **{name.replace("_", "-"): value for name, value in headers.items()}}
         return self.session.post(
-            self.url + path, data=fields, headers=said, timeout=30, allow_redirects=False
+            self.url + path, data=fields, headers=said, timeout=120, allow_redirects=False
         )
 
     def log_in(self, name: str, secret: str | None = None) -> requests.Response:
@@ -108,7 +108,7 @@ def test_who_is_not_logged_in_comes_back_to_where_they_wanted(service: Served) -
     assert Browser(service.url).post("/login", fields).headers["Location"] == "/"
     assert browser.get("/thread/walk?topic=x&seq=1").status_code == 404
     fetched = requests.get(
-        f"{service.url}/thread/walk", headers={"Sec-Fetch-Mode": "cors"}, timeout=30, allow_redirects=False
+        f"{service.url}/thread/walk", headers={"Sec-Fetch-Mode": "cors"}, timeout=120, allow_redirects=False
     )
     assert fetched.status_code == 401
 
@@ -135,7 +135,7 @@ def test_logging_out_ends_the_session_and_everywhere_ends_all(service: Served) -
     one, two = entered(service, "User_1"), entered(service, "User_1")
     kept = {name: value or "" for name, value in one.session.cookies.items()}
     assert one.send("/logout").headers["Location"] == "/login"
-    again = requests.get(f"{service.url}/topics", cookies=kept, timeout=30, allow_redirects=False)
+    again = requests.get(f"{service.url}/topics", cookies=kept, timeout=120, allow_redirects=False)
     assert again.status_code == 303, "the old cookie is worth nothing"
     assert two.get("/topics").url == f"{service.url}/topics"
     three = entered(service, "User_1")
@@ -197,11 +197,11 @@ def test_a_form_of_another_site_does_nothing(service: Served) -> None:
 def test_what_is_no_form_is_refused(service: Served) -> None:
     browser = entered(service, "User_1")
     said = {"Origin": service.url}
-    sent = browser.session.post(f"{service.url}/ask", json={"question": "x"}, headers=said, timeout=30)
+    sent = browser.session.post(f"{service.url}/ask", json={"question": "x"}, headers=said, timeout=120)
     assert sent.status_code == 415
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
     for body in (b"question=%ff", b"\xff=1", b"&".join(b"a=1" for _ in range(60))):
-        sent = browser.session.post(f"{service.url}/ask", data=body, headers={**said, **kind}, timeout=30)
+        sent = browser.session.post(f"{service.url}/ask", data=body, headers={**said, **kind}, timeout=120)
         assert sent.status_code == 400, body
     assert browser.get("/ask").status_code == 405
 
@@ -233,16 +233,16 @@ def test_every_page_has_a_strict_policy_and_is_kept_nowhere(service: Served, pat
 def test_own_files_are_kept_for_long_under_an_address_of_their_content(service: Served) -> None:
     page = Browser(service.url).get("/login").text
     for address in set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page)):
-        found = requests.get(service.url + address, timeout=30)
+        found = requests.get(service.url + address, timeout=120)
         assert found.status_code == 200 and "immutable" in found.headers["Cache-Control"]
         assert found.headers["X-Content-Type-Options"] == "nosniff"
         assert "http" not in re.sub(r'xmlns="[^"]+"', "", found.text), "nothing comes from elsewhere"
     for path in ("/static/..%2Fguard.py", "/static/__init__.py", "/static/nothing.js", "/static/"):
-        assert requests.get(service.url + path, timeout=30).status_code == 404
+        assert requests.get(service.url + path, timeout=120).status_code == 404
 
 
 def test_the_page_is_no_part_of_the_description_of_the_api(service: Served) -> None:
-    paths = requests.get(f"{service.url}/openapi.json", timeout=30).json()["paths"]
+    paths = requests.get(f"{service.url}/openapi.json", timeout=120).json()["paths"]
     assert not {"/", "/login", "/topics", "/thread", "/node", "/static/{name}"} & set(paths)
 
 

@@ -410,7 +410,7 @@ def test_who_is_no_user_any_more_watches_no_longer(serve: Serve, place: Path | s
     service = serve()
     service.user.ask("q", user="User_1")
     address = {**proof("User_1", SECRETS["User_1"][1]), "Topic": "T", "Seq": "1"}
-    with requests.get(f"{service.url}/api/events", params=address, stream=True, timeout=20) as stream:
+    with requests.get(f"{service.url}/api/events", params=address, stream=True, timeout=120) as stream:
         time.sleep(0.3)
         take_out(place, "User_1")
         service.engine.get("get-new-queries")

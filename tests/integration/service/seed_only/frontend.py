@@ -69,9 +69,9 @@ def answer(topic: str, seq: int) -> dict[str, Any]:
 def log_in() -> None:
     url = f"{BASE}/api/login"
     right = proof()
-    assert requests.get(url, params=right, timeout=30).status_code == 200
-    assert requests.get(url, params=right, timeout=30).status_code == 401, "a replay"
-    assert requests.get(url, params=proof("wrong"), timeout=30).status_code == 401
+    assert requests.get(url, params=right, timeout=120).status_code == 200
+    assert requests.get(url, params=right, timeout=120).status_code == 401, "a replay"
+    assert requests.get(url, params=proof("wrong"), timeout=120).status_code == 401
     say("logged in")
 
 
@@ -97,7 +97,7 @@ def read() -> None:
     assert [(one["Seq"], one["Query"]) for one in thread] == [(1, LIFE), (2, COLOR)]
     assert all(isinstance(one["Answer"], list) for one in thread)
     pairs = "&".join(f"{name}={value}" for name, value in proof().items())
-    naive = requests.get(f"{BASE}/api/get-topic-thread?{pairs}&Topic={FIRST}", timeout=30)
+    naive = requests.get(f"{BASE}/api/get-topic-thread?{pairs}&Topic={FIRST}", timeout=120)
     assert [documented(one) for one in naive.json()] == thread, "as a client that encodes nothing sends it"
 
 
