@@ -35,7 +35,7 @@ class StubWorld:
     """A tree of three levels that exists only as ids, with a router that takes the first option."""
 
     def handlers(self) -> dict[str, Any]:
-        return {"list": self.list, "route": self.route, "read": self.read}
+        return {"list": self.list, "route": self.route, "read": self.read, "closest": self.closest}
 
     def list(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         node, marks = effect.payload.node, effect.payload.marks
@@ -67,6 +67,9 @@ class StubWorld:
 
     def read(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         return {"answers": [], "new_questions": [], "notes": "", "useful": False}
+
+    def closest(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        return {"passages": []}
 
 
 def stub_steps(journal: Journal, run_id: str) -> int:
