@@ -8,6 +8,7 @@ which reads the same. What they find becomes facts:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +31,7 @@ def unanswered(name: str) -> str:
     return f'((<q> question <text>) -{{(<q> answer <a>)}} -{{(<q> unanswered-by {value_text(name)})}} -> "{name}")'
 
 
-class _Answerer(KnowledgeSource):
+class _Answerer(KnowledgeSource, ABC):
     """Answers questions, several at the same time."""
 
     def __init__(self, name: str, production: str | None, policy: Policy | None) -> None:
@@ -53,9 +54,9 @@ class _Answerer(KnowledgeSource):
             firing.add(token["q"], "source", node)
         firing.note(f"{question} {answer}")
 
+    @abstractmethod
     async def _find(self, question: str, key: str) -> tuple[str, Sequence[str], str]:
         """Return the answer, the ids of the nodes that it comes from, and, where there is none, why."""
-        raise NotImplementedError
 
 
 class TreeSearcher(_Answerer):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from metatree_routers.passages.asked import read_question
 from metatree_routers.passages.candidates import Text
 from metatree_routers.passages.ranking import rank_passages
 
-from metatree import Node, SearchResult, Tree, UserError, search
+from metatree import Evidence, Node, Passage, Scored, SearchResult, Traits, Tree, UserError, search
+from metatree.protocols import ABSTAINED
+from metatree.searches._menu import MenuMaker
 
 PAGES = {
     "storage": "The cache is kept in one file. Its largest size is 64 MB, and older entries leave it first.",
@@ -72,3 +77,47 @@ def test_the_likelihood_falls_along_the_ranking() -> None:
     scores = [score for _, score in ranked]
     assert ranked[0][0].node == "network"
     assert scores == sorted(scores, reverse=True) and all(0.0 <= score <= 1.0 for score in scores)
+
+
+class _Known(Evidence):
+    """Evidence that finds every node, and knows how likely the passages of some answer."""
+
+    traits = Traits(may_abstain=True, gives_passages=True)
+
+    def __init__(self, **likely: float) -> None:
+        self._likely = likely
+
+    def score(self, questions: Sequence[str], **where: Any) -> list[Scored]:
+        return [Scored(name, 0.9) for name in ("a", "a/x", "a/y", "b", "b/z")]
+
+    def passages(self, question: str, **where: Any) -> list[Passage]:
+        return [Passage(f"{n[0]}/{n[1]}", n, n, 0, (1, 1), p) for n, p in self._likely.items()]
+
+
+@pytest.mark.parametrize("by_passages", [True, False])
+def test_a_menu_scores_by_the_likeliest_passage_below_each_option(by_passages: bool) -> None:
+    tree = Tree.create(":memory:")
+    for name in ("a", "a/x", "a/y", "b", "b/z"):
+        tree.add(Node(id=name, title=name, content=name if "/" in name else None), parent=name[:-2] or ".")
+    menus = MenuMaker(tree, _Known(ax=0.3, ay=0.2, bz=0.01), accepts=None, by_passages=by_passages)
+    at_root, at_b = (
+        {option.id: option.score for option in menus.make(node, options, ("q",), {}, jumps=False).options}
+        for node, options in ((".", ["a", "b"]), ("b", ["b/z"]))
+    )
+    if (
+        by_passages
+    ):  # what is next to unlikely says that it cannot answer, and other branches have no part in a menu
+        assert at_root["a"] == 0.3 and 0.0 < (at_root["b"] or 0.0) <= ABSTAINED
+        assert 0.0 < (at_b["b/z"] or 0.0) <= ABSTAINED
+    else:
+        assert (at_root, at_b) == ({"a": 0.9, "b": 0.9}, {"b/z": 0.9})
+
+
+def test_passages_outside_of_where_a_search_is_are_not_in_its_ranking() -> None:
+    tree = Tree.create(":memory:")
+    for name in ("a", "a/x", "b", "b/z"):
+        tree.add(Node(id=name, title=name, content=name if "/" in name else None), parent=name[:-2] or ".")
+    menus = MenuMaker(tree, _Known(ax=0.3, bz=0.2), accepts=None, by_passages=True)
+    assert [scored.node_id for scored in menus._ranking("b", ("q",), 10) if scored.score > ABSTAINED] == [
+        "b/z"
+    ]
