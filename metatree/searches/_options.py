@@ -74,7 +74,7 @@ class SearchOptions(RunOptions):
     k: int = 5
     context: str = ""
     concurrency: int = 1
-    sure: float | None = None
+    sure: float | None = 0.5
     second_look: bool = True
     run_id: str | None = None
 

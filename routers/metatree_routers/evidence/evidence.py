@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Literal, TypeVar, overload
@@ -315,7 +315,7 @@ class TextEvidence(Evidence):
         evidence = 0.0 if there is None else there.evidence
         return self._rank(question, {**texts, node.id: Text(node, content, evidence)}.values())
 
-    def _rank(self, question: str, texts: Iterable[Text]) -> RankedPassages:
+    def _rank(self, question: str, texts: Collection[Text]) -> RankedPassages:
         asked = read_question(question, embeddings=self._embeddings)
         return rank_passages(
             asked,

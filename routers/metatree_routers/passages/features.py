@@ -27,14 +27,14 @@ Floats = npt.NDArray[np.float64]
 FEATURES: Final = (
     "distinct_words", "line_cosine", "soft_cover_of_best", "exact", "wanted_kind", "cosine_of_best", "name_missing",
     "is_code", "lead_cosine", "defines", "heaviest_missing", "default_said", "key_missing", "evidence_of_best", "short",
-    "is_test",
+    "is_test", "cover",
 )  # fmt: skip
 """Distinct words of the question, of eight; cosine of the nearest line; words of the question by the nearest word of
 the passage, against the best candidate; exact things of the question that are there; whether it holds the kind of thing
 that is asked for; cosine, against the best; whether a name or rare word is missing; code; cosine of headings and title;
 whether it defines something, when `what` is asked; weight of the heaviest word that is missing; whether it speaks of a
 default, when one is asked for; share of the names and rare words that are missing; evidence of its node, against the
-best; fewer than twelve words; a test or an example."""
+best; fewer than twelve words; a test or an example; share of the question's words that are there, by weight."""
 
 LEAST_NEAR: Final = 0.4
 """Cosine of two words below which one does not stand for the other."""
@@ -76,7 +76,11 @@ _WANTED: Final[Mapping[str, re.Pattern[str]]] = {
         rf"|\b{_MONTH}[a-z]* \d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}"
     ),
     "version": re.compile(r"\bv?\d+\.\d+(?:\.\d+)*\b"),
-    "amount": re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*"),
+    "amount": re.compile(
+        r"(?<![\w.])\d+(?:[.,]\d+)*"
+        r"|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|hundred|half|twice)\b"
+        r"|\bone (?:second|minute|hour|day|week|month|year|time)\b",
+    ),
     "who": re.compile(
         r"\b[A-Z][a-zà-ÿš'-]+ (?:[A-Z]\. |van |von |de )?[A-Z][a-zà-ÿš'-]+\b|<[\w.+-]+@[\w.-]+>|(?<!\S)@\w+"
     ),
@@ -160,6 +164,8 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
     row["evidence_of_best"] = candidate.evidence
     row["short"] = float(len(tokens) < _SHORT)
     row["is_test"] = float(bool(_TEST.search(candidate.node)))
+    if total := sum(weights.values()):
+        row["cover"] = sum(weight for term, weight in weights.items() if term in here) / total
     return list(row.values())
 
 

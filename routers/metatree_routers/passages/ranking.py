@@ -11,7 +11,8 @@ threshold on BM25, which cannot tell a question that nothing answers from one in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,10 +24,16 @@ from metatree_routers.passages.features import Floats, PassageCandidate, feature
 
 _ALONE = 2.0
 """Lead of a candidate that has no rival."""
+_JOINED = 3
+"""Of the first so many, those that go on where the first ends are part of the answer."""
+_GAP = 3
+"""Lines that may lie between them."""
+_MOST_LINES = 24
+"""Lines of an answer that is made of several."""
 
 
 def rank_passages(
-    asked: Asked, texts: Iterable[Text], df: Mapping[str, int], n: int, embedder: Embedder | None
+    asked: Asked, texts: Collection[Text], df: Mapping[str, int], n: int, embedder: Embedder | None
 ) -> list[tuple[PassageCandidate, float]]:
     """Return the candidates with how likely each answers, in [0, 1], the likeliest first.
 
@@ -37,6 +44,7 @@ def rank_passages(
         embedder: for nearness in meaning; None for words alone.
     """
     weights = weigh(asked, df, n)
+    contents = {text.node.id: text.content for text in texts}
     candidates = candidates_of(asked, texts, weights, embedder)
     if not candidates:
         return []
@@ -45,7 +53,26 @@ def rank_passages(
     order = np.argsort(-scores, kind="stable")
     best = claim_probability(claim_features(asked, rows[order], scores[order]))
     likelihood = best * np.exp(scores[order] - scores[order[0]])
-    return [(candidates[number], float(p)) for number, p in zip(order, likelihood, strict=True)]
+    ordered = [candidates[number] for number in order]
+    ordered[0] = joined(ordered, contents[ordered[0].node])
+    return list(zip(ordered, map(float, likelihood), strict=True))
+
+
+def joined(ordered: Sequence[PassageCandidate], content: str) -> PassageCandidate:
+    """Return the first candidate, with the next best where they go on or lead up to it: an answer was cut off there.
+
+    Args:
+        content: of its node.
+    """
+    best = ordered[0]
+    for other in ordered[1:_JOINED]:
+        first, last = min(best.first, other.first), max(best.last, other.last)
+        gap = max(best.first, other.first) - min(best.last, other.last) - 1
+        if other.node == best.node and gap <= _GAP and last - first < _MOST_LINES:
+            start = min(best.start, other.start)
+            end = max(best.start + len(best.text), other.start + len(other.text))
+            best = replace(best, start=start, first=first, last=last, text=content[start:end])
+    return best
 
 
 def claim_features(asked: Asked, rows: Floats, scores: Floats) -> Floats:

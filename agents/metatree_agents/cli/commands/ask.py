@@ -44,7 +44,7 @@ def ask(
             metavar="P",
             help="Claim only what is at least so likely to be right (0.5: more likely than not).",
         ),
-    ] = None,
+    ] = 0.5,
     wait: Annotated[
         float,
         typer.Option(
