@@ -228,6 +228,7 @@ class World:
             tuple(Answer(p["question"], p["answer"], p["quote"], p["complete"]) for p in payload.parts),
             attempt.errors,
             payload.sure,
+            bool(payload.target.question),
         )
         return checked_reading(await self.home.asks(self.reader, self.reader.read)(request), content)
 
