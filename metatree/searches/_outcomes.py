@@ -80,6 +80,8 @@ class FoundAnswer(TypedDict):
     quote: str
     complete: bool
     confidence: NotRequired[float | None]
+    verified: NotRequired[bool]
+    """Whether the words that were given for it stand in what was read."""
     node: NotRequired[str]
     title: NotRequired[str]
 

@@ -92,7 +92,16 @@ class ReadingSteps(Moves):
         confidence, sure = answer.get("confidence"), state.given.get("sure")
         if confidence is not None and sure is not None and confidence < sure:
             return  # not claimed: what comes closest is looked for when the question stays open
-        part = Part(question, answer["answer"], answer["quote"], answer["complete"], node, title, confidence)
+        part = Part(
+            question,
+            answer["answer"],
+            answer["quote"],
+            answer["complete"],
+            node,
+            title,
+            confidence,
+            answer.get("verified", True),
+        )
         if part not in frame.parts:  # a known read, taken again
             frame.parts.append(part)
         if part.complete:

@@ -46,6 +46,7 @@ class Part:
     node: str
     title: str
     confidence: float | None = None
+    verified: bool = True
 
 
 @dataclass(slots=True)
