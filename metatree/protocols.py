@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from metatree.node import Node
 
+SURE: Final = 0.5
+"""How likely an answer must be right to be claimed: more likely than not."""
 ABSTAINED = 0.01
 """Scores of evidence up to here say that nothing can answer, where it `may_abstain`."""
 
@@ -88,6 +90,8 @@ class Traits:
     """Of a describer: `describe_many` is one call, not one for each request."""
     gives_passages: bool = False
     """Of evidence: it has `passages`, with how likely each answers."""
+    by_passages: bool = False
+    """Of a reader: it answers by what `Evidence.passages` gives, which then says where to go as well."""
     may_abstain: bool = False
     """Of evidence: `score` says, by scores of at most `ABSTAINED`, that nothing can answer; `rank` never does."""
 
@@ -151,8 +155,8 @@ class ReadRequest:
     """What the caller said, and the facts that concern this node, among them answers to what it asked."""
     partial_answers: tuple[Answer, ...] = ()
     errors: tuple[str, ...] = ()
-    sure: float | None = None
-    """How likely an answer must be right to be claimed, in [0, 1]; None leaves that to the reader."""
+    sure: float = SURE
+    """How likely an answer must be right to be claimed, in [0, 1], where the reader can tell."""
     asked_for: bool = False
     """Whether the content is what a tool gave that the one question asks for outright."""
 
@@ -313,10 +317,6 @@ class Evidence(HasTraits, Protocol):
             offers: tools, each with a node that the question names.
         """
         return ()
-
-    def is_common(self, word: str) -> bool:
-        """Say whether so many texts have a word that it tells none from another, as the name of a project."""
-        return False
 
 
 class GivenToTools:

@@ -23,6 +23,7 @@ from benchmarks.answers.asking import rows
 from benchmarks.answers.dataset import QuestionSet
 from benchmarks.answers.scoring import Row
 from benchmarks.answers.sets import OWN, SETS, load
+from metatree.protocols import SURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class _Job:
     work: Path
     wrong: bool
     limit: int | None
-    sure: float | None
+    sure: float
 
 
 def main() -> None:
@@ -56,7 +57,7 @@ def main() -> None:
     )
     parser.add_argument("--no-wrong", action="store_true", help="ask nothing of wrong collections")
     parser.add_argument("--limit", type=int, metavar="N", help="about N questions of each set, taken evenly")
-    parser.add_argument("--sure", type=float, metavar="P", help="claim only what is at least so likely right")
+    parser.add_argument("--sure", type=float, default=SURE, metavar="P", help="claim what is so likely right")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
     parser.add_argument(
         "--rows", type=Path, metavar="FILE", help="write a line of JSON for each question and system"

@@ -12,6 +12,7 @@ from benchmarks.answers.dataset import Passage, Question, QuestionSet, ready
 from benchmarks.answers.scoring import Passed, Row, answered_parts, is_right
 from benchmarks.retrieval.baseline import BM25
 from metatree import SearchResult, Tree, search
+from metatree.protocols import SURE
 
 OURS, BASELINE = "metatree", "BM25, always"
 CLOSEST = 3
@@ -20,7 +21,7 @@ _KEPT = 2_000
 
 
 def rows(
-    asked: QuestionSet, source: str, work: Path, *, wrong: bool, limit: int | None, sure: float | None = None
+    asked: QuestionSet, source: str, work: Path, *, wrong: bool, limit: int | None, sure: float = SURE
 ) -> Iterator[Row]:
     """Ask everything that is asked of one source.
 
@@ -52,9 +53,7 @@ def _index(tree: Tree) -> None:
     TextEvidence(tree).refresh()
 
 
-def ask(
-    name: str, question: Question, answerable: bool, source: str, tree: Tree, sure: float | None = None
-) -> Row:
+def ask(name: str, question: Question, answerable: bool, source: str, tree: Tree, sure: float = SURE) -> Row:
     """Ask as `metatree ask` does; the run is not kept in the tree, so that questions do not depend on their order."""
     began = time.process_time()
     result = search([question.text], tree=tree, journal=":memory:", sure=sure)

@@ -212,7 +212,7 @@ def best_of(row: Row, ranker: Floats) -> tuple[Floats, bool]:
     order = np.argsort(-scores, kind="stable")
     ordered = [row.candidates[number] for number in order]
     shown = joined(ordered, row.contents[ordered[0].node])
-    is_right = bool(row.right[order[0]]) or (row.right.any() and _is_right(row.question, shown))
+    is_right = bool(row.right[order[0]]) or (bool(row.right.any()) and _is_right(row.question, shown))
     return claim_features(row.asked, row.features[order], scores[order]), is_right
 
 

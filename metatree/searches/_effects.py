@@ -60,7 +60,7 @@ class ReadText:
     context: str
     parts: Sequence[FoundAnswer]
     """What is known of the answers so far."""
-    sure: float | None
+    sure: float
     """How likely an answer must be right to be claimed."""
 
 

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast
 
 from metatree.durable import Journal
 from metatree.node import Node
-from metatree.protocols import AnyComposer, AnyDescriber, AnyEvidence, AnyReader, AnyRouter, AnyToolCaller
+from metatree.protocols import (
+    SURE,
+    AnyComposer,
+    AnyDescriber,
+    AnyEvidence,
+    AnyReader,
+    AnyRouter,
+    AnyToolCaller,
+)
 from metatree.result import Limits, TraceEntry
 from metatree.searches.fallback import Fallback, _AskPerson
 from metatree.tools.tool import Tool, ToolGroup
@@ -74,7 +82,7 @@ class SearchOptions(RunOptions):
     k: int = 5
     context: str = ""
     concurrency: int = 1
-    sure: float | None = 0.5
+    sure: float = SURE
     second_look: bool = True
     run_id: str | None = None
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from metatree.durable import Effect, Outcome
+from metatree.protocols import SURE
 from metatree.searches._context import facts_for, join, part_json, question_key
 from metatree.searches._effects import ReadText
 from metatree.searches._outcomes import FoundAnswer, ReadResult
@@ -45,7 +46,9 @@ class ReadingSteps(Moves):
             return self._apply_reading(state, frame, target, known, known=True)
         context = join(state.given["context"], [*facts, notice] if notice else facts)
         parts = [part_json(p) for p in frame.parts if question_key(p.question) in _keys(questions)]
-        return effect_of(state, frame, ReadText(target, questions, context, parts, state.given.get("sure")))
+        return effect_of(
+            state, frame, ReadText(target, questions, context, parts, state.given.get("sure", SURE))
+        )
 
     def _on_read(self, state: SearchState, frame: Frame, target: ReadTarget, event: Outcome) -> list[Effect]:
         if event.error is not None:
@@ -89,8 +92,8 @@ class ReadingSteps(Moves):
         question = next((q for q in frame.open if question_key(q) == key), None)
         if question is None or not answer["answer"]:
             return
-        confidence, sure = answer.get("confidence"), state.given.get("sure")
-        if confidence is not None and sure is not None and confidence < sure:
+        confidence = answer.get("confidence")
+        if confidence is not None and confidence < state.given.get("sure", SURE):
             return  # not claimed: what comes closest is looked for when the question stays open
         part = Part(
             question,

@@ -58,7 +58,6 @@ class Search:
         run_id: str,
         returns: str,
         concurrency: int,
-        sure: float | None = None,
         limits: Limits,
     ) -> None:
         for number, fallback in enumerate(options.fallbacks):
@@ -110,7 +109,7 @@ class Search:
             accepts=accepts,
             candidates=tree.ids(kinds) if kinds and accepts and evidence else None,
             answers_outside_tree=toolbox.answers_outside_tree(),
-            by_passages=sure is not None,
+            by_passages=suite.reader.traits.by_passages,
         )
         world = World(
             tree=tree,

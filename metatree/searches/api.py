@@ -62,7 +62,7 @@ async def asearch(options: SearchOptions) -> SearchResult:
         fallbacks: what to do when the tree is exhausted, in order; `ask_person` as a link puts it to a person.
         concurrency: how many effects may be in flight; above 1, each question is searched in a frame of its own.
         sure: how likely an answer must be right to be claimed, in [0, 1], for readers that can tell, as the embedded
-            one can: what is less so leaves its question open, and is among `closest`. None leaves it to the reader.
+            one can: what is less so leaves its question open, and is among `closest`.
         second_look: whether what was ruled out is offered once more before the search gives up.
         on_event: called with each trace entry as it is made.
         run_id: a name to resume by; a random one when None.
@@ -169,7 +169,7 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         raise UserError(f"returns={options.returns!r}: use 'answer' or 'nodes'")
     if options.k < 1:
         raise UserError(f"k={options.k}: use 1 or more")
-    if options.sure is not None and not 0.0 <= options.sure <= 1.0:
+    if not 0.0 <= options.sure <= 1.0:
         raise UserError(f"sure={options.sure}: use a number from 0 to 1")
     if options.concurrency < 1:
         raise UserError(f"concurrency={options.concurrency}: use 1 or more")
@@ -182,7 +182,6 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         run_id=run_id,
         returns=options.returns,
         concurrency=options.concurrency,
-        sure=options.sure,
         limits=limits,
     )
     given = {
@@ -252,7 +251,6 @@ async def _resume(options: ResumeOptions, home: Home) -> SearchResult:
             run_id=run_id,
             returns=given["returns"],
             concurrency=given["concurrency"],
-            sure=given.get("sure"),
             limits=options.limits or limits_of(replayed.state.limits),
         )
         signals = [] if options.limits is None else [("limits", limits_json(options.limits))]

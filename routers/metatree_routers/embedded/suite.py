@@ -29,7 +29,6 @@ def embedded_suite(spec: str = "embedded", *, evidence: Evidence | None = None) 
         router=EmbeddedRouter(embeddings=embeddings),
         reader=EmbeddedReader(
             embeddings=embeddings,
-            is_common=None if evidence is None else evidence.is_common,
             passages=evidence.passages if evidence is not None and evidence.traits.gives_passages else None,
         ),
         tool_caller=EmbeddedToolCaller(),

@@ -44,7 +44,6 @@ from metatree_routers.passages.ranking import best_apart, rank_passages
 from metatree_routers.query.best_line import best_line
 from metatree_routers.query.key_terms import key_terms_of, missing
 from metatree_routers.query.parse import MAX_CHARS, sections
-from metatree_routers.query.terms import expand
 
 _CACHED_SCORES = 6_000_000
 """Numbers kept by the cache of rankings, three for each node."""
@@ -59,10 +58,6 @@ PASSAGE_NODES = 60
 """Contents in which the passages that may answer are looked for."""
 _LOOKED_AT = 3
 """Nodes looked at for each of them: folders and files that have no content of their own come between."""
-COMMON_SHARE = 0.05
-"""A word in at least this share of all texts is common in a tree."""
-LEAST_COMMON = 5
-"""It is in at least so many texts: in a small tree, a word of one text may be a twentieth of all."""
 
 T = TypeVar("T")
 RankedPassages = list[tuple[PassageCandidate, float]]
@@ -261,17 +256,6 @@ class TextEvidence(Evidence):
         """Return the numbers of the tools that a question asks for outright, the surest first."""
         return asked_for(question, offers)
 
-    def is_common(self, word: str) -> bool:
-        """Say whether so many texts of the tree have a word that it tells none from another, as a project's name."""
-        terms = expand(word)
-
-        def find(snapshot: IndexSnapshot) -> bool:
-            known = snapshot.postings(terms)
-            holders = min((len(known[term]) if term in known else 0 for term in terms), default=0)
-            return holders >= max(LEAST_COMMON, COMMON_SHARE * snapshot.table.n_texts)
-
-        return self.query(find)
-
     def passages(
         self, question: str, *, under: str | None = None, k: int = 3, text: tuple[Node, str] | None = None
     ) -> list[Passage]:
@@ -283,18 +267,7 @@ class TextEvidence(Evidence):
         """
         if not question.strip() or k <= 0:
             return []
-        ranked = self._ranked_passages(question, under, text)
-        return [
-            Passage(
-                candidate.node,
-                candidate.title,
-                candidate.text,
-                candidate.start,
-                (candidate.first + 1, candidate.last + 1),
-                score,
-            )
-            for candidate, score in best_apart(ranked, k)
-        ]
+        return best_apart(self._ranked_passages(question, under, text), k)
 
     def _ranked_passages(
         self, question: str, under: str | None = None, text: tuple[Node, str] | None = None

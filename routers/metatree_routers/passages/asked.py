@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from metatree_routers.query.key_terms import KeyTerm, key_terms_of
-from metatree_routers.query.parse import sections
+from metatree_routers.query.parse import MAX_CHARS, sections
+from metatree_routers.query.terms import expand, raw_tokens, terms
 from metatree_routers.query.wording import without_asking
 
 _EXACT = re.compile(
@@ -78,6 +80,50 @@ class Asked:
     key_terms: tuple[KeyTerm, ...]
     kind: str
     """What it asks for, one of `KINDS`; '' when none fits."""
+    terms: frozenset[str]
+    """All its terms."""
+
+    def is_repeated_by(self, text: str) -> bool:
+        """Say whether a text says no more than the question: a heading, or who asks it.
+
+        Example:
+            >>> asked = read_question("Where is the blue car?", embeddings=False)
+            >>> asked.is_repeated_by("[09:01] Ann: Where is the blue car?"), asked.is_repeated_by("The blue car")
+            (True, True)
+            >>> asked.is_repeated_by("Ann: The blue car is on level 2.")
+            False
+        """
+        if not _adds_terms(text, self.terms):
+            return True
+        if not _ASKS.search(text):
+            return False
+        colon = _COLON.search(text)
+        if colon is None:
+            return False
+        naming = [raw for raw in raw_tokens(_BRACKETED.sub("", text[: colon.start()])) if not raw.isdecimal()]
+        return len(naming) <= _MOST_NAMING and set(terms(text[colon.end() :])) == self.terms
+
+
+_MOST_NAMING = 4
+"""Words that name a speaker and a day, at most, besides numbers."""
+_ASKS = re.compile(r"\?[\W_]*$")
+_COLON = re.compile(r":\s")
+_BRACKETED = re.compile(r"\[[^\]\n]*\]")
+
+
+def _adds_terms(text: str, own: Collection[str]) -> bool:
+    """Whether a text has a word or a number besides those of the question; a heading often has none.
+
+    The whole of a name counts no more than its parts: `_stream-download`.
+    """
+    return any(
+        raw.isdecimal() or (len(raw) > 1 and any(term not in own for term in _parts(expand(raw))))
+        for raw in raw_tokens(text)
+    )
+
+
+def _parts(terms: tuple[str, ...]) -> tuple[str, ...]:
+    return terms[:-1] if len(terms) > 1 else terms
 
 
 @lru_cache(maxsize=64)
@@ -100,4 +146,5 @@ def read_question(question: str, *, embeddings: bool = True) -> Asked:
         tuple(one for one in exact if one),
         key_terms_of(question, embeddings=embeddings),
         next((kind for kind, pattern in KINDS if pattern.search(text)), ""),
+        frozenset(terms(question[:MAX_CHARS])),
     )

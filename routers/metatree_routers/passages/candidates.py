@@ -91,6 +91,8 @@ def _of_text(asked: Asked, text: Text, weights: Mapping[str, float]) -> list[tup
     heaviest = max(weights.values(), default=0.0)
     scored: list[tuple[float, Span]] = []
     for span in spans_of(content, lines, is_code=is_code):
+        if asked.is_repeated_by(content[lines[span.first].start : lines[span.last].end]):
+            continue
         leads = " ".join(span.leads)
         above = called | (term_counts(leads).keys() & weights.keys())
         score = _bm25(counts[span.first : span.last + 1], _words_in(content, lines, span), above, weights)

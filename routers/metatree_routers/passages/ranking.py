@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from metatree.protocols import Passage
 from metatree_routers.embeddings.static import Embedder
 from metatree_routers.passages._model import BIAS, CLAIM, RANKER
 from metatree_routers.passages.asked import Asked
@@ -93,17 +94,18 @@ def claim_probability(row: Floats) -> float:
     return float(1.0 / (1.0 + np.exp(-(row @ CLAIM + BIAS))))
 
 
-def best_apart(
-    ranked: Sequence[tuple[PassageCandidate, float]], k: int
-) -> list[tuple[PassageCandidate, float]]:
+def best_apart(ranked: Sequence[tuple[PassageCandidate, float]], k: int) -> list[Passage]:
     """Return the first `k` that share no line with a better one, and do not say the same."""
-    kept: list[tuple[PassageCandidate, float]] = []
+    kept: dict[PassageCandidate, float] = {}
     for candidate, score in ranked:
         if len(kept) >= k:
             break
-        if not any(_same_place(candidate, other) or candidate.text == other.text for other, _ in kept):
-            kept.append((candidate, score))
-    return kept
+        if not any(_same_place(candidate, other) or candidate.text == other.text for other in kept):
+            kept[candidate] = score
+    return [
+        Passage(each.node, each.title, each.text, each.start, (each.first + 1, each.last + 1), score)
+        for each, score in kept.items()
+    ]
 
 
 def _same_place(one: PassageCandidate, other: PassageCandidate) -> bool:

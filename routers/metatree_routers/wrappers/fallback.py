@@ -64,6 +64,7 @@ class FallbackRouter(Wrapper):
             any_loop=all(traits.any_loop for traits in chain),
             follows_evidence=all(traits.follows_evidence for traits in chain),
             by_rules=all(traits.by_rules for traits in chain),
+            by_passages=all(traits.by_passages for traits in chain),
             cache_key=" | ".join(dict.fromkeys([part.traits.cache_key, *map(cache_key_of, others)])),
             capacity=(lambda request: min(most(request) for most in fits)) if fits else None,
         )

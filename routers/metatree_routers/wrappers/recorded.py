@@ -92,6 +92,7 @@ class ReplayedRouter(WrappedPart):
             follows_evidence=stored["follows_evidence"],
             by_rules=stored["by_rules"],
             describes_many=stored["describes_many"],
+            by_passages=stored.get("by_passages", False),
             capacity=self._capacity if stored["capacity"] else None,
         )
 
@@ -119,6 +120,7 @@ def _traits_json(parts: Suite) -> dict[str, dict[str, bool]]:
             "follows_evidence": traits.follows_evidence,
             "by_rules": traits.by_rules,
             "describes_many": traits.describes_many,
+            "by_passages": traits.by_passages,
             "capacity": traits.capacity is not None,
         }
         for name, traits in said.items()

@@ -88,9 +88,9 @@ class Rules(ScriptedToolCaller):
 
 
 class Asking(ScriptedReader):
-    """A reader that asks a model."""
+    """A reader with every trait that a reader can have."""
 
-    traits = Traits(uses_model=True, cache_key="model x")
+    traits = Traits(uses_model=True, cache_key="model x", by_passages=True)
 
 
 class Joining(PlainComposer):
@@ -239,9 +239,6 @@ class Weighed(Evidence):
     def asked_for(self, question: str, offers: Sequence[tuple[ToolSpec, Node]]) -> list[int]:
         return [0]
 
-    def is_common(self, word: str) -> bool:
-        return word == "flask"
-
 
 class Partly:
     """The same without the base and the traits: what it has counts, the rest has the defaults."""
@@ -260,7 +257,7 @@ def test_the_door_of_the_search_keeps_what_a_part_has() -> None:
     assert as_evidence(Partly()).asked_for("q", offers) == () and as_evidence(evidence).asked_for(
         "q", offers
     ) == [0]
-    assert not partly.is_common("flask") and as_evidence(lambda *_, **__: []).passages("q") == []
+    assert as_evidence(lambda *_, **__: []).passages("q") == []
     assert not partly.traits.may_abstain
     ranked = as_evidence(lambda questions, **where: [Scored("a", 0.5)])
     assert (ranked.rank(["q"]), ranked.why(["q"], "a")) == ([Scored("a", 0.5)], "")

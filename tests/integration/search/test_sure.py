@@ -30,7 +30,7 @@ def tree() -> Tree:
     return tree
 
 
-def _ask(tree: Tree, question: str, sure: float | None) -> SearchResult:
+def _ask(tree: Tree, question: str, sure: float) -> SearchResult:
     return search(question, tree=tree, sure=sure, journal=":memory:")
 
 

@@ -37,8 +37,8 @@ def ask(question: str, *tools: Tool, **given: Any) -> SearchResult:
     return search(question, tree=tree(), tools=tools, **given)
 
 
-@pytest.mark.parametrize("sure", [None, 0.5])
-def test_a_tool_that_says_what_is_asked_of_a_node_that_is_named_answers(sure: float | None) -> None:
+@pytest.mark.parametrize("sure", [0.0, 0.5])
+def test_a_tool_that_says_what_is_asked_of_a_node_that_is_named_answers(sure: float) -> None:
     calls: list[str] = []
     found = ask(HOW_MANY, counter(calls), sure=sure)
     assert found.answer == "2 TODO comments"
@@ -77,7 +77,7 @@ def test_a_tool_that_was_not_asked_for_is_not_called_first(question: str) -> Non
 )
 def test_a_tool_that_fails_or_finds_nothing_is_no_answer_and_a_passage_may_be(gives: Any) -> None:
     calls: list[str] = []
-    found = ask(HOW_MANY, counter(calls, gives), sure=None)
+    found = ask(HOW_MANY, counter(calls, gives), sure=0.0)
     assert calls[0] == "fields.py"
     assert found.ended == "answered"
     assert found.answers[0].sources[0].quote in FIELDS
@@ -97,7 +97,7 @@ def test_a_tool_says_itself_where_it_answers_and_its_answer_is_for_that_question
 
     weather = counter(calls, "sunny", first_on=first_on)
     found = search(
-        ["What is the weather?", "Who counts TODO comments?"], tree=tree(), tools=[weather], sure=None
+        ["What is the weather?", "Who counts TODO comments?"], tree=tree(), tools=[weather], sure=0.0
     )
     assert calls == ["forms.py"]
     answers = {answer.question: answer.answer for answer in found.answers}
@@ -110,7 +110,7 @@ def test_a_tool_that_cannot_say_where_it_answers_is_passed_by() -> None:
         raise RuntimeError("broken")
 
     calls: list[str] = []
-    found = ask(HOW_MANY, counter(calls, first_on=first_on), sure=None)
+    found = ask(HOW_MANY, counter(calls, first_on=first_on), sure=0.0)
     assert found.ended == "answered"
 
 

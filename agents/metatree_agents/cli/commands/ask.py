@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from metatree.protocols import SURE
 from metatree_agents.cli import _options as options
 from metatree_agents.cli._inputs import named_file, plain, text_of, texts_of
 from metatree_agents.cli.commands._trees import TreeOptions, node_named, path_inside
@@ -36,7 +37,7 @@ def ask(
         ),
     ] = False,
     sure: Annotated[
-        float | None,
+        float,
         typer.Option(
             "--sure",
             min=0.0,
@@ -44,7 +45,7 @@ def ask(
             metavar="P",
             help="Claim only what is at least so likely to be right (0.5: more likely than not).",
         ),
-    ] = 0.5,
+    ] = SURE,
     wait: Annotated[
         float,
         typer.Option(

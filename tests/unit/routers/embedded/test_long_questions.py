@@ -8,10 +8,14 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from metatree_routers.embedded import _passages as passages
 from metatree_routers.embedded import _table_rows as table_rows
-from metatree_routers.embedded._passages import best_passage
 from metatree_routers.embedded._table_rows import best_row
+from metatree_routers.passages import _cut, asked, candidates, features, ranking
+from metatree_routers.passages.asked import read_question
+from metatree_routers.passages.candidates import Text
+from metatree_routers.passages.ranking import rank_passages
+
+from metatree import Node
 
 CODE = "\n".join(f"def step_{i}(value):\n    return turn(value, lamp_{i % 7}, {i})\n" for i in range(300))
 PROSE = " ".join(f"The lamp number {i} turns the value of step {i % 9} to green." for i in range(300))
@@ -24,21 +28,26 @@ def question(chars: int) -> str:
     return "Which lamp?\n\n" + " ".join(word for _, word in zip(range(chars // 18), words, strict=False))
 
 
-def read_code(asked: str) -> object:
-    return best_passage(CODE, asked, is_code=True)
+def ranked(text: str, question: str) -> object:
+    texts = [Text(Node(id="n", title="n", kind="definition" if text is CODE else "section"), text)]
+    return rank_passages(read_question(question), texts, {}, 1, None) or None
 
 
-def read_prose(asked: str) -> object:
-    return best_passage(PROSE, asked)
+def read_code(question: str) -> object:
+    return ranked(CODE, question)
+
+
+def read_prose(question: str) -> object:
+    return ranked(PROSE, question)
 
 
 def read_table(asked: str) -> object:
     return best_row(TABLE, asked, called="lamps")
 
 
-def steps(what: Callable[[str], object], asked: str) -> int:
+def steps(what: Callable[[str], object], question: str) -> int:
     """Return how many lines of the modules that read are run."""
-    files, count = {passages.__file__, table_rows.__file__}, 0
+    files, count = {part.__file__ for part in (_cut, asked, candidates, features, ranking, table_rows)}, 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal count
@@ -50,7 +59,7 @@ def steps(what: Callable[[str], object], asked: str) -> int:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        assert what(asked) is not None
+        assert what(question) is not None
     finally:
         sys.settrace(before)
     return count

@@ -12,7 +12,6 @@ from metatree_routers.index.ancestry import Ancestry
 from metatree_routers.index.digit_density import digit_density
 from metatree_routers.index.index import IndexSnapshot
 from metatree_routers.index.title_mentions import title_term, title_terms_in
-from metatree_routers.query.key_terms import key_terms_of
 from metatree_routers.query.parse import sections
 from metatree_routers.query.wording import without_asking
 
@@ -298,25 +297,3 @@ def test_results_give_the_reason_with_the_line() -> None:
     assert result.nodes[0].reason == (
         "says “corpus”; in “Parsing Japanese verbs”, which says “Japanese”: 'The corpus has seven million pairs.'"
     )
-
-
-def test_the_embedded_reader_asks_the_evidence_what_is_common(monkeypatch: pytest.MonkeyPatch) -> None:
-    queries: list[str] = []
-    known = TextEvidence.is_common
-
-    def noted(self: TextEvidence, word: str) -> bool:
-        queries.append(word)
-        return known(self, word)
-
-    monkeypatch.setattr(TextEvidence, "is_common", noted)
-    tree = _tree(("a", ".", "note", "Cache", "The Redis cache keeps sessions for one hour."))
-    search("How long does the Redis cache keep sessions?", tree=tree)
-    assert "Redis" in queries
-
-
-def test_a_word_is_common_when_many_texts_have_it_and_never_in_a_tree_of_few() -> None:
-    (word,) = [word for word in key_terms_of("Where is Redis?") if word.text == "Redis"]
-    few = _tree(*((f"n{n}", ".", "note", "x", "Redis keeps it.") for n in range(4)))
-    many = _tree(*((f"n{n}", ".", "note", "x", "Redis keeps it.") for n in range(9)))
-    assert not TextEvidence(few).is_common(word.text)
-    assert TextEvidence(many).is_common(word.text)
