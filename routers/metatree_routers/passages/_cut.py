@@ -25,6 +25,7 @@ _MOST_LEADS = 3
 
 _MARKDOWN = re.compile(r"\s{0,3}(#{1,6})\s+(\S.*?)\s*#*$")
 _UNDERLINE = re.compile(r"([=\-~^\"'`*+#.:_])\1{2,}\s*$")
+_RULES = "=-~^\"'`*+#.:_ \n"
 _ITEM = re.compile(r"\s*(?:[-*+•]|\(?\d{1,3}[.)]|:\w[\w ]*:)\s+\S|\s*-{1,2}\w")
 
 
@@ -74,6 +75,28 @@ def spans_of(text: str, lines: list[Line], *, is_code: bool = False) -> Iterator
         if number and last < beginnings[number - 1]:
             continue
         yield Span(first, last, _leads(text, lines, headings, first))
+
+
+def heading_end(text: str) -> int:
+    """Return where the heading that a passage begins with ends, 0 if it has none or is one: its node says it too.
+
+    A heading with a number stays, since a version or a date may be what is asked for.
+
+    Example:
+        >>> text = "Refunds\\n-------\\n\\nThey are paid within 14 days."
+        >>> text[heading_end(text):], heading_end("## 0.2 (2024)\\nMore."), heading_end("# Only")
+        ('They are paid within 14 days.', 0, 0)
+    """
+    lines = lines_of(text)
+    at = next(iter(_headings(text, lines)), -1)
+    if at < 0 or text[: lines[at].start].strip(_RULES):
+        return 0
+    after = (
+        at + 1 + bool(at + 1 < len(lines) and _UNDERLINE.match(text, lines[at + 1].start, lines[at + 1].end))
+    )
+    rest = next((line for line in lines[after:] if line.indent >= 0), None)
+    has_number = any(map(str.isdigit, text[lines[at].start : lines[at].end]))
+    return 0 if rest is None or has_number else rest.start
 
 
 def _fill(lines: list[Line], first: int, stop: int) -> int:

@@ -52,6 +52,7 @@ KINDS: Final = tuple(
             rf"\b(?:which|what) (?:{_THING})\b",
             r"\bwhere\b.{0,20}\bdefined\b",
         ),
+        "where": (r"(?:^|\band |[.?] )where\b|\bwo\b|\bdónde\b",),
         "option": (
             r"\b(?:which|what) (?:option|switch|command|key|setting|variable|environment)\b|\bqué variable\b",
         ),

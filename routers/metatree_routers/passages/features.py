@@ -87,6 +87,10 @@ _WANTED: Final[Mapping[str, re.Pattern[str]]] = {
     "code": re.compile(
         r"\b(?:def|class|function|struct|const|var|let)\s+\w+|\b[a-z]+_\w+\b|\b[A-Z][a-z]+[A-Z]\w+|\w+\(\)"
     ),
+    "where": re.compile(
+        r"\b(?:in|on|at|under|behind|inside|near|beside|between|above|below|to|into) (?:the |an? |its |[A-Z~/`])"
+        r"|\w[/\\]\w"
+    ),
     "option": re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|``[^`\n]+``"),
     "default": re.compile(
         r"\bdefaults?\b|\bnone is\b|\botherwise\b|\bif (?:not|no|omitted|unset)\b|\w=\S", re.IGNORECASE

@@ -18,6 +18,7 @@ import numpy as np
 
 from metatree.protocols import Passage
 from metatree_routers.embeddings.static import Embedder
+from metatree_routers.passages._cut import heading_end
 from metatree_routers.passages._model import BIAS, CLAIM, RANKER
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.candidates import Text, candidates_of, weigh
@@ -102,10 +103,20 @@ def best_apart(ranked: Sequence[tuple[PassageCandidate, float]], k: int) -> list
             break
         if not any(_same_place(candidate, other) or candidate.text == other.text for other in kept):
             kept[candidate] = score
-    return [
-        Passage(each.node, each.title, each.text, each.start, (each.first + 1, each.last + 1), score)
-        for each, score in kept.items()
-    ]
+    return [_passage(each, score) for each, score in kept.items()]
+
+
+def _passage(candidate: PassageCandidate, score: float) -> Passage:
+    skipped = 0 if candidate.is_code else heading_end(candidate.text)
+    first = candidate.first + candidate.text.count("\n", 0, skipped) + 1
+    return Passage(
+        candidate.node,
+        candidate.title,
+        candidate.text[skipped:],
+        candidate.start + skipped,
+        (first, candidate.last + 1),
+        score,
+    )
 
 
 def _same_place(one: PassageCandidate, other: PassageCandidate) -> bool:

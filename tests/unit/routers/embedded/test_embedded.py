@@ -33,6 +33,7 @@ from metatree import (
     UserError,
 )
 from metatree.errors import BadModelAnswer
+from metatree.protocols import SURE
 from tests.profiles import examples
 
 PROSE = """# Sessions
