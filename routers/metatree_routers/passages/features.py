@@ -27,14 +27,15 @@ Floats = npt.NDArray[np.float64]
 FEATURES: Final = (
     "distinct_words", "line_cosine", "soft_cover_of_best", "exact", "wanted_kind", "cosine_of_best", "name_missing",
     "is_code", "lead_cosine", "defines", "heaviest_missing", "default_said", "key_missing", "evidence_of_best", "short",
-    "is_test", "cover",
+    "is_test", "cover", "exact_missing",
 )  # fmt: skip
 """Distinct words of the question, of eight; cosine of the nearest line; words of the question by the nearest word of
 the passage, against the best candidate; exact things of the question that are there; whether it holds the kind of thing
 that is asked for; cosine, against the best; whether a name or rare word is missing; code; cosine of headings and title;
 whether it defines something, when `what` is asked; weight of the heaviest word that is missing; whether it speaks of a
 default, when one is asked for; share of the names and rare words that are missing; evidence of its node, against the
-best; fewer than twelve words; a test or an example; share of the question's words that are there, by weight."""
+best; fewer than twelve words; a test or an example; share of the question's words that are there, by weight;
+exact things of the question that are missing."""
 
 LEAST_NEAR: Final = 0.4
 """Cosine of two words below which one does not stand for the other."""
@@ -153,6 +154,7 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
     if asked.exact:
         whole = f"{candidate.text}\n{candidate.head}\n{candidate.about}"
         row["exact"] = sum(holds(whole, one) for one in asked.exact) / len(asked.exact)
+        row["exact_missing"] = 1.0 - row["exact"]
     row["wanted_kind"] = _has_wanted(asked, candidate.text)
     row["name_missing"] = float(bool(missing))
     if missing:

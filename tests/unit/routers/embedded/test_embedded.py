@@ -184,7 +184,7 @@ def test_what_is_said_of_a_tool_closes_no_question_and_what_it_says_does(kind: s
     question = "What is the status of order 17?"
     text = "GET /orders/{id}\n\nStatus of an order by its number"
     node = Node(id="o", title="Status of an order", kind=kind, content=text)
-    (part,) = read(text, question, node=node).answers
+    (part,) = read(text, question, node=node, sure=0.0).answers
     assert not part.complete
     other = Answer(question, "Orders have a status.", "Orders have a status.", complete=False)
     assert read(text, question, node=node, parts=(other,)) == Reading(useful=False)
