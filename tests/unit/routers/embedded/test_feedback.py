@@ -77,7 +77,7 @@ def test_one_who_flags_everything_changes_no_order(tree: Tree) -> None:
 def test_whoever_flags_it_a_text_that_alone_answers_is_still_found(tree: Tree) -> None:
     for number in range(30):
         flag(tree, "trip", "Who approves trips?", who=f"u{number}")
-    assert "head of the department" in search("Who approves trips?", tree=tree).answer
+    assert "head of the department" in search("Who approves trips?", tree=tree, sure=0.2).answer
 
 
 def test_what_lies_below_is_lowered_with_it() -> None:
