@@ -196,7 +196,9 @@ class Embedded(Delegate):
         evidence: that of the tree, which knows what its words are worth there; None for none.
     """
 
-    traits = Traits(any_loop=True, cache_key="Embedded", follows_evidence=True, by_rules=True)
+    traits = Traits(
+        any_loop=True, cache_key="Embedded", follows_evidence=True, by_rules=True, by_passages=True
+    )
 
     def __init__(self, evidence: Evidence | None = None) -> None:
         self._evidence = evidence
