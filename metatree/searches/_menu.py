@@ -15,7 +15,7 @@ from typing import Any
 
 from metatree.errors import MetatreeError, UnknownNode
 from metatree.node import Node
-from metatree.protocols import ABSTAINED, Evidence, Option, Passage, Scored
+from metatree.protocols import Evidence, Option, Passage, Scored
 from metatree.trees.tree import ROOT, Tree
 
 _log = logging.getLogger("metatree")
@@ -296,9 +296,10 @@ class MenuMaker:
             best = self._accepts is not None or not doubts
             score = self._evidence.rank if best else self._evidence.score
             try:
-                ranking = list(score(questions, **where, k=k))
                 if self._by_passages and not best:
-                    ranking = self._likeliest_first(ranking, questions, under)
+                    ranking = self._likeliest_first(questions, under)
+                else:
+                    ranking = list(score(questions, **where, k=k))
             except MetatreeError:
                 raise
             except Exception:
@@ -309,8 +310,8 @@ class MenuMaker:
             self._rankings[key] = ranking
         return ranking
 
-    def _likeliest_first(self, ranking: list[Scored], questions: tuple[str, ...], under: str) -> list[Scored]:
-        """Score nodes by how likely their best passage answers a question; the others say that they cannot.
+    def _likeliest_first(self, questions: tuple[str, ...], under: str) -> list[Scored]:
+        """Score nodes by how likely their best passage answers a question, and no others.
 
         So a router that follows evidence reads the few that could change the outcome, and nothing else.
         """
@@ -321,11 +322,11 @@ class MenuMaker:
                 known = likeliest.get(passage.node_id)
                 if passage.score < LEAST_LIKELY or (known is not None and known.score >= passage.score):
                     continue
-                if under in self._path(passage.node_id):
+                if under == ROOT or under in self._path(passage.node_id):
                     likeliest[passage.node_id] = passage
         first = [Scored(p.node_id, p.score, p.text.strip().partition("\n")[0]) for p in likeliest.values()]
-        rest = [Scored(s.node_id, s.score * ABSTAINED, s.line) for s in ranking if s.node_id not in likeliest]
-        return [*sorted(first, key=lambda scored: -scored.score), *rest]
+        # Lost: the others with next to nothing each: their places and lines took longer to read than all else.
+        return sorted(first, key=lambda scored: -scored.score)
 
     def _path(self, node: str) -> list[str]:
         """Return the ids from the root down to the node itself; empty when it is gone."""

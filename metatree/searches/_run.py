@@ -109,7 +109,9 @@ class Search:
             accepts=accepts,
             candidates=tree.ids(kinds) if kinds and accepts and evidence else None,
             answers_outside_tree=toolbox.answers_outside_tree(),
-            by_passages=suite.reader.traits.by_passages,
+            by_passages=suite.reader.traits.by_passages
+            and evidence is not None
+            and evidence.traits.gives_passages,
         )
         world = World(
             tree=tree,

@@ -108,8 +108,8 @@ def test_a_menu_scores_by_the_likeliest_passage_below_each_option(by_passages: b
     if (
         by_passages
     ):  # what is next to unlikely says that it cannot answer, and other branches have no part in a menu
-        assert at_root["a"] == 0.3 and 0.0 < (at_root["b"] or 0.0) <= ABSTAINED
-        assert 0.0 < (at_b["b/z"] or 0.0) <= ABSTAINED
+        assert at_root == {"a": 0.3, "b": 0.0}
+        assert at_b == {"b/z": 0.0}
     else:
         assert (at_root, at_b) == ({"a": 0.9, "b": 0.9}, {"b/z": 0.9})
 
