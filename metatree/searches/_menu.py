@@ -11,11 +11,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from metatree.errors import MetatreeError, UnknownNode
 from metatree.node import Node
-from metatree.protocols import Evidence, Option, Passage, Scored
+from metatree.protocols import ABSTAINED, Evidence, Option, Passage, Scored
 from metatree.trees.tree import ROOT, Tree
 
 _log = logging.getLogger("metatree")
@@ -29,6 +30,7 @@ MAX_HINT_CHARS = 120
 LEAST_LIKELY = 0.05
 """A passage that is less likely to answer is not worth a read."""
 _MOST_PASSAGES = 40
+_FOR_TOOLS = 5
 JUMP_SHARE = 0.5
 """A leaf is offered beside the branches when its score is at least this share of the best one's."""
 
@@ -64,6 +66,8 @@ class MenuMaker:
         candidates: ids of all nodes that are accepted, when known; the ranking is then of these alone.
         jumps: how many leaves may be offered beside the branches.
         by_passages: whether nodes are scored by how likely their best passage answers, where the evidence can tell.
+        has_tools: says of a node whether there are tools for it; the few that most speaks for are then offered after
+            the passages. None when there are no tools.
         answers_outside_tree: says of a node whether a tool on it may answer what no text of the tree says; the evidence
             is then asked for what speaks for such nodes, whatever words are missing elsewhere: `What will the weather
             in Oslo be?` has a word that is nowhere in a tree of tools.
@@ -78,6 +82,7 @@ class MenuMaker:
         candidates: Collection[str] | None = None,
         jumps: int = 3,
         by_passages: bool = False,
+        has_tools: Callable[[Node], bool] | None = None,
         answers_outside_tree: Callable[[Node], bool] | None = None,
     ) -> None:
         self._tree = tree
@@ -88,6 +93,7 @@ class MenuMaker:
         self._by_passages = (
             by_passages and accepts is None and bool(evidence and evidence.traits.gives_passages)
         )
+        self._has_tools = has_tools
         abstains = evidence is not None and evidence.traits.may_abstain
         self._answers_outside_tree = answers_outside_tree if accepts is None and abstains else None
         self.start = ROOT
@@ -313,7 +319,8 @@ class MenuMaker:
     def _likeliest_first(self, questions: tuple[str, ...], under: str) -> list[Scored]:
         """Score nodes by how likely their best passage answers a question, and no others.
 
-        So a router that follows evidence reads the few that could change the outcome, and nothing else.
+        So a router that follows evidence reads the few that could change the outcome, and nothing else. After them come
+        those on which a tool may answer.
         """
         assert self._evidence is not None
         likeliest: dict[str, Passage] = {}
@@ -326,7 +333,18 @@ class MenuMaker:
                     likeliest[passage.node_id] = passage
         first = [Scored(p.node_id, p.score, p.text.strip().partition("\n")[0]) for p in likeliest.values()]
         # Lost: the others with next to nothing each: their places and lines took longer to read than all else.
-        return sorted(first, key=lambda scored: -scored.score)
+        return sorted(first, key=lambda scored: -scored.score) + self._for_tools(questions, under, likeliest)
+
+    def _for_tools(self, questions: tuple[str, ...], under: str, besides: Collection[str]) -> list[Scored]:
+        """Return the few nodes with tools that most speaks for, each less likely than any passage."""
+        if self._has_tools is None or self._evidence is None:
+            return []
+        best = [
+            Scored(scored.node_id, ABSTAINED + (LEAST_LIKELY - ABSTAINED) * scored.score, scored.line)
+            for scored in islice(self._evidence.score(questions, under=under, k=_FOR_TOOLS), _FOR_TOOLS)
+            if scored.score > ABSTAINED and scored.node_id not in besides
+        ]
+        return [scored for scored in best if (node := self.find(scored.node_id)) and self._has_tools(node)]
 
     def _path(self, node: str) -> list[str]:
         """Return the ids from the root down to the node itself; empty when it is gone."""

@@ -109,9 +109,8 @@ class Search:
             accepts=accepts,
             candidates=tree.ids(kinds) if kinds and accepts and evidence else None,
             answers_outside_tree=toolbox.answers_outside_tree(),
-            by_passages=suite.reader.traits.by_passages
-            and evidence is not None
-            and evidence.traits.gives_passages,
+            by_passages=suite.reader.traits.by_passages,
+            has_tools=toolbox.has_tools if toolbox.tools else None,
         )
         world = World(
             tree=tree,

@@ -75,6 +75,8 @@ _WANTED: Final[Mapping[str, re.Pattern[str]]] = {
     "when": re.compile(
         rf"\b(?:19|20)\d\d\b|\b\d{{1,2}}[-./](?:\d{{1,2}}|{_MONTH})[-./]\d{{2,4}}\b"
         rf"|\b{_MONTH}[a-z]* \d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}"
+        r"|\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b|\b\d{1,2}:\d\d\b|\b(?:noon|midnight)\b"
+        r"|\b(?:\d+|an?|one) (?:second|minute|hour|day|week|month|year)s?\b"
     ),
     "version": re.compile(r"\bv?\d+\.\d+(?:\.\d+)*\b"),
     "amount": re.compile(
