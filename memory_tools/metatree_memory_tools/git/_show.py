@@ -31,7 +31,9 @@ MAX_DIFF_CHARS = 15_000
 MAX_FILES = 200
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--encoding=UTF-8", "--relative")
 _SEARCH_S = 30.0
-_KEY_LINE = re.compile(r"(?m)(?<=^[ +-])(?=[0-9a-f]*[A-Zg-z+/])[A-Za-z0-9+/]{60,76}={0,2}(?=\r?$)")
+_KEY_LINE = re.compile(
+    r"(?m)(?:(?<=^[ +-])|(?<=@@ ))(?=[0-9a-f]*[A-Zg-z+/])[A-Za-z0-9+/]{60,76}={0,2}(?=\r?$)"
+)
 """A line of a key in PEM form, whose first line a change may leave out."""
 _FILE = re.compile(r"(?m)^(?=diff --git )")
 _NAMED = re.compile(r"(?m)^(?:\+\+\+|---) \"?[abciow]/(.+?)\"?\t?$")
