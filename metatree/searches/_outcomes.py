@@ -104,6 +104,20 @@ class ToolListing(TypedDict):
     callable: list[str]
 
 
+class AskedCall(TypedDict):
+    """A tool that a question asks for outright."""
+
+    node: str
+    tool: str
+    question: str
+
+
+class CallsFound(TypedDict):
+    """Comes of `FindCalls`."""
+
+    calls: list[AskedCall]
+
+
 class FilledArguments(TypedDict):
     """Comes of `FillArguments`."""
 

@@ -229,6 +229,7 @@ class World:
             tuple(Answer(p["question"], p["answer"], p["quote"], p["complete"]) for p in payload.parts),
             attempt.errors,
             payload.sure,
+            bool(payload.target.question),
         )
         by_model = self.reader.traits.uses_model
         answered = await self.home.asks(self.reader, self.reader.read)(request)
