@@ -120,9 +120,8 @@ def _as_question(clause: str) -> str:
 
 def _name_in(part: str) -> str:
     """Return what a question is about: the name in it that stands as code does, else the words that say something."""
-    names = [next(filter(None, match.groups())) for match in _NAME.finditer(part)]
-    if names:
-        return names[0]
+    if (match := _NAME.search(part)) is not None:
+        return str(next(filter(None, match.groups())))
     words = re.findall(r"[\w'.+#-]*\w", re.split(r"(?<=[.!])\s+", part)[-1])
     verb = next((n for n, word in enumerate(words) if word.casefold() in ("who", "what", "which")), None)
     if verb is not None and verb + 1 < len(words) and words[verb + 1].casefold() not in _AUX.split("|"):
