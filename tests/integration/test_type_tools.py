@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
@@ -236,7 +237,7 @@ def test_that_a_tool_found_nothing_is_no_answer(tmp_path: Path, question: str) -
 
     with build_tree(tmp_path) as tree:
         first = FunctionRouter(lambda request: request.options[0].id)
-        parts = {"router": first, "reader": EmbeddedReader(), "tool_caller": Caller(), "evidence": False}
+        parts: Any = {"router": first, "reader": EmbeddedReader(), "tool_caller": Caller(), "evidence": False}
         result = search(question, tree=tree, tools=(grep, find_in_text), own_tools=False, **parts)
     assert calls
     assert (result.answer, result.ended) == ("", "exhausted")

@@ -221,7 +221,7 @@ _FIELD = re.compile(r"^(\s*):([A-Za-z][^:`\n]*):(?:\s+(.*)|)$")
 _UNDERLINE = re.compile(r"^\s*([=\-~^*#\"'`+.:_])\1{2,}\s*$")
 _DOCSTRING_UNDERLINE = re.compile(r"^\s*([=\-~^])\1{2,}\s*$")
 _BORDER = re.compile(r"^\s*(?:\+[-=+]+\+|=[= ]*=)\s*$")
-_ROLE = re.compile(r":[\w:+.-]{1,60}:`[~!]?([^`<]*?)(?:\s*<[^`<>]*>)?`")
+_ROLE = re.compile(r":([\w:+.-]{1,60}):`[~!]?([^`<]*?)(?:\s*<[^`<>]*>)?`")
 _LINKED = re.compile(r"`([^`<]{1,300}?)\s*<([^`<>]{1,500})>`__?")
 _NAMED = re.compile(r"`([^`\n]{1,300})`__?(?!\w)")
 _LITERAL = re.compile(r"``(?=\S)(.{1,400}?)(?<=\S)``", re.DOTALL)
@@ -291,6 +291,8 @@ _FIELDS: Final = {
     "yields": "Yields",
     "yield": "Yields",
 }
+_NUMBERS = frozenset({"issue", "pr", "pull", "pep", "rfc", "cve", "commit", "bug", "ticket", "gh"})
+"""Roles whose text is a number that says nothing without them."""
 _ARGUMENTS = frozenset(
     {"param", "parameter", "arg", "argument", "key", "keyword", "var", "ivar", "cvar", "type"}
 )
@@ -378,6 +380,12 @@ def _field(name: str, said: str) -> str:
     return f"{name}: {said}".rstrip()
 
 
+def _role(name: str, said: str) -> str:
+    return (
+        f"{name} {said}" if name.lower() in _NUMBERS and not said.lower().startswith(name.lower()) else said
+    )
+
+
 def _inline_rst(text: str, *, is_code: bool) -> str:
     """Take off the marks within lines; those of literals first, whose text stays as it is."""
     kept: list[str] = []
@@ -387,7 +395,7 @@ def _inline_rst(text: str, *, is_code: bool) -> str:
         return f"\x00{len(kept) - 1}\x00"
 
     text = _LITERAL.sub(lambda match: keep(match[1]), text.replace("\x00", ""))
-    text = _ROLE.sub(lambda match: keep(match[1]), text)
+    text = _ROLE.sub(lambda match: keep(_role(match[1], match[2])), text)
     if not is_code:
         text = _LINKED.sub(lambda match: keep(match[1] + _target(match[1], match[2])), text)
         text = _NAMED.sub(lambda match: keep(match[1]), text) if "`_" in text else text
