@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from metatree._util.threads import off_loop
 from metatree.node import Node
@@ -161,7 +162,7 @@ def _answer(
     complete = turning is None and not describes and (alone or _cover_all(parts, words, missing))
     if not complete and len(parts) >= ENOUGH_PARTS:
         return None
-    text = excerpt(request.content, quote, is_code=is_code)
+    text = quote if is_table(request.content) else _excerpt(request, quote, is_code)
     if complete and not alone:  # only all of them together answer
         text = "\n".join(dict.fromkeys([*(part.answer for part in parts), text]))
     return Answer(question, text, quote, complete)
@@ -176,8 +177,17 @@ def _likeliest(
     if best is None:
         return []
     quote = best.text.strip("\n")
-    text = excerpt(request.content, quote, is_code=is_code)
+    text = _excerpt(request, quote, is_code)
     return [Answer(question, text, quote, complete=True, confidence=best.score)]
+
+
+_DOCUMENTS = frozenset({".md", ".rst", ".txt", ".html", ".pdf", ".docx"})
+
+
+def _excerpt(request: ReadRequest, quote: str, is_code: bool) -> str:
+    """Return a quote as it is shown; a document that is full of code is a document."""
+    suffix = PurePosixPath(request.node.path or "").suffix.lower()
+    return excerpt(request.content, quote, is_code=is_code and suffix not in _DOCUMENTS)
 
 
 def _describes(request: ReadRequest) -> bool:

@@ -23,6 +23,7 @@ _HEADING = re.compile(r" {0,3}#{1,6}\s")
 _UNDERLINE = re.compile(r"\s*([=\-~^\"'`*+#.:_])\1{2,}\s*$")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _DIRECTIVE = re.compile(r"\s*\.\. [\w:+.-]+::.*$")
+_DEFINITION = re.compile(r"\s*(?:[rRuU]?(?:\"{3}|'{3})|(?:async )?def\b|class\b|@\w)")
 _OPTION = re.compile(r"\s+:[\w-]+:")
 _ENDS = re.compile(r"[.!?…][\"')\]*`_]*\s*$")
 
@@ -190,7 +191,7 @@ def _closing_fence(lines: Sequence[str], start: int, most: int) -> int | None:
 
 
 def _begins_block(line: str) -> bool:
-    return any(pattern.match(line) for pattern in (_ITEM, _HEADING, _FENCE, _DIRECTIVE))
+    return any(pattern.match(line) for pattern in (_ITEM, _HEADING, _FENCE, _DIRECTIVE, _DEFINITION))
 
 
 def _is_heading(lines: Sequence[str], at: int) -> bool:
