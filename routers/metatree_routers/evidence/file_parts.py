@@ -85,7 +85,7 @@ def rank_parts(
 def _parts(snapshot: IndexSnapshot, ranking: Ranking, file: int) -> list[tuple[str, float, float, int]]:
     """Return (id, words, named, terms) of each part of a file."""
     table = snapshot.table
-    inside = np.flatnonzero((table.home == file) & table.alive & table.is_leaf)
+    inside = np.flatnonzero((table.home == file) & table.alive & table.is_leaf).astype(np.int32)
     named = dict.fromkeys(inside.tolist(), 0.0)
     for match in ranking.mention_matches.get(file, ()):
         below = [match.node] if match.node in named else inside[table.nearest(inside, [match.node]) >= 0]
