@@ -13,7 +13,7 @@ from metatree_routers.passages.candidates import is_code_text
 from metatree.notes.notes import said_by
 from metatree_agents.cli._output import counted, styled, visible
 from metatree_agents.tools.closest import line_range, of_question, telling
-from metatree_agents.tools.locations import NOT_IN_SOURCE, code_lines, source_place
+from metatree_agents.tools.locations import NOT_IN_SOURCE, code_lines, readable_answer, source_place
 
 if TYPE_CHECKING:
     from metatree import ClosestPassage, SearchResult, Tree
@@ -92,11 +92,7 @@ def _one_answer(answer: QuestionAnswer, tree: Tree, code: set[int], *, verbose: 
         yield from lines
         yield styled("".join(f"[{each.number}]" for each in answer.sources if each.number), "cyan")
     else:
-        quotes = source is not None and (
-            source.quote.strip() in answer.answer or answer.answer.strip() in source.quote
-        )
-        path = source.place if source is not None and quotes else ""
-        yield from _text_lines(readable(answer.cited or answer.answer, path))
+        yield from _text_lines(readable_answer(answer))
     if not answer.verified:
         yield styled(f"({NOT_IN_SOURCE})", "bold")
 
