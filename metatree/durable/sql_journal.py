@@ -41,6 +41,13 @@ class SqlJournal:
         self._database = database
         self._owner = owner or this_process()
         self._numbers: dict[str, int] = {}
+        # The row of the run is locked meanwhile, so that nobody takes the run over in between.
+        self._insert_sql = (
+            "INSERT INTO journal(run, seq, kind, at, effect, body, used)"
+            " SELECT number, ?, ?, ?, ?, ?, ? FROM run WHERE number = ? AND token = ?"
+            f"{database.for_share} ON CONFLICT(run, seq) DO NOTHING"
+            " RETURNING (SELECT flags FROM run WHERE number = ?)"
+        )
 
     def close(self) -> None:
         """Close the database."""
@@ -105,14 +112,7 @@ class SqlJournal:
 
     def _insert(self, number: int, token: int, seq: int, record: Record) -> int | None:
         """Add a record and return the flags of its run; None when the run or the number is somebody else's by now."""
-        # The row of the run is locked meanwhile, so that nobody takes the run over in between.
-        rows = self._database.rows(
-            "INSERT INTO journal(run, seq, kind, at, effect, body, used)"
-            " SELECT number, ?, ?, ?, ?, ?, ? FROM run WHERE number = ? AND token = ?"
-            f"{self._database.for_share} ON CONFLICT(run, seq) DO NOTHING"
-            " RETURNING (SELECT flags FROM run WHERE number = ?)",
-            (seq, *_row(record), number, token, number),
-        )
+        rows = self._database.rows(self._insert_sql, (seq, *_row(record), number, token, number))
         return int(rows[0][0]) if rows else None
 
     def _is_stored(self, number: int, seq: int, record: Record) -> bool:
