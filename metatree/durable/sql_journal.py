@@ -10,6 +10,7 @@ Lost: writing into the journal from outside (only the holder writes).
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -41,13 +42,6 @@ class SqlJournal:
         self._database = database
         self._owner = owner or this_process()
         self._numbers: dict[str, int] = {}
-        # The row of the run is locked meanwhile, so that nobody takes the run over in between.
-        self._insert_sql = (
-            "INSERT INTO journal(run, seq, kind, at, effect, body, used)"
-            " SELECT number, ?, ?, ?, ?, ?, ? FROM run WHERE number = ? AND token = ?"
-            f"{database.for_share} ON CONFLICT(run, seq) DO NOTHING"
-            " RETURNING (SELECT flags FROM run WHERE number = ?)"
-        )
 
     def close(self) -> None:
         """Close the database."""
@@ -109,6 +103,16 @@ class SqlJournal:
             return flags
 
         return self._database.attempt(work)
+
+    @cached_property
+    def _insert_sql(self) -> str:
+        # The row of the run is locked meanwhile, so that nobody takes the run over in between.
+        return (
+            "INSERT INTO journal(run, seq, kind, at, effect, body, used)"
+            " SELECT number, ?, ?, ?, ?, ?, ? FROM run WHERE number = ? AND token = ?"
+            f"{self._database.for_share} ON CONFLICT(run, seq) DO NOTHING"
+            " RETURNING (SELECT flags FROM run WHERE number = ?)"
+        )
 
     def _insert(self, number: int, token: int, seq: int, record: Record) -> int | None:
         """Add a record and return the flags of its run; None when the run or the number is somebody else's by now."""
