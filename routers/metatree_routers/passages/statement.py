@@ -92,7 +92,7 @@ def _beginning(lines: Sequence[str], first: int) -> int:
 
 def _end(lines: Sequence[str], first: int, last: int, *, is_code: bool) -> int:
     """Return the last line of what is said up to a line, and of what it announces."""
-    most = last + MORE_LINES
+    most = min(last + MORE_LINES, len(lines) - 1)
     fences = sum(_FENCE.match(line) is not None for line in lines[first : last + 1])
     if fences % 2:
         closing = _closing_fence(lines, last + 1, most)

@@ -29,7 +29,7 @@ _SILENT = "The sources do not say, as far as this search can tell"
 
 
 def with_sources(result: SearchResult, k: int | None) -> SearchResult:
-    """Return the result with at most `k` sources for each answer; None keeps them all."""
+    """Return the result with at most `k` sources for each answer, and passages for each question; None for all."""
     answers = tuple(replace(answer, sources=answer.sources[:k]) for answer in result.answers)
     kept = {source.number for answer in answers for source in answer.sources}
     left_out = {s.number for answer in result.answers for s in answer.sources if s.number not in kept}
@@ -40,7 +40,9 @@ def with_sources(result: SearchResult, k: int | None) -> SearchResult:
         )
 
     answers = tuple(replace(answer, cited=without(answer.cited)) for answer in answers)
-    return replace(result, answers=answers, cited=without(result.cited))
+    questions = dict.fromkeys(passage.question for passage in result.closest)
+    closest = tuple(p for question in questions for p in of_question(result.closest, question)[:k])
+    return replace(result, answers=answers, cited=without(result.cited), closest=closest)
 
 
 def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> Iterator[str]:

@@ -64,6 +64,11 @@ def test_a_block_between_fences_is_not_cut() -> None:
     assert widened(text, "Run:") == text.removesuffix("\n\nMore.")
 
 
+def test_a_fence_that_nothing_closes_ends_with_the_text() -> None:
+    text = "Run:\n```"
+    assert widened(text, "Run:") == text
+
+
 def test_a_bold_line_announces_what_is_below_it() -> None:
     assert (
         widened("- a\n\n**Fixes**\n\n- b\n- c\n\nEnd.", "- a\n\n**Fixes**") == "- a\n\n**Fixes**\n\n- b\n- c"
