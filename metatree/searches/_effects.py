@@ -40,6 +40,10 @@ class RouteMenu:
     marks: Mapping[str, Mark]
     questions: Sequence[str]
     context: str
+    collected: Sequence[str] = ()
+    """Nodes that have been collected: offered for what is below them alone."""
+    wanted: int = 1
+    """How many nodes may be collected from here on; a router that goes by evidence chooses them at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,15 +152,47 @@ class World:
         )
         chosen = next((option for option in menu.options if option.id == decision.choice), None)
         value = self._choice_json(chosen, menu.nodes)
-        why = self.menus.why(node.id, chosen.id, questions) if chosen and value["accept"] else ""
+        is_kept = chosen is not None and value["accept"] and chosen.id not in payload.collected
+        why = self.menus.why(node.id, chosen.id, questions) if chosen and is_kept else ""
+        more: list[Ranked] = []
+        if chosen is not None and is_kept and payload.jumps and self.router.traits.follows_evidence:
+            more = self._more(payload, node, chosen.id)
+        inner = bool(is_kept and len(more) + 1 < payload.wanted)
+        for each in more:
+            each["inner"] = inner and self._is_inner(str(each["choice"]))
         return {
             **value,
+            "inner": inner and chosen is not None and self._is_inner(chosen.id),
             "why": why,
+            "more": more,
             "by_model": not self.router.traits.follows_evidence,
             "unviable": {**missing, **decision.unviable},
             "reason": decision.reason,
             "offered": [option.id for option in menu.options] + list(missing),
         }
+
+    def _more(self, payload: RouteMenu, node: Node, chosen: str) -> list[Ranked]:
+        """Return what would be chosen after the best: one ranking has it all, so nobody is asked again."""
+        done = {*payload.collected, chosen}
+        questions = tuple(payload.questions)
+        following = self.menus.following(node.id, questions, payload.marks, done, payload.wanted - 1)
+        return [
+            {
+                "choice": match.id,
+                "title": match.title,
+                "score": round(min(1.0, scored.score), 4),
+                "hint": self.menus.hint(scored),
+                "accept": True,
+                "path": _place(match)[0],
+                "lines": _place(match)[1],
+                "why": self.menus.why(node.id, match.id, questions),
+            }
+            for match, scored in following
+        ]
+
+    def _is_inner(self, node: str) -> bool:
+        listing = self.menus.listing(node)
+        return listing is not None and self.accepts is not None and any(map(self.accepts, listing[1]))
 
     def _rank(self, effect: Effect, attempt: Attempt) -> Ranked:
         ranked: RankMenu = effect.payload
@@ -182,7 +214,12 @@ class World:
                 return node, Menu(options, dict.fromkeys(payload.options, node))
             questions = tuple(payload.questions)
             return node, self.menus.make(
-                node.id, payload.options, questions, payload.marks, jumps=payload.jumps
+                node.id,
+                payload.options,
+                questions,
+                payload.marks,
+                jumps=payload.jumps,
+                collected=payload.collected,
             )
         except UnknownNode as exc:
             raise _tree_changed_error(exc) from exc
@@ -197,12 +234,15 @@ class World:
         if option is None:
             return unscored(None)
         accept = self.accepts is not None and self.accepts(nodes[option.id])
+        path, lines = _place(nodes[option.id]) if accept else (None, None)
         return {
             "choice": option.id,
             "title": option.title,
             "score": round(option.score or 0.0, 4),
             "hint": option.hints[0] if option.hints else "",
             "accept": accept,
+            "path": path,
+            "lines": lines,
         }
 
     async def _read(self, effect: Effect, attempt: Attempt) -> ReadResult:
@@ -253,6 +293,11 @@ class World:
                 for passage in self.menus.closest(question)
             ]
         }
+
+
+def _place(node: Node) -> tuple[str | None, list[int] | None]:
+    """Return the path of the file of a node, and its lines there."""
+    return node.path, None if node.lines is None else list(node.lines)
 
 
 def _passage_json(question: str, passage: Passage, node: Node | None) -> PassageFound:
