@@ -153,6 +153,8 @@ class ReadRequest:
     errors: tuple[str, ...] = ()
     sure: float | None = None
     """How likely an answer must be right to be claimed, in [0, 1]; None leaves that to the reader."""
+    asked_for: bool = False
+    """Whether the content is what a tool gave that the one question asks for outright."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +305,14 @@ class Evidence(HasTraits, Protocol):
             text: a node and a content: of this content too, which need not be the one in the tree.
         """
         return []
+
+    def asked_for(self, question: str, offers: Sequence[tuple[ToolSpec, Node]]) -> Sequence[int]:
+        """Return the numbers of the tools that a question asks for outright, the surest first.
+
+        Args:
+            offers: tools, each with a node that the question names.
+        """
+        return ()
 
     def is_common(self, word: str) -> bool:
         """Say whether so many texts have a word that it tells none from another, as the name of a project."""

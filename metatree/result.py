@@ -92,6 +92,9 @@ class QuestionAnswer:
     complete: bool = True
     confidence: float | None = None
     """How likely it is right, in [0, 1], calibrated; None when the reader cannot tell."""
+    verified: bool = True
+    """Whether the words that were given for it stand in a source; False where a model gave others, or none, even when
+    it was asked once more."""
 
 
 @dataclass(frozen=True, slots=True)

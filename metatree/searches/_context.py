@@ -54,4 +54,5 @@ def part_json(part: Part) -> FoundAnswer:
         "node": part.node,
         "title": part.title,
         "confidence": part.confidence,
+        "verified": part.verified,
     }

@@ -80,6 +80,14 @@ class ListTools:
 
 
 @dataclass(frozen=True, slots=True)
+class FindCalls:
+    """Find the tools that questions ask for outright."""
+
+    kind: ClassVar = "calls"
+    questions: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class FillArguments:
     """Fill in the arguments of a tool."""
 
@@ -181,6 +189,7 @@ SearchEffect = (
     | RankMenu
     | ReadText
     | ListTools
+    | FindCalls
     | FillArguments
     | CallTool
     | DescribeNode

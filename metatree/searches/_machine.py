@@ -26,6 +26,7 @@ from metatree.searches._effects import (
     ComposeAnswers,
     DescribeNode,
     FillArguments,
+    FindCalls,
     FindClosest,
     InsertNode,
     ListNode,
@@ -51,7 +52,8 @@ class SearchMachine(TreeWalk, ReadingSteps, ToolWalk):
 
     `begin` is given: `questions`, `context`, `returns` (`answer` or `nodes`), `k`, `trail` (ids from the root to the
     start node), `limits` (the machine's own: `questions`, `depth`, `nodes_created`, `restarts`), `sure`, `second_look`,
-    `fallbacks` (a list of `call` and `person`), `separate_frames` (each question in a frame of its own).
+    `fallbacks` (a list of `call` and `person`), `separate_frames` (each question in a frame of its own), `asked_tools`
+    (whether tools that questions ask for outright are called first).
 
     `_effects` has its effects, `_outcomes` what comes of each.
     """
@@ -68,7 +70,8 @@ class SearchMachine(TreeWalk, ReadingSteps, ToolWalk):
             frame = Frame(len(state.frames), list(group), list(given["trail"]), open=list(group))
             state.frames[frame.id] = frame
             note(state, frame, "frame", frame.trail[-1], "", questions=group)
-            effects += self._list(state, frame)
+            asked = given.get("asked_tools") and not collecting(state)
+            effects += self._find_calls(state, frame) if asked else self._list(state, frame)
         return state, effects
 
     def ended(self, state: SearchState) -> str | None:
@@ -101,6 +104,8 @@ class SearchMachine(TreeWalk, ReadingSteps, ToolWalk):
                 return self._on_rank(state, frame, payload.menu, event)
             case ListTools():
                 return self._on_tools(state, frame, event)
+            case FindCalls():
+                return self._on_calls(state, frame, event)
             case FillArguments():
                 return self._on_fill(state, frame, event)
             case CallTool():

@@ -87,6 +87,8 @@ class FoundAnswer(TypedDict):
     quote: str
     complete: bool
     confidence: NotRequired[float | None]
+    verified: NotRequired[bool]
+    """Whether the words that were given for it stand in what was read."""
     node: NotRequired[str]
     title: NotRequired[str]
 
@@ -107,6 +109,20 @@ class ToolListing(TypedDict):
 
     options: list[str]
     callable: list[str]
+
+
+class AskedCall(TypedDict):
+    """A tool that a question asks for outright."""
+
+    node: str
+    tool: str
+    question: str
+
+
+class CallsFound(TypedDict):
+    """Comes of `FindCalls`."""
+
+    calls: list[AskedCall]
 
 
 class FilledArguments(TypedDict):

@@ -31,18 +31,21 @@ class ReadingSteps(Moves):
         version: str,
         content: str | None = None,
         notice: str = "",
+        question: str = "",
     ) -> list[Effect]:
         facts = facts_for(frame, node, title)
-        key = _hash(version if content is None else content, sorted(map(question_key, frame.open)), facts)
-        target = ReadTarget(node, title, version, content, key, notice)
+        questions = (question,) if question else tuple(frame.open)
+        asked = ["asked for"] if question else []
+        key = _hash(
+            version if content is None else content, sorted(map(question_key, questions)), facts, *asked
+        )
+        target = ReadTarget(node, title, version, content, key, notice, question)
         known = state.readings.get(key)
         if known is not None:
             return self._apply_reading(state, frame, target, known, known=True)
         context = join(state.given["context"], [*facts, notice] if notice else facts)
-        parts = [part_json(p) for p in frame.parts if question_key(p.question) in _keys(frame.open)]
-        return effect_of(
-            state, frame, ReadText(target, tuple(frame.open), context, parts, state.given.get("sure"))
-        )
+        parts = [part_json(p) for p in frame.parts if question_key(p.question) in _keys(questions)]
+        return effect_of(state, frame, ReadText(target, questions, context, parts, state.given.get("sure")))
 
     def _on_read(self, state: SearchState, frame: Frame, target: ReadTarget, event: Outcome) -> list[Effect]:
         if event.error is not None:
@@ -89,7 +92,16 @@ class ReadingSteps(Moves):
         confidence, sure = answer.get("confidence"), state.given.get("sure")
         if confidence is not None and sure is not None and confidence < sure:
             return  # not claimed: what comes closest is looked for when the question stays open
-        part = Part(question, answer["answer"], answer["quote"], answer["complete"], node, title, confidence)
+        part = Part(
+            question,
+            answer["answer"],
+            answer["quote"],
+            answer["complete"],
+            node,
+            title,
+            confidence,
+            answer.get("verified", True),
+        )
         if part not in frame.parts:  # a known read, taken again
             frame.parts.append(part)
         if part.complete:
@@ -148,7 +160,14 @@ class ReadingSteps(Moves):
 
     def _read_again(self, state: SearchState, frame: Frame, target: ReadTarget) -> list[Effect]:
         return self._read(
-            state, frame, target.node, target.title, target.version, target.content, target.notice
+            state,
+            frame,
+            target.node,
+            target.title,
+            target.version,
+            target.content,
+            target.notice,
+            target.question,
         )
 
     def _resume_read(self, state: SearchState, frame: Frame, nested: Frame) -> list[Effect]:

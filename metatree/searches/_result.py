@@ -112,7 +112,8 @@ def _answer(question: str, parts: Sequence[Part]) -> QuestionAnswer:
     text = complete[-1].answer if complete else "\n".join(dict.fromkeys(part.answer for part in parts))
     sources = dict.fromkeys(Quote(part.node, part.title, part.quote) for part in parts)
     confidence = complete[-1].confidence if complete else None
-    return QuestionAnswer(question, text, tuple(sources), bool(complete), confidence)
+    verified = complete[-1].verified if complete else all(part.verified for part in parts)
+    return QuestionAnswer(question, text, tuple(sources), bool(complete), confidence, verified)
 
 
 def _closest_passage(found: PassageFound) -> ClosestPassage:

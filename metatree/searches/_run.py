@@ -93,6 +93,7 @@ class Search:
             home=home,
             run_id=run_id,
             tool_caller=suite.tool_caller,
+            evidence=evidence,
             describer=suite.describer,
             permit=options.permit,
             fallbacks=options.fallbacks,
@@ -123,6 +124,8 @@ class Search:
             tool_options=toolbox.options,
             timeout_s=limits.effect_seconds,
         )
+        self.asks_tools = suite.router.traits.follows_evidence and toolbox.asks_tools
+        """Whether tools that questions ask for outright are called before anything is read."""
         self._menus = menus
         self._toolbox = toolbox
         self.handlers = world.handlers() | toolbox.handlers()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from metatree.durable import Effect
-from metatree.searches._outcomes import PassageFound, ReadResult, Routed
+from metatree.searches._outcomes import AskedCall, PassageFound, ReadResult, Routed
 
 VISITED = "visited"
 UNVIABLE = "unviable"
@@ -46,6 +46,7 @@ class Part:
     node: str
     title: str
     confidence: float | None = None
+    verified: bool = True
 
 
 @dataclass(slots=True)
@@ -59,6 +60,8 @@ class ToolVisit:
     tool: str = ""
     """The tool whose arguments are being filled in, or that is being called."""
     arguments: dict[str, Any] = field(default_factory=dict)
+    question: str = ""
+    """The question that asks for the tool outright; '' when it is used for all that are open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ class ReadTarget:
     """The same for reads that would give the same."""
     notice: str = ""
     """What the reader has to know of that text."""
+    question: str = ""
+    """The question that asks outright for the tool that returned it; '' for all that are open."""
 
 
 @dataclass(slots=True)
@@ -116,6 +121,8 @@ class Frame:
     """What the node at the end of the trail offers, as last listed."""
     tools: ToolVisit | None = None
     """The walk through a tool tree that the frame is in; None while it is among nodes."""
+    calls: list[AskedCall] | None = None
+    """Calls of tools that questions ask for outright, still to be made; None when the tree is walked."""
     knockout: Knockout | None = None
     learned: bool = False
     """Whether anything was learned since the frame last started."""

@@ -51,11 +51,13 @@ class Moves(ABC):
         version: str,
         content: str | None = None,
         notice: str = "",
+        question: str = "",
     ) -> list[Effect]:
         """Read a node, or text that one of its tools returned; a known read is taken from the journal.
 
         Args:
             notice: what the reader has to know of that text.
+            question: the one question that the text is read for; '' for all that are open.
         """
 
     @abstractmethod

@@ -1,4 +1,5 @@
-"""The node-level fallback: the walk through the tool tree of a node whose content and children did not answer.
+"""The tools that questions ask for outright; and the node-level fallback, once content and children did not answer:
+the walk through the tool tree of a node.
 
 tools ─┬─ none left ── up in the tool tree, at its top leave the node
        ├─ one ──────── enter it                    ┌─ text ── read it, then the next tool
@@ -19,6 +20,7 @@ from metatree.searches._effects import (
     CallTool,
     DescribeNode,
     FillArguments,
+    FindCalls,
     Grant,
     InsertNode,
     ListTools,
@@ -46,7 +48,26 @@ class ToolWalk(Moves):
         frame.tools = frame.visits.setdefault(node, ToolVisit(node, [""]))
         return self._list_tools(state, frame)
 
+    def _find_calls(self, state: SearchState, frame: Frame) -> list[Effect]:
+        return effect_of(state, frame, FindCalls(tuple(frame.open)))
+
+    def _on_calls(self, state: SearchState, frame: Frame, event: Outcome) -> list[Effect]:
+        frame.calls = [] if event.error is not None else list(event.value["calls"])
+        return self._next_call(state, frame)
+
+    def _next_call(self, state: SearchState, frame: Frame) -> list[Effect]:
+        """Make the next call that a question asks for outright; after the last, walk the tree."""
+        while frame.calls:
+            call = frame.calls.pop(0)
+            if call["question"] in frame.open:
+                frame.tools = ToolVisit(call["node"], [""], question=call["question"])
+                return self._enter_tool(state, frame, call["tool"], is_callable=True)
+        frame.calls = frame.tools = None
+        return self._list(state, frame)
+
     def _list_tools(self, state: SearchState, frame: Frame) -> list[Effect]:
+        if frame.calls is not None:
+            return self._next_call(state, frame)
         visit, may_create = frame.visit, state.created < state.limits["nodes_created"]
         return effect_of(state, frame, ListTools(visit.node, visit.path[-1], visit.marks, may_create))
 
@@ -87,7 +108,8 @@ class ToolWalk(Moves):
             visit.path.append(tool)
             return self._list_tools(state, frame)
         visit.tool = tool
-        payload = FillArguments(visit.node, tool, tuple(frame.open), context_of(state, frame))
+        questions = (visit.question,) if visit.question else tuple(frame.open)
+        payload = FillArguments(visit.node, tool, questions, context_of(state, frame))
         return effect_of(state, frame, payload)
 
     def _on_fill(self, state: SearchState, frame: Frame, event: Outcome) -> list[Effect]:
@@ -139,7 +161,8 @@ class ToolWalk(Moves):
                 return self._list_tools(state, frame)
             notice = f"{visit.tool} was not called again: {before}" if before and not value.get("own") else ""
             title = f"{visit.tool}, called on {origin['at']}" if origin.get("at") else visit.tool
-            return self._read(state, frame, visit.node, title, "", content=value["text"], notice=notice)
+            text, question = value["text"], visit.question
+            return self._read(state, frame, visit.node, title, "", text, notice, question)
         if node.get("kept"):  # it is in the tree already
             return self._enter_node(state, frame, node["id"])
         if state.created >= state.limits["nodes_created"]:  # by a search beside this one

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from metatree._util.threads import GaveUp, called, within
@@ -15,11 +18,20 @@ from metatree.errors import BadModelAnswer, StaleSource, ToolFailed, UserError
 from metatree.node import Node, digest_of
 from metatree.notes.permissions import Permissions, fingerprint_of
 from metatree.parts import scope_of
-from metatree.protocols import Describer, DescribeRequest, Description, Option, ToolCaller, ToolRequest
+from metatree.protocols import (
+    Describer,
+    DescribeRequest,
+    Description,
+    Evidence,
+    Option,
+    ToolCaller,
+    ToolRequest,
+)
 from metatree.searches._effects import (
     CallTool,
     DescribeNode,
     FillArguments,
+    FindCalls,
     Grant,
     InsertNode,
     ListTools,
@@ -28,6 +40,7 @@ from metatree.searches._effects import (
 from metatree.searches._off_loop import Home
 from metatree.searches._options import Permit, Verdict
 from metatree.searches._outcomes import (
+    CallsFound,
     FallbackOutput,
     FilledArguments,
     NodeAdded,
@@ -49,6 +62,14 @@ if TYPE_CHECKING:
     from metatree.blackboard import Blackboard
 
 
+_log = logging.getLogger("metatree")
+_MOST_NODES = 50
+"""Nodes among which those that a question names are looked for."""
+_MOST_ASKED_CALLS = 3
+"""Calls of tools that a question asks for outright."""
+_LEAST_NAME = 3
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Toolbox:
     """Handlers for the effects of tools and fallbacks."""
@@ -58,6 +79,7 @@ class Toolbox:
     home: Home
     run_id: str
     tool_caller: ToolCaller
+    evidence: Evidence | None
     describer: Describer
     permit: Permit | _AskPerson | None
     fallbacks: Sequence[Fallback | _AskPerson]
@@ -79,6 +101,7 @@ class Toolbox:
         """Return the handlers by kind of effect."""
         return {
             ListTools.kind: self._list,
+            FindCalls.kind: self._find_calls,
             FillArguments.kind: self._fill,
             CallTool.kind: self._call,
             DescribeNode.kind: self._describe,
@@ -90,6 +113,7 @@ class Toolbox:
         """Return how each kind is tried, timed and counted; a call's time limit is the tool's own."""
         return {
             ListTools.kind: Policy(fatal=(Exception,)),
+            FindCalls.kind: Policy(fatal=STORE_ERRORS),
             FillArguments.kind: model_policy(self.tool_caller, timeout_s=self.timeout_s, needed=True),
             CallTool.kind: Policy(
                 counts=("tool_calls",),
@@ -136,6 +160,45 @@ class Toolbox:
             "options": [entry.id for entry in options],
             "callable": [entry.id for entry in options if isinstance(entry, Tool)],
         }
+
+    @property
+    def asks_tools(self) -> bool:
+        """Whether tools that questions ask for outright are called before anything is read."""
+        return any(map(_may_be_asked_for, self.tools.tools()))
+
+    def _find_calls(self, effect: Effect, attempt: Attempt) -> CallsFound:
+        payload: FindCalls = effect.payload
+        return {
+            "calls": [
+                {"node": node.id, "tool": tool.id, "question": question}
+                for question in payload.questions
+                for tool, node in islice(self._asked_for(question), _MOST_ASKED_CALLS)
+            ]
+        }
+
+    def _asked_for(self, question: str) -> Iterator[tuple[Tool, Node]]:
+        """Yield the tools that a question asks for outright: by their own word, then by what they are called."""
+        tools = [tool for tool in self.tools.tools() if _may_be_asked_for(tool)]
+        for tool in tools:
+            if tool.first_on is not None:
+                try:
+                    nodes = list(islice(tool.first_on(self.tree, question), _MOST_ASKED_CALLS))
+                except Exception:
+                    _log.warning("the tool %r could not say where it answers", tool.id, exc_info=True)
+                    continue
+                yield from ((tool, node) for node in nodes if tool.works_on(node))
+        if self.evidence is None:
+            return
+        named = [
+            node
+            for scored in self.evidence.rank([question], k=_MOST_NODES)
+            if (node := self.tree.find(scored.node_id)) is not None and _is_named(node, question)
+        ]
+        offers = [
+            (tool, node) for tool in tools if tool.first_on is None for node in named if tool.works_on(node)
+        ]
+        for number in self.evidence.asked_for(question, [(tool.spec, node) for tool, node in offers]):
+            yield offers[number]
 
     def _node(self, node_id: str) -> Node:
         node = self.tree.find(node_id)
@@ -459,3 +522,17 @@ def _node_of(node: NodeMade) -> Node:
 
 def _as_text(result: object) -> str:
     return json.dumps(result, ensure_ascii=False, indent=1, default=str)
+
+
+def _may_be_asked_for(tool: Tool) -> bool:
+    """Say whether a tool may be called because a question asks for it: it tells something, and changes nothing."""
+    return tool.kind == "exploratory" and not tool.changes
+
+
+def _is_named(node: Node, question: str) -> bool:
+    """Say whether a question has the title of a node, or the name of its file, as it is written."""
+    names = {node.title, (node.path or "").rpartition("/")[2]}
+    return any(
+        len(name) >= _LEAST_NAME and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", question, re.IGNORECASE)
+        for name in names
+    )

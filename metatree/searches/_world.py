@@ -61,6 +61,7 @@ from metatree.trees.text import encodable, line_in_file
 from metatree.trees.tree import Tree
 
 MODEL_ATTEMPTS = 3
+NOT_QUOTED = "the quote does not stand in the text"
 REASON_CHARS = 500
 ANSWER_CHARS = 20_000
 STORE_ERRORS = (UserError, TransientError, StorageFull, StoreReplaced)
@@ -268,8 +269,14 @@ class World:
             tuple(Answer(p["question"], p["answer"], p["quote"], p["complete"]) for p in payload.parts),
             attempt.errors,
             payload.sure,
+            bool(payload.target.question),
         )
-        return checked_reading(await self.home.asks(self.reader, self.reader.read)(request), content)
+        by_model = self.reader.traits.uses_model
+        answered = await self.home.asks(self.reader, self.reader.read)(request)
+        reading = checked_reading(answered, content, by_model=by_model)
+        if by_model:
+            _ask_for_quotes(reading, attempt.errors)
+        return reading
 
     async def _compose(self, effect: Effect, attempt: Attempt) -> Composed:
         payload: ComposeAnswers = effect.payload
@@ -377,15 +384,18 @@ def checked_decision(decision: object, options: list[Option]) -> RouteDecision:
     return RouteDecision(choice, unviable, _text(decision.reason, REASON_CHARS))
 
 
-def checked_reading(reading: object, content: str) -> ReadResult:
+def checked_reading(reading: object, content: str, *, by_model: bool = False) -> ReadResult:
     """Return a reading as JSON, with quotes that are not in the content left empty.
+
+    Args:
+        by_model: whether a model has read.
 
     Raises:
         BadModelAnswer: it is no reading.
     """
     if not isinstance(reading, Reading):
         raise BadModelAnswer(f"a reader must return a Reading, not {type(reading).__name__}")
-    answers = [answer_json(answer, content) for answer in reading.answers]
+    answers = [answer_json(answer, content, by_model=by_model) for answer in reading.answers]
     questions = (reading.new_questions,) if isinstance(reading.new_questions, str) else reading.new_questions
     return {
         "answers": answers,
@@ -395,8 +405,22 @@ def checked_reading(reading: object, content: str) -> ReadResult:
     }
 
 
-def answer_json(answer: object, content: str | None = None) -> FoundAnswer:
+def _ask_for_quotes(reading: ReadResult, errors: Sequence[str]) -> None:
+    """Raise `BadModelAnswer`, once for each text, when a model answers without words that stand in the text."""
+    missing = [answer for answer in reading["answers"] if not answer["quote"] and answer["answer"]]
+    last = len(errors) + 1 >= MODEL_ATTEMPTS
+    if missing and not last and not any(error.startswith(NOT_QUOTED) for error in errors):
+        raise BadModelAnswer(
+            f"{NOT_QUOTED} for {_text(missing[0]['answer'], 80)!r}: copy the words of the text that say it, exactly, "
+            "or leave this answer out"
+        )
+
+
+def answer_json(answer: object, content: str | None = None, *, by_model: bool = False) -> FoundAnswer:
     """Return an answer as JSON, with the quote as it stands in the content, or empty when it does not.
+
+    Args:
+        by_model: whether a model gives it, which has to quote.
 
     Raises:
         BadModelAnswer: it is no answer.
@@ -404,10 +428,12 @@ def answer_json(answer: object, content: str | None = None) -> FoundAnswer:
     if not isinstance(answer, Answer):
         raise BadModelAnswer(f"`answers` must hold Answer objects, not {type(answer).__name__}")
     quote = _text(answer.quote, ANSWER_CHARS)
+    there = quote if content is None else quote_in(content, quote)
     return {
         "question": _text(answer.question, ANSWER_CHARS),
         "answer": _text(answer.answer, ANSWER_CHARS),
-        "quote": quote if content is None else quote_in(content, quote),
+        "quote": there,
+        "verified": bool(there) or not (quote or by_model),
         "complete": bool(answer.complete),
         "confidence": answer.confidence,
     }

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from metatree.errors import BadModelAnswer, UserError
 from metatree.node import Node
 from metatree.protocols import GivenToTools, ToolSpec
+
+if TYPE_CHECKING:
+    from metatree.trees.tree import Tree
 
 Kind = Literal["exploratory", "interactive"]
 Reuse = Literal["forever", "run"] | float
@@ -58,6 +61,9 @@ class Tool:
     answers_outside_tree: bool = False
     """Whether it may answer what no text of the tree says, as a call of a server does: its nodes are then offered by
     what they say, also where a word that a question turns on is nowhere in the tree."""
+    first_on: Callable[[Tree, str], Iterable[Node]] | None = None
+    """Says on which nodes of a tree it may answer a question by itself, such as the table that has what is asked for: a
+    search by rules calls it there before it reads any text. Quick; when it raises, there are none."""
 
     def __post_init__(self) -> None:
         reuse: object = self.reuse
@@ -188,6 +194,7 @@ def tool(
     when: Callable[[Node], bool] | None = None,
     about: Callable[[Node, Sequence[str]], str] | None = None,
     answers_outside_tree: bool = False,
+    first_on: Callable[[Tree, str], Iterable[Node]] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function with a typed signature; see `Tool` for the arguments.
 
@@ -224,6 +231,7 @@ def tool(
             when,
             about,
             answers_outside_tree,
+            first_on,
         )
 
     return make

@@ -34,8 +34,14 @@ class Cancelled(Exception):
 
 
 def exit_code(result: SearchResult) -> int:
-    """Return the exit code for the end of a search; a search that looked everywhere has 0 if it found anything."""
+    """Return the exit code for the end of a search; a search that looked everywhere has 0 if it found anything.
+
+    An answer whose words are in no source is nothing found.
+    """
+    invented = bool(result.answers) and not any(answer.verified for answer in result.answers)
     match result.ended:
+        case "answered" | "exhausted" if invented:
+            return NOTHING
         case "answered":
             return FOUND
         # Open questions or not. Lost: a code for partial answers, which scripts would have to know; `open_questions` in

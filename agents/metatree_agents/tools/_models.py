@@ -87,6 +87,9 @@ class AnsweredQuestion(BaseModel):
     question: str
     answer: str
     sources: list[Source]
+    verified: bool = Field(
+        description="False where the words that a model gave for it are in no source: do not rely on it."
+    )
 
 
 class ClosePassage(BaseModel):

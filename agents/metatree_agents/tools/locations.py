@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from metatree import Node, Tree
     from metatree.result import Quote
 
+NOT_IN_SOURCE = "not in the source"
+"""Said of an answer whose words, as a model gave them, no source has."""
+
 
 def source_place(tree: Tree, source: Quote) -> str:
     """Return where the words of a source stand, as `file:line`; the node's id when it has no file."""

@@ -161,6 +161,7 @@ class Toolkit:
                 question=each.question,
                 answer=each.answer,
                 sources=[_source(tree, source) for source in each.sources],
+                verified=each.verified,
             )
             for each in result.answers
         ]

@@ -9,6 +9,7 @@ answers from one on the same subject; a model can.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
@@ -77,6 +78,8 @@ class EmbeddedReader(Reader):
     @off_loop
     def read(self, request: ReadRequest) -> Reading:
         """Return a passage for each question that has one here; `useful=False` when none has."""
+        if request.asked_for:
+            return _told(request)
         embedder: Embedder | None = static_embedder() if self._embeddings else None
         table = is_table(request.content)
         is_code = not table and is_code_text(request.node, request.content)
@@ -106,6 +109,21 @@ class EmbeddedReader(Reader):
         words = key_terms_of(question, embeddings=self._embeddings)
         common = self._is_common
         return [word for word in words if common is None or word.weight < NOTABLE or not common(word.text)]
+
+
+_MOST_TOLD_CHARS = 4_000
+_NOTHING = re.compile(
+    r"\s*(?:no\b|none\b|nothing\b|not found\b|error\b|failed\b|cannot\b|there (?:is|are) no\b|\S+ is nowhere\b)",
+    re.IGNORECASE,
+)
+
+
+def _told(request: ReadRequest) -> Reading:
+    """Return what a tool gave that the question asks for, whole; that it found nothing is no answer."""
+    text = request.content.strip()
+    if not text or len(text) > _MOST_TOLD_CHARS or _NOTHING.match(text):
+        return Reading(useful=False)
+    return Reading(tuple(Answer(question, text, text) for question in request.questions))
 
 
 # A short answer ("The red one") has no word of its question. Lost: the question in the text, which is then quoted.

@@ -19,11 +19,12 @@ import numpy.typing as npt
 
 from metatree.errors import UnknownNode
 from metatree.node import Node
-from metatree.protocols import ABSTAINED, Evidence, Passage, Scored, Traits
+from metatree.protocols import ABSTAINED, Evidence, Passage, Scored, ToolSpec, Traits
 from metatree.storage.store import Store
 from metatree.trees.tree import Tree
 from metatree_routers.embeddings.choose import SLOW, embedder_of, embedding_set
 from metatree_routers.embeddings.static import static_embedder
+from metatree_routers.evidence._asked_tools import asked_for
 from metatree_routers.evidence._choose import LOOKED_AT, copies, shown_scores
 from metatree_routers.evidence._explain_nodes import reason
 from metatree_routers.evidence._question import rank_question
@@ -285,6 +286,10 @@ class TextEvidence(Evidence):
             if cleaned
             else ()
         )
+
+    def asked_for(self, question: str, offers: Sequence[tuple[ToolSpec, Node]]) -> list[int]:
+        """Return the numbers of the tools that a question asks for outright, the surest first."""
+        return asked_for(question, offers)
 
     def is_common(self, word: str) -> bool:
         """Say whether so many texts of the tree have a word that it tells none from another, as a project's name."""

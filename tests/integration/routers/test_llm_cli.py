@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from metatree_agents.cli._main import run
 
-from metatree.testing._model_server import HTML, ModelServer, status
+from metatree.testing._model_server import HTML, ModelRequest, ModelServer, status
 
 pytestmark = pytest.mark.integration
 
@@ -121,3 +121,38 @@ def test_doctor_asks_nobody_when_no_model_is_named(source: Path, capsys: pytest.
     assert run(["doctor", "--source", str(source), "--json"]) == 0
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
     assert "none named" in checks["language model"]["detail"]
+
+
+@pytest.mark.parametrize(("second", "code"), [("still invented", 1), ("TTL = 3600", 0)])
+def test_a_quote_that_is_not_in_the_text_is_asked_for_once_more_and_then_marked(
+    serve: Callable[..., ModelServer],
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    second: str,
+    code: int,
+) -> None:
+    asked: list[str] = []
+
+    def reply(request: ModelRequest) -> Any:
+        if "You read one text" not in request.system:
+            return {"reason": "", "choice": "A", "ruled_out": []}
+        asked.append(request.user)
+        quote = second if len(asked) > 1 else "the answer is forty-two"
+        return {"answers": [{"question": "Q1", "answer": "It is 42.", "quote": quote, "complete": True}]}
+
+    monkeypatch.setenv("OPENAI_BASE_URL", serve(reply, models=["m"]).url)
+    arguments = ["ask", "How long do tokens live?", "--source", str(source), "--router", "openai/m"]
+    arguments += ["--start", "tokens.py"]
+    assert run([*arguments, "--json"]) == code
+    answer = json.loads(capsys.readouterr().out)["answers"][0]
+    assert len(asked) == 2
+    assert "the quote does not stand in the text" not in asked[0]
+    assert "the quote does not stand in the text" in asked[1]
+    assert answer["verified"] is (code == 0)
+    assert answer["sources"][0]["quote"] == ("" if code else second)
+    asked.clear()
+    assert run(arguments) == code
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "It is 42."
+    assert ("(not in the source)" in printed) is bool(code)

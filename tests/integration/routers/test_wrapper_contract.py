@@ -236,6 +236,9 @@ class Weighed(Evidence):
     def passages(self, question: str, **where: Any) -> list[Passage]:
         return [Passage("a", "A", "It is 42.", 0, (1, 1), 0.9)]
 
+    def asked_for(self, question: str, offers: Sequence[tuple[ToolSpec, Node]]) -> list[int]:
+        return [0]
+
     def is_common(self, word: str) -> bool:
         return word == "flask"
 
@@ -253,6 +256,10 @@ def test_the_door_of_the_search_keeps_what_a_part_has() -> None:
     assert partly.rank(["q"])[0].score == 0.9
     assert partly.why(["q"], "a") == "a has it"
     assert [passage.text for passage in partly.passages("q")] == ["It is 42."]
+    offers = [(FILL.tool, NODE)]
+    assert as_evidence(Partly()).asked_for("q", offers) == () and as_evidence(evidence).asked_for(
+        "q", offers
+    ) == [0]
     assert not partly.is_common("flask") and as_evidence(lambda *_, **__: []).passages("q") == []
     assert not partly.traits.may_abstain
     ranked = as_evidence(lambda questions, **where: [Scored("a", 0.5)])

@@ -31,7 +31,7 @@ def test_every_effect_is_a_frozen_dataclass_with_a_kind_of_its_own() -> None:
         made = make(*["x"] * len(fields(effect)))
         with pytest.raises(FrozenInstanceError):
             setattr(made, fields(effect)[0].name, "y")
-    assert len({effect.kind for effect in EFFECTS}) == len(EFFECTS) == 13
+    assert len({effect.kind for effect in EFFECTS}) == len(EFFECTS) == 14
     declared = {each for each in vars(_effects).values() if isinstance(each, type) and is_dataclass(each)}
     assert {each for each in declared if each.__module__ == _effects.__name__} - {Grant} == set(EFFECTS)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from metatree.notes.notes import said_by
 from metatree_agents.cli._output import counted, styled, visible
 from metatree_agents.tools.closest import line_range, of_question, telling
-from metatree_agents.tools.locations import source_place
+from metatree_agents.tools.locations import NOT_IN_SOURCE, source_place
 
 if TYPE_CHECKING:
     from metatree import ClosestPassage, SearchResult, Tree
@@ -39,6 +39,7 @@ def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> 
     """
     if result.answer:
         yield from _text_lines(result.answer)
+        yield from _doubts(result)
     elif result.ended != "exhausted" or not result.open_questions:
         yield _nothing(result, "no answer was found")
     sources = list(dict.fromkeys(source for answer in result.answers for source in answer.sources))
@@ -60,6 +61,14 @@ def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> 
     if result.open_questions and not alone and (result.answer or result.ended != "exhausted"):
         yield ""
     yield from open_question_lines(result, tree, verbose=verbose, alone=alone)
+
+
+def _doubts(result: SearchResult) -> Iterator[str]:
+    """Yield a line for each answer whose words are in no source."""
+    for answer in result.answers:
+        if not answer.verified:
+            of = f": {visible(_first_line(answer.question))}" if len(result.answers) > 1 else ""
+            yield styled(f"({NOT_IN_SOURCE}{of})", "bold")
 
 
 def open_question_lines(

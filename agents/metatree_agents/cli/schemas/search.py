@@ -36,12 +36,13 @@ class SourceOutput(Output):
 
 
 class AnswerOutput(Output):
-    """The answer to one question."""
+    """The answer to one question; `verified` is false where the words that a model gave for it are in no source."""
 
     question: str
     answer: str
     sources: list[SourceOutput]
     confidence: Score | None
+    verified: bool
 
 
 class ClosestOutput(Output):

@@ -16,6 +16,7 @@ from metatree.trees.layer import Layer
 from metatree_agents.service.engine._at_limit import with_person
 from metatree_agents.service.queue.models import NOT_SAID, End, Ending, EngineAnswer, EngineQuery
 
+NOT_IN_SOURCE: Final = "not in the source"
 CUT_OFF: Final = {
     "failed": "The search failed before an answer was found; the log of the engine says why.",
     "limit": "No answer was found before the search reached its limit.",
@@ -148,6 +149,10 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
     """Return a result in paragraphs, with the thinking of its search and where each answer comes from."""
     # Spaces before a first line are those of code.
     answer = [part.strip("\n").rstrip() for part in result.answer.split("\n\n") if part.strip()]
+    doubtful = [each for each in result.answers if not each.verified]
+    if answer and doubtful:
+        of = "" if len(result.answers) == 1 else ": " + "; ".join(each.question for each in doubtful)
+        answer.append(f"({NOT_IN_SOURCE}{of})")
     if not answer and result.ended in CUT_OFF:
         _log.warning("run %s ended early: %s", result.run_id, result.detail)
         answer = [CUT_OFF[result.ended]]

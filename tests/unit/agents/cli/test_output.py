@@ -419,6 +419,7 @@ def test_ask_json_is_the_contract() -> None:
                 "answer": "30 seconds",
                 "sources": [{"node": "auth", "title": "auth.py", "quote": "TIMEOUT = 30"}],
                 "confidence": None,
+                "verified": True,
             }
         ],
         "closest": [],
@@ -446,3 +447,15 @@ def test_the_doctor_says_which_extras_would_outline_more(monkeypatch: pytest.Mon
     text = doctor._file_types()
     assert "`pip install 'metatree[docs]'` to read PDF and HTML" in text
     assert "`pip install 'metatree[languages]'` for outlines of go, rust, now plain text" in text
+
+
+def test_an_answer_whose_words_are_in_no_source_is_marked_and_is_nothing_found(tree: Tree) -> None:
+    invented = QuestionAnswer("q", "It is 42.", (), verified=False)
+    result = SearchResult(answer="It is 42.", answers=(invented,), ended="answered")
+    assert list(answer_lines(result, tree))[:2] == ["It is 42.", "(not in the source)"]
+    assert exit_code(result) == 1
+    both = (invented, QuestionAnswer("p", "30", (QUOTE,)))
+    assert exit_code(SearchResult(answer="…", answers=both, ended="answered")) == 0
+    assert "(not in the source: q)" in list(
+        answer_lines(SearchResult(answer="…", answers=both, ended="answered"), tree)
+    )
