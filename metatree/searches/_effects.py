@@ -42,8 +42,8 @@ class RouteMenu:
     context: str
     collected: Sequence[str] = ()
     """Nodes that have been collected: offered for what is below them alone."""
-    wanted: int = 1
-    """How many nodes may be collected from here on; a router that goes by evidence chooses them at once."""
+    wanted: int = 0
+    """How many nodes may be collected from here on; 0 where none are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,9 @@ class World:
     async def _route(self, effect: Effect, attempt: Attempt) -> Routed | MenuSplit:
         payload: RouteMenu = effect.payload
         questions = tuple(payload.questions)
+        by_evidence = payload.wanted and payload.jumps and self.router.traits.follows_evidence
+        if by_evidence and (at_once := self._by_evidence(payload)):
+            return at_once
         node, menu = self._menu(payload)
         if node is None or not menu.options:
             _count_nobody(self.router, "router_calls")  # nobody was asked
@@ -153,43 +156,53 @@ class World:
         )
         chosen = next((option for option in menu.options if option.id == decision.choice), None)
         value = self._choice_json(chosen, menu.nodes)
-        is_kept = chosen is not None and value["accept"] and chosen.id not in payload.collected
-        why = self.menus.why(node.id, chosen.id, questions) if chosen and is_kept else ""
-        more: list[Ranked] = []
-        if chosen is not None and is_kept and payload.jumps and self.router.traits.follows_evidence:
-            more = self._more(payload, node, chosen.id)
-        inner = bool(is_kept and len(more) + 1 < payload.wanted)
-        for each in more:
-            each["inner"] = inner and self._is_inner(str(each["choice"]))
+        is_kept = value["accept"] and value["choice"] not in payload.collected
         return {
             **value,
-            "inner": inner and chosen is not None and self._is_inner(chosen.id),
-            "why": why,
-            "more": more,
+            "inner": bool(chosen and is_kept and payload.wanted > 1 and self._is_inner(chosen.id)),
+            "why": self.menus.why(node.id, chosen.id, questions) if chosen and is_kept else "",
+            "more": [],
             "by_model": not self.router.traits.follows_evidence,
             "unviable": {**missing, **decision.unviable},
             "reason": decision.reason,
             "offered": [option.id for option in menu.options] + list(missing),
         }
 
-    def _more(self, payload: RouteMenu, node: Node, chosen: str) -> list[Ranked]:
-        """Return what would be chosen after the best: one ranking has it all, so nobody is asked again."""
-        done = {*payload.collected, chosen}
-        questions = tuple(payload.questions)
-        following = self.menus.following(node.id, questions, payload.marks, done, payload.wanted - 1)
-        return [
-            {
-                "choice": match.id,
-                "title": match.title,
-                "score": round(min(1.0, scored.score), 4),
-                "hint": self.menus.hint(scored),
-                "accept": True,
-                "path": _place(match)[0],
-                "lines": _place(match)[1],
-                "why": self.menus.why(node.id, match.id, questions),
-            }
-            for match, scored in following
+    def _by_evidence(self, payload: RouteMenu) -> Routed | None:
+        """Return all that a router that adds nothing to the evidence would choose here, one after the other.
+
+        One ranking has it all, so no menu is made, with hints that nobody reads. None where the evidence has nothing.
+        """
+        questions, count = tuple(payload.questions), payload.wanted
+        try:
+            matches = self.menus.following(payload.node, questions, payload.marks, payload.collected, count)
+        except UnknownNode as exc:
+            raise _tree_changed_error(exc) from exc
+        if not matches:
+            return None
+        all_there = len(matches) >= count
+        first, *more = [
+            Ranked(
+                choice=match.id,
+                title=match.title,
+                score=round(min(1.0, scored.score), 4),
+                hint=self.menus.hint(scored),
+                accept=True,
+                path=_place(match)[0],
+                lines=_place(match)[1],
+                inner=not all_there and self._is_inner(match.id),
+                why=self.menus.why(payload.node, match.id, questions),
+            )
+            for match, scored in matches
         ]
+        return {
+            **first,
+            "by_model": False,
+            "more": more,
+            "unviable": {},
+            "reason": f"best evidence ({first['score']:.2f})",
+            "offered": [str(first["choice"])],
+        }
 
     def _is_inner(self, node: str) -> bool:
         listing = self.menus.listing(node)

@@ -41,8 +41,8 @@ def code() -> Tree:
     return tree
 
 
-def found(tree: Tree, question: str, k: int = 3, **given: object) -> list[str]:
-    return [node.id for node in search(question, tree=tree, returns="nodes", k=k, **given).nodes]  # type: ignore[call-overload]
+def found(tree: Tree, question: str, k: int = 3, accept: str | None = None) -> list[str]:
+    return [node.id for node in search(question, tree=tree, returns="nodes", k=k, accept=accept).nodes]
 
 
 def test_the_definition_comes_before_its_file_and_before_who_calls_it(code: Tree) -> None:
