@@ -34,7 +34,9 @@ def support_of(text: str, part: Part, *, is_own: bool) -> Span | None:
         if at >= 0:
             end = at + len(words)
             rest = None if words[-1] in ".!?…" else _TO_END.match(text, end)
-            return at, end if rest is None else rest.end()
+            # An answer may say those before it once more; its own words are those that it quotes.
+            own = max(at, text.find(part.quote.strip(), at, end))
+            return own, end if rest is None else rest.end()
     said = set(_words(f"{part.answer} {part.quote}"))
     best, where = 0.0, (0, len(text.rstrip()))
     for sentence in _SENTENCE.finditer(text):

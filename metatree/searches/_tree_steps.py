@@ -18,10 +18,11 @@ from metatree.searches._context import context_of
 from metatree.searches._effects import ListNode, RankMenu, RouteMenu
 from metatree.searches._outcomes import Chosen, Listing, MenuSplit, Ranked, Routed, unscored
 from metatree.searches._state import UNVIABLE, VISITED, Collected, Frame, Knockout, Mark, SearchState
-from metatree.searches._steps import Moves, collecting, effect_of, note
+from metatree.searches._steps import collecting, effect_of, note
+from metatree.searches._tool_steps import ToolWalk
 
 
-class TreeWalk(Moves):
+class TreeWalk(ToolWalk):
     """The part of the search machine that goes from node to node."""
 
     def _list(self, state: SearchState, frame: Frame) -> list[Effect]:

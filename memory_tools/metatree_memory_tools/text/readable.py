@@ -215,6 +215,11 @@ def _target(said: str, href: str) -> str:
 
 _DIRECTIVE = re.compile(r"^(\s*)\.\. +(?:\|[^|\n]+\| +)?([\w:.+-]+)::[ \t]*(.*)$")
 _OPTION = re.compile(r"^\s+:[\w-]+:(?:\s|$)")
+_KNOWN_OPTION = re.compile(
+    r"\s+:(?:alt|align|caption|class|glob|height|hidden|lineno-start|linenos|maxdepth|members|name|noindex|no-index|scale"
+    r"|show-inheritance|synopsis|target|titlesonly|undoc-members|width):(?:\s|$)"
+)
+"""Where the directive itself is not in the stretch."""
 _LABEL = re.compile(r"^\s*\.\. +(?:_[^:]*(?::.*)?|\.?)$")
 _NOTE = re.compile(r"^(\s*)\.\. +(\[[^\]]+\] .*)$")
 _FIELD = re.compile(r"^(\s*):([A-Za-z][^:`\n]*):(?:\s+(.*)|)$")
@@ -323,6 +328,8 @@ def _rst_lines(text: str, *, is_code: bool = False) -> list[tuple[int, str]]:
             option = option or indent
             continue
         option = None
+        if not is_code and not out and not prose and _KNOWN_OPTION.match(line):
+            continue
         if literal is not None and (not line.strip() or indent > literal):
             flush()
             out.append((number, line))
@@ -396,8 +403,8 @@ def _inline_rst(text: str, *, is_code: bool) -> str:
 
     text = _LITERAL.sub(lambda match: keep(match[1]), text.replace("\x00", ""))
     text = _ROLE.sub(lambda match: keep(_role(match[1], match[2])), text)
+    text = _LINKED.sub(lambda match: keep(match[1] + _target(match[1], match[2])), text)
     if not is_code:
-        text = _LINKED.sub(lambda match: keep(match[1] + _target(match[1], match[2])), text)
         text = _NAMED.sub(lambda match: keep(match[1]), text) if "`_" in text else text
         text = _SINGLE.sub(lambda match: keep(match[1]), text)
         text = _STRONG.sub(lambda match: match[2], text)

@@ -50,6 +50,7 @@ def test_markdown(text: str, shown: str) -> None:
         ("See `the docs\n<https://x.org>`_ and `here`_.", "See the docs (https://x.org) and here."),
         ("a snake_case_ name, 2*3*4, x_", "a snake_case_ name, 2*3*4, x_"),
         (".. [1] A note", "[1] A note"),
+        ("   :noindex:\n   :synopsis: x\n\nText", "Text"),
     ],
 )
 def test_restructuredtext(text: str, shown: str) -> None:
