@@ -107,7 +107,7 @@ def finish(
             case "ask":
                 output.write(answer_lines(result, tree, verbose=verbose))
             case "find":
-                output.write(node_lines(result))
+                output.write(node_lines(result, verbose=verbose))
             case "files":
                 output.write(file_lines(files, result))
             case _:
