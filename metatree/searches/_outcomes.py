@@ -36,6 +36,11 @@ class Chosen(TypedDict):
     score: float
     hint: str
     accept: bool
+    path: NotRequired[str | None]
+    """Of its file; see `NodeRef`."""
+    lines: NotRequired[list[int] | None]
+    inner: NotRequired[bool]
+    """Whether anything right below it could be collected too."""
 
 
 def unscored(choice: str | None) -> Chosen:
@@ -57,6 +62,8 @@ class Routed(Chosen):
     why: NotRequired[str]
     by_model: NotRequired[bool]
     """Whether the router thought, and did not just take the best by evidence."""
+    more: NotRequired[list[Ranked]]
+    """What it would choose next, and next after that, of what is collected."""
     unviable: dict[str, str]
     """Id -> why it was ruled out."""
     reason: str
@@ -82,6 +89,12 @@ class FoundAnswer(TypedDict):
     confidence: NotRequired[float | None]
     verified: NotRequired[bool]
     """Whether the words that were given for it stand in what was read."""
+    place: NotRequired[str]
+    """The path of the file, or the id of the node, in which the quote stands."""
+    lines: NotRequired[list[int] | None]
+    """Its first and last line there, from 1."""
+    pages: NotRequired[list[int] | None]
+    """The first and last page of its node, from 1."""
     node: NotRequired[str]
     title: NotRequired[str]
 

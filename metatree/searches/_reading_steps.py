@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from metatree.durable import Effect, Outcome
@@ -34,6 +34,12 @@ class ReadingSteps(Moves):
         notice: str = "",
         question: str = "",
     ) -> list[Effect]:
+        """Read a node, or text that one of its tools returned; a known read is taken from the journal.
+
+        Args:
+            notice: what the reader has to know of that text.
+            question: the one question that the text is read for; '' for all that are open.
+        """
         facts = facts_for(frame, node, title)
         questions = (question,) if question else tuple(frame.open)
         asked = ["asked for"] if question else []
@@ -88,6 +94,7 @@ class ReadingSteps(Moves):
         return self._descend(state, frame)
 
     def _take(self, state: SearchState, frame: Frame, answer: FoundAnswer, node: str, title: str) -> None:
+        """Take an answer or a part of one; a complete one closes its question."""
         key = question_key(answer["question"])
         question = next((q for q in frame.open if question_key(q) == key), None)
         if question is None or not answer["answer"]:
@@ -104,6 +111,9 @@ class ReadingSteps(Moves):
             title,
             confidence,
             answer.get("verified", True),
+            answer.get("place", node),
+            _pair(answer.get("lines")),
+            _pair(answer.get("pages")),
         )
         if part not in frame.parts:  # a known read, taken again
             frame.parts.append(part)
@@ -186,6 +196,10 @@ class ReadingSteps(Moves):
         if has_news:
             return self._read_again(state, frame, target)
         return self._after_reading(state, frame, "its questions found no answer")
+
+
+def _pair(numbers: Sequence[int] | None) -> tuple[int, int] | None:
+    return None if numbers is None else (numbers[0], numbers[1])
 
 
 def _keys(questions: Iterable[str]) -> set[str]:

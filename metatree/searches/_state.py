@@ -47,6 +47,9 @@ class Part:
     title: str
     confidence: float | None = None
     verified: bool = True
+    place: str = ""
+    lines: tuple[int, int] | None = None
+    pages: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -149,6 +152,8 @@ class Collected:
     title: str
     score: float
     reason: str
+    path: str | None = None
+    lines: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)

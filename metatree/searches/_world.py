@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from metatree.durable import Attempt, Effect, Handler, Policy, report_usage
 from metatree.errors import (
@@ -130,6 +131,9 @@ class World:
     async def _route(self, effect: Effect, attempt: Attempt) -> Routed | MenuSplit:
         payload: RouteMenu = effect.payload
         questions = tuple(payload.questions)
+        by_evidence = payload.wanted and payload.jumps and self.router.traits.follows_evidence
+        if by_evidence and (at_once := self._by_evidence(payload)):
+            return at_once
         node, menu = self._menu(payload)
         if node is None or not menu.options:
             _count_nobody(self.router, "router_calls")  # nobody was asked
@@ -153,15 +157,57 @@ class World:
         )
         chosen = next((option for option in menu.options if option.id == decision.choice), None)
         value = self._choice_json(chosen, menu.nodes)
-        why = self.menus.why(node.id, chosen.id, questions) if chosen and value["accept"] else ""
+        is_kept = value["accept"] and value["choice"] not in payload.collected
         return {
             **value,
-            "why": why,
+            "inner": bool(chosen and is_kept and payload.wanted > 1 and self._is_inner(chosen.id)),
+            "why": self.menus.why(node.id, chosen.id, questions) if chosen and is_kept else "",
+            "more": [],
             "by_model": not self.router.traits.follows_evidence,
             "unviable": {**missing, **decision.unviable},
             "reason": decision.reason,
             "offered": [option.id for option in menu.options] + list(missing),
         }
+
+    def _by_evidence(self, payload: RouteMenu) -> Routed | None:
+        """Return all that a router that adds nothing to the evidence would choose here, one after the other.
+
+        One ranking has it all, so no menu is made, with hints that nobody reads. None where the evidence has nothing.
+        """
+        questions, count = tuple(payload.questions), payload.wanted
+        try:
+            matches = self.menus.following(payload.node, questions, payload.marks, payload.collected, count)
+        except UnknownNode as exc:
+            raise _tree_changed_error(exc) from exc
+        if not matches:
+            return None
+        all_there = len(matches) >= count
+        first, *more = [
+            Ranked(
+                choice=match.id,
+                title=match.title,
+                score=round(min(1.0, scored.score), 4),
+                hint=self.menus.hint(scored),
+                accept=True,
+                path=_file_and_lines(match)[0],
+                lines=_file_and_lines(match)[1],
+                inner=not all_there and self._is_inner(match.id),
+                why=self.menus.why(payload.node, match.id, questions),
+            )
+            for match, scored in matches
+        ]
+        return {
+            **first,
+            "by_model": False,
+            "more": more,
+            "unviable": {},
+            "reason": f"best evidence ({first['score']:.2f})",
+            "offered": [str(first["choice"])],
+        }
+
+    def _is_inner(self, node: str) -> bool:
+        listing = self.menus.listing(node)
+        return listing is not None and self.accepts is not None and any(map(self.accepts, listing[1]))
 
     def _rank(self, effect: Effect, attempt: Attempt) -> Ranked:
         ranked: RankMenu = effect.payload
@@ -183,7 +229,12 @@ class World:
                 return node, Menu(options, dict.fromkeys(payload.options, node))
             questions = tuple(payload.questions)
             return node, self.menus.make(
-                node.id, payload.options, questions, payload.marks, jumps=payload.jumps
+                node.id,
+                payload.options,
+                questions,
+                payload.marks,
+                jumps=payload.jumps,
+                collected=payload.collected,
             )
         except UnknownNode as exc:
             raise _tree_changed_error(exc) from exc
@@ -198,12 +249,15 @@ class World:
         if option is None:
             return unscored(None)
         accept = self.accepts is not None and self.accepts(nodes[option.id])
+        path, lines = _file_and_lines(nodes[option.id]) if accept else (None, None)
         return {
             "choice": option.id,
             "title": option.title,
             "score": round(option.score or 0.0, 4),
             "hint": option.hints[0] if option.hints else "",
             "accept": accept,
+            "path": path,
+            "lines": lines,
         }
 
     async def _read(self, effect: Effect, attempt: Attempt) -> ReadResult:
@@ -236,6 +290,11 @@ class World:
         reading = checked_reading(answered, content, by_model=by_model)
         if by_model:
             _ask_for_quotes(reading, attempt.errors)
+        if payload.target.content is None:
+            for answer in reading["answers"]:
+                where = _place_of(answer["quote"], content, node)
+                answer["place"], answer["lines"] = where["place"], where["lines"]
+                answer["pages"] = where["pages"]
         return reading
 
     async def _compose(self, effect: Effect, attempt: Attempt) -> Composed:
@@ -262,13 +321,46 @@ class World:
         }
 
 
-def _passage_json(question: str, passage: Passage, node: Node | None) -> PassageFound:
-    """Return a passage with its place in the file, where the text of its node is lines of one."""
-    source = None if node is None else node.source
-    place, lines = passage.node_id, list(passage.lines)
+def _file_and_lines(node: Node) -> tuple[str | None, list[int] | None]:
+    """Return the path of the file of a node, and its lines there."""
+    return node.path, None if node.lines is None else list(node.lines)
+
+
+class _Place(TypedDict):
+    place: str
+    lines: list[int] | None
+    pages: list[int] | None
+
+
+def _place_of(quote: str, content: str, node: Node) -> _Place:
+    """Return where a quote from the content of a node stands."""
+    at = content.find(quote) if quote.strip() else -1
+    lines = None
+    if at >= 0:
+        first = content.count("\n", 0, at + len(quote) - len(quote.lstrip("\n"))) + 1
+        lines = [first, first + quote.strip("\n").count("\n")]
+    return _in_file(node, lines)
+
+
+def _in_file(node: Node, lines: list[int] | None) -> _Place:
+    """Return lines of the content of a node as lines of its file, where that is text, or its pages."""
+    source = node.source
     # Elsewhere the numbers of a source are those of a turn, a page or a table.
     if source is not None and source.type == "text":
-        place, lines = source.path, [line_in_file(source, line) for line in lines]
+        in_file = None if lines is None else [line_in_file(source, line) for line in lines]
+        return {"place": source.path, "lines": in_file, "pages": None}
+    first, last = (node.attributes.get(name) for name in ("first_page", "last_page"))
+    if source is not None and isinstance(first, int) and isinstance(last, int):
+        return {"place": source.path, "lines": None, "pages": [first, last]}
+    return {"place": node.id, "lines": lines, "pages": None}
+
+
+def _passage_json(question: str, passage: Passage, node: Node | None) -> PassageFound:
+    """Return a passage with its place in the file, where the text of its node is lines of one."""
+    where = None if node is None else _in_file(node, list(passage.lines))
+    place, lines = passage.node_id, list(passage.lines)
+    if where is not None and where["lines"] is not None:
+        place, lines = where["place"], where["lines"]
     return {
         "question": question,
         "node": passage.node_id,

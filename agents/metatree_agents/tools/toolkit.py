@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from metatree_memory_tools.text.readable import readable
+
 from metatree import ClosestPassage, Limits, Node, SearchResult, Tree, astream
 from metatree import Source as NodeSource
 from metatree._util.threads import in_thread
@@ -19,6 +21,7 @@ from metatree.notes.notes import forget, remember, said_by
 from metatree.notes.placement import GROUP_KIND, MEMORY_KIND
 from metatree.result import Quote
 from metatree.trees.content import Contents
+from metatree.trees.text import lines_of
 from metatree_agents.tools._models import (
     AnsweredQuestion,
     Answers,
@@ -46,7 +49,7 @@ from metatree_agents.tools._models import (
     Who,
 )
 from metatree_agents.tools.closest import line_range, telling
-from metatree_agents.tools.locations import source_place
+from metatree_agents.tools.locations import readable_answer, source_place
 
 REFRESH_EVERY_S = 3.0
 """How often a look is taken at whether the sources have changed."""
@@ -160,6 +163,7 @@ class Toolkit:
             AnsweredQuestion(
                 question=each.question,
                 answer=each.answer,
+                cited=readable_answer(each),
                 sources=[_source(tree, source) for source in each.sources],
                 verified=each.verified,
             )
@@ -167,6 +171,7 @@ class Toolkit:
         ]
         return Answers(
             answer=result.answer,
+            cited=answers[0].cited if len(answers) == 1 else readable(result.cited),
             answers=answers,
             open_questions=list(result.open_questions),
             closest=[_close_passage(tree, passage) for passage in result.closest],
@@ -331,6 +336,7 @@ def _source(tree: Tree, quote: Quote) -> Source:
         node=quote.node,
         title=quote.title,
         place=source_place(tree, quote),
+        number=quote.number,
         quote=quote.quote,
         said_by=_said_by(tree, quote.node),
     )
@@ -343,7 +349,9 @@ def _close_passage(tree: Tree, passage: ClosestPassage) -> ClosePassage:
         title=passage.title,
         place=passage.place,
         lines=line_range(passage),
-        quote="\n".join(telling(passage, lines=_PASSAGE_LINES, chars=_PASSAGE_CHARS)),
+        quote="\n".join(
+            telling(passage.question, lines_of(passage.quote), lines=_PASSAGE_LINES, chars=_PASSAGE_CHARS)
+        ),
         said_by=_said_by(tree, passage.node),
     )
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
 
 from metatree._util.threads import off_loop
 from metatree.notes.placement import MEMORY_KIND
 from metatree.protocols import Answer, Passage, Reader, Reading, ReadRequest, Traits
+from metatree_routers.embedded._excerpt import excerpt
 from metatree_routers.embedded._table_rows import best_row, is_table, with_header
 from metatree_routers.embeddings.static import Embedder, static_embedder
 from metatree_routers.passages.asked import read_question
@@ -81,16 +83,17 @@ class EmbeddedReader(Reader):
         if best is None:
             return None
         quote = best.text.strip("\n")
-        is_code = is_code_text(request.node, request.content)
-        text = _with_signature(request.content, quote) if is_code else quote
-        return Answer(question, text, quote, complete=not describes, confidence=best.score)
+        return Answer(
+            question, _excerpt(request, quote), quote, complete=not describes, confidence=best.score
+        )
 
     def _ranked(self, request: ReadRequest, question: str, embedder: Embedder | None) -> Sequence[Passage]:
-        text = (request.node, request.content)
+        node, content = request.node, request.content
         if self._passages is not None:
-            return self._passages(question, k=_MOST_PASSAGES, text=text)
+            return self._passages(question, k=_MOST_PASSAGES, text=(node, content))
         asked = read_question(question, embeddings=self._embeddings)
-        return best_apart(rank_passages(asked, [Text(*text, evidence=1.0)], {}, 1, embedder), 1)
+        texts = {node.id: Text(node, content, evidence=1.0)}
+        return best_apart(rank_passages(asked, texts.values(), {}, 1, embedder), 1, texts)
 
 
 _MOST_TOLD_CHARS = 4_000
@@ -135,7 +138,11 @@ def _row(request: ReadRequest, question: str, embedder: Embedder | None) -> Answ
     return Answer(question, with_header(request.content, quote), quote)
 
 
-def _with_signature(content: str, quote: str) -> str:
-    """Put the first line of the code above lines from its middle."""
-    first = content.lstrip("\n").split("\n", 1)[0].rstrip()
-    return quote if first in quote else f"{first}\n    …\n{quote}"
+_DOCUMENTS = frozenset({".md", ".rst", ".txt", ".html", ".pdf", ".docx"})
+
+
+def _excerpt(request: ReadRequest, quote: str) -> str:
+    """Return a quote as it is shown; a document that is full of code is a document."""
+    is_document = PurePosixPath(request.node.path or "").suffix.lower() in _DOCUMENTS
+    is_code = not is_document and is_code_text(request.node, request.content)
+    return excerpt(request.content, quote, is_code=is_code)

@@ -13,7 +13,7 @@ import numpy as np
 
 from metatree.node import Node
 from metatree_routers.embeddings.static import Embedder
-from metatree_routers.passages._cut import Line, Span, lines_of, spans_of
+from metatree_routers.passages._cut import Line, Span, heading_end, lines_of, spans_of
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.features import Floats, PassageCandidate, holds
 from metatree_routers.query.terms import expand, raw_tokens, term_counts
@@ -93,7 +93,8 @@ def _of_text(asked: Asked, text: Text, weights: Mapping[str, float]) -> list[tup
     heaviest = max(weights.values(), default=0.0)
     scored: list[tuple[float, Span]] = []
     for span in spans_of(content, lines, is_code=is_code):
-        if asked.is_repeated_by(content[lines[span.first].start : lines[span.last].end]):
+        own = content[lines[span.first].start : lines[span.last].end]
+        if asked.is_repeated_by(own[heading_end(own) :]):
             continue
         leads = " ".join(span.leads)
         above = called | (term_counts(leads).keys() & weights.keys())

@@ -23,6 +23,7 @@ from metatree_routers.passages._model import BIAS, CLAIM, RANKER
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.candidates import Text, candidates_of, weigh
 from metatree_routers.passages.features import Floats, PassageCandidate, features
+from metatree_routers.passages.statement import whole_statement
 
 _ALONE = 2.0
 """Lead of a candidate that has no rival."""
@@ -95,28 +96,31 @@ def claim_probability(row: Floats) -> float:
     return float(1.0 / (1.0 + np.exp(-(row @ CLAIM + BIAS))))
 
 
-def best_apart(ranked: Sequence[tuple[PassageCandidate, float]], k: int) -> list[Passage]:
-    """Return the first `k` that share no line with a better one, and do not say the same."""
+def best_apart(
+    ranked: Sequence[tuple[PassageCandidate, float]], k: int, texts: Mapping[str, Text]
+) -> list[Passage]:
+    """Return the first `k` that share no line with a better one, and do not say the same, as whole statements.
+
+    Args:
+        texts: where they are from, by node.
+    """
     kept: dict[PassageCandidate, float] = {}
     for candidate, score in ranked:
         if len(kept) >= k:
             break
         if not any(_same_place(candidate, other) or candidate.text == other.text for other in kept):
             kept[candidate] = score
-    return [_passage(each, score) for each, score in kept.items()]
+    return [_whole(each, score, texts[each.node].content) for each, score in kept.items()]
 
 
-def _passage(candidate: PassageCandidate, score: float) -> Passage:
+def _whole(candidate: PassageCandidate, score: float, content: str) -> Passage:
+    """Return a passage widened to the statements that it is part of, without a heading that its node says too."""
     skipped = 0 if candidate.is_code else heading_end(candidate.text)
-    first = candidate.first + candidate.text.count("\n", 0, skipped) + 1
-    return Passage(
-        candidate.node,
-        candidate.title,
-        candidate.text[skipped:],
-        candidate.start + skipped,
-        (first, candidate.last + 1),
-        score,
-    )
+    end = candidate.start + len(candidate.text)
+    start, end = whole_statement(content, candidate.start + skipped, end, is_code=candidate.is_code)
+    first = content.count("\n", 0, start) + 1
+    text = content[start:end]
+    return Passage(candidate.node, candidate.title, text, start, (first, first + text.count("\n")), score)
 
 
 def _same_place(one: PassageCandidate, other: PassageCandidate) -> bool:
