@@ -300,16 +300,16 @@ def test_cancelling_stops_the_building_of_the_index_and_the_next_search_builds_a
 
 def test_the_loop_goes_on_while_a_search_computes(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks: list[str] = []
-    score = TextEvidence.score
+    passages = TextEvidence.passages
     computing, ticked = threading.Event(), threading.Event()
 
     def slow(*args: Any, **given: Any) -> Any:
         if not ticks:
             computing.set()
             assert ticked.wait(30), "the loop stood still while the evidence computed"
-        return score(*args, **given)
+        return passages(*args, **given)
 
-    monkeypatch.setattr(TextEvidence, "score", slow)
+    monkeypatch.setattr(TextEvidence, "passages", slow)
 
     async def go() -> SearchResult:
         task = asyncio.ensure_future(plain(tree=tree))
