@@ -118,6 +118,7 @@ def find(
     k: options.Count = 5,
     *,
     where: TreeOptions,
+    kind: options.Kinds = None,
     start: options.Start = None,
     router: options.Router = None,
     context: options.Context = "",
@@ -128,6 +129,9 @@ def find(
     verbose: options.Verbose = False,
 ) -> int:
     """List the nodes that fit the questions best, without reading an answer out of them.
+
+    Of a file, the part that says most comes first: a definition with its lines; the file itself where the question is
+    about it, or its parts share what speaks for it. With --verbose, all that speaks for each is said.
 
     \b
     Example: metatree find "proxy environment variables" -k 10 --source ~/src/requests
@@ -151,6 +155,7 @@ def find(
                 start and node_named(opened, start),
                 tree=opened,
                 returns="nodes",
+                accept=kind or None,
                 k=k,
                 context=plain(context, what="context"),
                 limits=budget.limits(),
@@ -163,7 +168,15 @@ def find(
 
 def files(
     issue: Issue,
-    k: options.Count = 5,
+    k: Annotated[
+        int,
+        options.option(
+            "-k",
+            "N|auto",
+            "How many to list; `auto` for those that fit nearly as well as the best, up to five.",
+            parser=options.count_or_auto,
+        ),
+    ] = 5,
     *,
     where: TreeOptions,
     router: options.Router = None,
@@ -195,7 +208,7 @@ def files(
             matches, result = locate(
                 text,
                 opened,
-                k + (own is not None),
+                file_options.most,
                 router=parts.get("router"),
                 limits=budget.limits(),
                 run_id=run_id,

@@ -25,6 +25,8 @@ _MOST_CODE_LINES = 400
 """A longer definition is not shown whole."""
 _PASSAGE_LINES = 6
 _PASSAGE_CHARS = 800
+_CLAUSE_END = re.compile(r"; |: (?=['\"])")
+"""Where the first clause of a reason ends: before the next one, or before the line that it quotes."""
 _SILENT = "The sources do not say, as far as this search can tell"
 
 
@@ -182,14 +184,23 @@ def _said_by(tree: Tree, node_id: str) -> str:
     return f" ({visible(author)})" if node is not None and (author := said_by(node)) else ""
 
 
-def node_lines(result: SearchResult) -> Iterator[str]:
-    """Yield one line for each node that was found: its score, its id, and why."""
+def node_lines(result: SearchResult, *, verbose: bool = False) -> Iterator[str]:
+    """Yield one line for each node that was found: its score, where it is, what it is called, and why.
+
+    Args:
+        verbose: whether to say all of why, and not the first clause alone.
+    """
     if not result.nodes:
         yield _nothing(result, "no node was found")
-    width = min(60, max((len(node.id) for node in result.nodes), default=0))
-    for node in result.nodes:
-        why = visible(_first_line(node.reason))
-        yield f"{node.score:.2f}  {styled(f'{visible(node.id):{width}}', 'cyan')}  {why}".rstrip()
+    places = [
+        node.id if node.lines is None else f"{node.path}:{node.lines[0]}-{node.lines[1]}"
+        for node in result.nodes
+    ]
+    width = min(60, max(map(len, places), default=0))
+    for node, place in zip(result.nodes, places, strict=True):
+        why = visible(_first_line(node.reason if verbose else _CLAUSE_END.split(node.reason, maxsplit=1)[0]))
+        name = "" if node.lines is None else f"{visible(node.title)}  "
+        yield f"{node.score:.2f}  {styled(f'{visible(place):{width}}', 'cyan')}  {name}{why}".rstrip()
 
 
 def file_lines(files: Sequence[FileToEdit], result: SearchResult) -> Iterator[str]:

@@ -247,6 +247,14 @@ def test_nodes_are_listed_with_score_and_reason() -> None:
     ]
 
 
+def test_a_part_of_a_file_is_listed_with_its_lines_and_one_clause() -> None:
+    reason = "defines `run`; says “run”; its file is imported by 2 others: 'def run()'"
+    node = NodeRef("src/a.py::A.run", "A.run", 1.0, reason, "src/a.py", (3, 9))
+    result = SearchResult(answer="", nodes=(node,), ended="answered")
+    assert list(node_lines(result)) == ["1.00  src/a.py:3-9  A.run  defines `run`"]
+    assert list(node_lines(result, verbose=True)) == [f"1.00  src/a.py:3-9  A.run  {reason}"]
+
+
 def test_files_are_listed_with_their_definitions() -> None:
     files = [FileToEdit("src/a.py", 0.9, "names it", (Definition("run", 10, 25),))]
     assert list(file_lines(files, SearchResult(answer="", ended="answered"))) == [
@@ -398,7 +406,7 @@ def test_a_trace_becomes_json_whatever_its_data_is() -> None:
     assert entry["data"] == {
         "tuple": [1, 2.0],
         "inner": {"3": "0.1"},
-        "kept": {"id": "a", "title": "A", "score": 1.0, "reason": "r"},
+        "kept": {"id": "a", "title": "A", "score": 1.0, "reason": "r", "path": None, "lines": None},
     }
 
 
