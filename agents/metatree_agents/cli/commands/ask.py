@@ -18,7 +18,13 @@ Issue = Annotated[str, typer.Argument(metavar="ISSUE", help=f"Text of the issue;
 def ask(
     questions: Questions,
     k: Annotated[
-        int | None, typer.Option("-k", min=1, metavar="N", help="At most N sources for each answer.")
+        int | None,
+        typer.Option(
+            "-k",
+            min=1,
+            metavar="N",
+            help="At most N sources for each answer, and passages for what stays open.",
+        ),
     ] = None,
     *,
     where: TreeOptions,

@@ -13,7 +13,7 @@ from metatree_routers.passages.candidates import is_code_text
 from metatree.notes.notes import said_by
 from metatree_agents.cli._output import counted, styled, visible
 from metatree_agents.tools.closest import line_range, of_question, telling
-from metatree_agents.tools.locations import NOT_IN_SOURCE, code_lines, source_place
+from metatree_agents.tools.locations import NOT_IN_SOURCE, code_lines, readable_answer, source_place
 
 if TYPE_CHECKING:
     from metatree import ClosestPassage, SearchResult, Tree
@@ -31,7 +31,7 @@ _SILENT = "The sources do not say, as far as this search can tell"
 
 
 def with_sources(result: SearchResult, k: int | None) -> SearchResult:
-    """Return the result with at most `k` sources for each answer; None keeps them all."""
+    """Return the result with at most `k` sources for each answer, and passages for each question; None for all."""
     answers = tuple(replace(answer, sources=answer.sources[:k]) for answer in result.answers)
     kept = {source.number for answer in answers for source in answer.sources}
     left_out = {s.number for answer in result.answers for s in answer.sources if s.number not in kept}
@@ -42,7 +42,9 @@ def with_sources(result: SearchResult, k: int | None) -> SearchResult:
         )
 
     answers = tuple(replace(answer, cited=without(answer.cited)) for answer in answers)
-    return replace(result, answers=answers, cited=without(result.cited))
+    questions = dict.fromkeys(passage.question for passage in result.closest)
+    closest = tuple(p for question in questions for p in of_question(result.closest, question)[:k])
+    return replace(result, answers=answers, cited=without(result.cited), closest=closest)
 
 
 def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> Iterator[str]:
@@ -94,11 +96,7 @@ def _one_answer(answer: QuestionAnswer, tree: Tree, code: set[int], *, verbose: 
         yield from lines
         yield styled("".join(f"[{each.number}]" for each in answer.sources if each.number), "cyan")
     else:
-        quotes = source is not None and (
-            source.quote.strip() in answer.answer or answer.answer.strip() in source.quote
-        )
-        path = source.place if source is not None and quotes else ""
-        yield from _text_lines(readable(answer.cited or answer.answer, path))
+        yield from _text_lines(readable_answer(answer))
     if not answer.verified:
         yield styled(f"({NOT_IN_SOURCE})", "bold")
 

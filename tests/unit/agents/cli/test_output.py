@@ -227,6 +227,12 @@ def test_markup_of_an_answer_and_of_a_passage_is_shown_as_text(tree: Tree) -> No
     assert list(answer_lines(_open(near), tree))[2:] == ["  | Use run:", "  |", "  |     run()"]
 
 
+def test_fewer_passages_are_kept_for_each_question() -> None:
+    near = [_close("p"), _close("q"), _close("p", place="b"), _close("q", place="c")]
+    assert with_sources(_open(*near), 1).closest == (near[0], near[1])
+    assert with_sources(_open(*near), None).closest == (near[0], near[2], near[1], near[3])
+
+
 def test_fewer_sources_leave_their_numbers_out() -> None:
     both = (QUOTE, replace(QUOTE, quote="x[9]", number=2))
     result = _answered(answers=(QuestionAnswer("q", "a", both, cited="x[9] [1][2]"),), cited="x[9] [1][2]")
