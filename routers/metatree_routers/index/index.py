@@ -208,7 +208,7 @@ class IndexSnapshot:
 
     def postings(self, terms: Collection[str]) -> dict[str, Postings]:
         """Read the posting lists of these terms; terms that no node has are left out."""
-        return self._store.postings(self.table, terms)
+        return self._store.postings(self.generation, self.table, terms)
 
     def ids(self, numbers: Any) -> dict[int, str]:
         """Return the ids of nodes by their numbers."""
