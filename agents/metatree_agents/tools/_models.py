@@ -299,7 +299,7 @@ class ContextAnswer(Answer):
         ]
 
 
-class Rows(Answer):
+class TextRows(Answer):
     """Lines of text: an outline, lines that match, or places that refer to something."""
 
     listed: ClassVar[str] = "rows"

@@ -61,9 +61,9 @@ from metatree_agents.tools._models import (
     Questions,
     RangeAnswer,
     RememberedNode,
-    Rows,
     Source,
     Text,
+    TextRows,
     Under,
     Who,
     fields_of,
@@ -301,41 +301,43 @@ class Toolkit:
         under: Under = "",
         ignore_case: IgnoreCase = False,
         max_tokens: MaxTokens = 2_000,
-    ) -> Rows:
+    ) -> TextRows:
         """Lines that match, for a text whose spelling you know; for what code does, `search` is better."""
         tree = await in_thread(self.ready)
 
-        def find() -> Rows:
+        def find() -> TextRows:
             place = tree.resolve(under) if under else tree.root
             rows, cut = _code_look.grep(tree, place, pattern, ignore_case=ignore_case)
-            found = Rows(rows=rows, cut=cut)
+            found = TextRows(rows=rows, cut=cut)
             if not rows:
                 found.empty = _code_look.no_lines(tree, place, pattern)
             return self.finished(found, max_tokens)
 
         return await in_thread(find)
 
-    async def references(self, name: Name, *, max_tokens: MaxTokens = 2_000) -> Rows:
+    async def references(self, name: Name, *, max_tokens: MaxTokens = 2_000) -> TextRows:
         """Better than grep for a name: where it is defined, which lines call it, which files import it."""
         tree = await in_thread(self.ready)
 
-        def find() -> Rows:
+        def find() -> TextRows:
             rows = _code_look.references(tree, name)
-            found = Rows(rows=rows)
+            found = TextRows(rows=rows)
             if not rows:
                 found.empty = _code_look.why_empty(tree, name, "")
             return self.finished(found, max_tokens)
 
         return await in_thread(find)
 
-    async def outline(self, node: NodeId = ".", *, depth: Depth = 2, max_tokens: MaxTokens = 2_000) -> Rows:
+    async def outline(
+        self, node: NodeId = ".", *, depth: Depth = 2, max_tokens: MaxTokens = 2_000
+    ) -> TextRows:
         """Better than reading a file or listing a folder to see what is in it: names, lines, what each is."""
         tree = await in_thread(self.ready)
 
-        def find() -> Rows:
+        def find() -> TextRows:
             rows = _code_look.outline(tree, tree.resolve(node), depth)
             empty = "" if len(rows) > 1 else f"{node} has nothing below it: `read` it"
-            return self.finished(Rows(rows=rows, empty=empty), max_tokens)
+            return self.finished(TextRows(rows=rows, empty=empty), max_tokens)
 
         return await in_thread(find)
 
