@@ -1,4 +1,4 @@
-"""Write docs/cli.md and docs/json.md from the code, or check that they say what the code says.
+"""Write docs/cli.md, docs/json.md and server.json from the code, or check that they say what the code says.
 
 usage: python docs/generate.py [--check]
 """
@@ -6,7 +6,9 @@ usage: python docs/generate.py [--check]
 from __future__ import annotations
 
 import inspect
+import json
 import sys
+import tomllib
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -18,6 +20,7 @@ from metatree_agents.cli import _errors as exit_codes
 from metatree_agents.cli._main import app
 from metatree_agents.cli.schemas import search
 from metatree_agents.cli.schemas.registry import OUTPUTS, models_of
+from metatree_agents.tools.instructions import registry_entry
 from pydantic import BaseModel
 
 HERE = Path(__file__).parent
@@ -194,15 +197,22 @@ def _type(hint: Any, depth: int) -> list[str]:
     raise TypeError(f"no words for the type {hint!r}")
 
 
+def server_entry() -> str:
+    """Return `server.json`, by which the registry of MCP servers knows this one."""
+    project = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return json.dumps(registry_entry(project["name"], project["version"]), indent=2)
+
+
 def main() -> int:
     """Write the pages, or with --check return 1 when one differs from what the code says."""
     check = "--check" in sys.argv[1:]
     stale = []
-    for name, text in (("cli.md", cli_page()), ("json.md", json_page())):
-        path = HERE / name
+    written = (("docs/cli.md", cli_page()), ("docs/json.md", json_page()), ("server.json", server_entry()))
+    for name, text in written:
+        path = HERE.parent / name
         text = text.rstrip("\n") + "\n"
         if check and (not path.exists() or path.read_text(encoding="utf-8") != text):
-            stale.append(f"docs/{name}")
+            stale.append(name)
         elif not check:
             path.write_text(text, encoding="utf-8")
     if stale:

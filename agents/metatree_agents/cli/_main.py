@@ -15,6 +15,7 @@ from metatree_agents.cli.commands.ask import ask, files, find
 from metatree_agents.cli.commands.build import build
 from metatree_agents.cli.commands.doctor import doctor
 from metatree_agents.cli.commands.goals import goals_app
+from metatree_agents.cli.commands.hosts import install, uninstall
 from metatree_agents.cli.commands.mcp import mcp
 from metatree_agents.cli.commands.memories import forget, memories, remember
 from metatree_agents.cli.commands.plan import plan
@@ -118,6 +119,8 @@ _COMMANDS: _Sections = {
         ),
     },
     "Set up": {
+        "install": (install, "set up coding agents to use the tree"),
+        "uninstall": (uninstall, "take that back"),
         "plugins": (plugins, "list the installed plug-ins"),
         "trust": (trust, "show and accept a tree that somebody else made"),
         "schema": (schema, "print the JSON Schema of what --json prints"),

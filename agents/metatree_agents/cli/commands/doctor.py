@@ -32,7 +32,7 @@ def doctor(
     router: options.Router = None,
     json: options.Json = False,
 ) -> int:
-    """Check the installation and the tree: versions, the embedded model, SQLite, the tree's state, disk, keys.
+    """Check the installation and the tree: versions, embedded model, SQLite, tree, disk, keys, agent hosts.
 
     A language model that --router or the environment names is asked one small question. Keys are named, their
     values never shown.
@@ -52,6 +52,7 @@ def doctor(
         _checked("disk", lambda: _disk(place)),
         _checked("keys", _keys),
         _checked("language model", lambda: _model(router)),
+        _checked("agent hosts", _hosts),
     ]
     ok = all(check.ok for check in checks)
     if json:
@@ -223,6 +224,26 @@ def _model(router: str | None) -> str:
         return check_model(model or None)
     except MetatreeError as error:
         raise _Bad(str(error)) from error
+
+
+def _hosts() -> str:
+    """Say which hosts start the server for all projects or for the current folder, and which could."""
+    from metatree_agents.hosts.install import detected, state
+    from metatree_agents.hosts.table import HOSTS
+
+    rows, without = [], []
+    for name, host in HOSTS.items():
+        try:
+            levels = state(host, Path.cwd())
+        except ValueError as unreadable:
+            rows.append(f"{name} ({unreadable})")
+            continue
+        if levels:
+            rows.append(f"{name} ({', '.join(levels)})")
+        elif name in detected():
+            without.append(name)
+    text = f"set up: {', '.join(rows)}" if rows else "none set up"
+    return f"{text}; `metatree install {' '.join(without)}` adds it there" if without else text
 
 
 def _nearest_folder(place: Path) -> Path:

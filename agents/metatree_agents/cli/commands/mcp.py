@@ -40,7 +40,7 @@ def mcp(
 
     The tree is built when it is first needed, and refreshed when its source has changed. Over HTTP, a host that others
     can reach needs a token in METATREE_MCP_TOKEN. With --web, pages are kept as nodes, as `metatree ask` does it.
-    docs/mcp.md says how to add it to Claude, Cursor, VS Code and others.
+    `metatree install` adds it to Claude Code, Cursor, VS Code and others.
 
     \b
     Example: metatree mcp --source ~/src/requests
@@ -72,7 +72,7 @@ def _serve_stdio(server: Any) -> None:
 
     if sys.stdin is not None and sys.stdin.isatty():
         output.note(
-            "an MCP server waits for a host on standard input; docs/mcp.md says how to add it to one (Ctrl-C ends it)"
+            "an MCP server waits for a host on standard input; `metatree install` adds it to one (Ctrl-C ends it)"
         )
     asyncio.run(server.run_stdio_async())
 

@@ -33,6 +33,8 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "plugins --permissions": "search.PermissionsOutput",
     "doctor": "search.DoctorOutput",
     "trust": "search.TrustOutput",
+    "install": "_hosts.HostsOutput",
+    "uninstall": "_hosts.HostsOutput",
     "service users add": "service.UserAddedOutput",
     "service users login": "service.UserLoginOutput",
     "service users list": "service.UsersOutput",

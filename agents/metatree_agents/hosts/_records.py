@@ -1,0 +1,112 @@
+"""What was written into the files of hosts, and copies of what they held before, in the user's own folder of state."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+from pydantic import BaseModel, Field, ValidationError
+
+from metatree._util.private import private_folder
+
+
+class Record(BaseModel):
+    """A file that was written."""
+
+    hosts: list[str]
+    """Those that it was written for; it goes when the last one is taken back."""
+    written: str
+    """What it held then, as a checksum."""
+    restorable: bool = True
+    """Whether what it held before is known: not where it was changed between two writes."""
+    copy_name: str = ""
+    """File of the copy; empty where there was no file."""
+    folders: list[str] = Field(default_factory=list)
+    """Folders that were made for it, the deepest last."""
+
+
+class Records:
+    """The records, by the path of the file; kept as one JSON file that its owner alone may read."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or _state_folder()
+        self._file = self.folder / "files.json"
+
+    def all(self) -> dict[str, Record]:
+        """Return all records; those that cannot be read are none, and entries are then taken out of their files."""
+        try:
+            rows = json.loads(self._file.read_text(encoding="utf-8"))
+            return {path: Record.model_validate(row) for path, row in rows.items()}
+        except (OSError, ValueError, ValidationError, AttributeError):
+            return {}
+
+    def get(self, path: Path) -> Record | None:
+        return self.all().get(str(path))
+
+    def put(self, path: Path, record: Record | None) -> None:
+        """Keep the record of a file, or drop it with its copy."""
+        rows = self.all()
+        old = rows.pop(str(path), None)
+        if record is not None:
+            rows[str(path)] = record
+        private_folder(self.folder)
+        text = json.dumps({key: row.model_dump() for key, row in sorted(rows.items())}, indent=2)
+        write_whole(self._file, text.encode(), mode=0o600)
+        if old is not None and old.copy_name and (record is None or record.copy_name != old.copy_name):
+            with suppress(OSError):
+                (self.folder / old.copy_name).unlink()
+
+    def keep(self, path: Path, data: bytes) -> str:
+        """Keep a copy and return its name."""
+        private_folder(self.folder)
+        name = f"{checksum(str(path).encode())[:12]}-{secrets.token_hex(4)}-{path.name}"
+        write_whole(self.folder / name, data, mode=0o600)
+        return name
+
+    def copy(self, record: Record) -> bytes | None:
+        """Return what a file held before; None where there was none.
+
+        Raises:
+            OSError: the copy is gone.
+        """
+        return (self.folder / record.copy_name).read_bytes() if record.copy_name else None
+
+
+def checksum(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def write_whole(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Write a file so that a reader sees the old or the new one, with the rights of the old one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if mode is None:
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        part.chmod(mode)
+        part.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _state_folder() -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(base).expanduser() / "metatree" / "hosts"

@@ -1,0 +1,373 @@
+"""Write metatree into the settings of agent hosts, and take it out again: a server, and a skill that tells its use.
+
+A change is planned first, as the bytes of a file before and after, so that it can be shown; what is made of it is what
+was shown. Every planned text is parsed again: apart from the entry, it must say what it said before.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from metatree.errors import UserError
+from metatree_agents.hosts import _json_edits, _toml_edits
+from metatree_agents.hosts._records import Record, Records, checksum, write_whole
+from metatree_agents.hosts.table import HOSTS, Host, Level
+from metatree_agents.tools.instructions import skill
+
+NAME = "metatree"
+_MOST_BYTES = 32_000_000
+Done = Literal["created", "changed", "unchanged", "restored", "removed", "kept", "absent", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one file of a host."""
+
+    host: str
+    level: Level
+    what: Literal["server", "skill"]
+    path: Path
+    before: bytes | None
+    """None where there is no file."""
+    after: bytes | None
+    done: Done
+    detail: str = ""
+    """Why nothing is done to it."""
+
+    @property
+    def changes(self) -> bool:
+        return self.done not in ("unchanged", "kept", "absent", "refused")
+
+
+def detected() -> list[str]:
+    """Return the names of the hosts that seem to be installed."""
+    return [name for name, host in HOSTS.items() if host.is_there()]
+
+
+def chosen(names: Sequence[str]) -> list[Host]:
+    """Return the hosts of these names.
+
+    Raises:
+        UserError: there is no such host.
+    """
+    for name in names:
+        if name not in HOSTS:
+            raise UserError(f"no host {name!r} is known: choose from {', '.join(HOSTS)}")
+    return [HOSTS[name] for name in dict.fromkeys(names)]
+
+
+def planned(
+    names: Sequence[str], level: Level, root: Path, *, source: Path | None = None
+) -> Iterator[Change]:
+    """Yield what has to change so that these hosts have metatree; each change is up to date when it is yielded.
+
+    Args:
+        names: of the hosts.
+        level: whether for all projects of the user, or for one project, in files that lie in it.
+        root: the folder of that project, or the one that a host without a word for it gets.
+        source: what the server serves; None for the folder that is open in the host.
+
+    Raises:
+        UserError: there is no such host.
+    """
+    for host in chosen(names):
+        yield _server(host, level, root, source)
+        yield _skill(host, level, root)
+
+
+def takes_back(names: Sequence[str], level: Level, root: Path) -> Iterator[Change]:
+    """Yield what has to change so that these hosts have metatree no more.
+
+    Raises:
+        UserError: there is no such host.
+    """
+    records = Records()
+    for host in chosen(names):
+        yield _without_skill(host, level, root, records)  # it may lie in a folder that the other file made
+        yield _without_server(host, level, root, records)
+
+
+def state(host: Host, root: Path) -> list[Level]:
+    """Return at which levels a host has the server.
+
+    Raises:
+        ValueError: its file cannot be read.
+    """
+    levels: list[Level] = []
+    for level in ("user", "project"):
+        if level == "project" and host.project_file is None:
+            continue
+        path = host.file(level, root)
+        text = _text(path)
+        if text is not None and _entry(_edits(host).parsed(text), host) is not None:
+            levels.append(level)
+    return levels
+
+
+def diff(change: Change) -> list[str]:
+    """Return a change as the lines of a unified diff."""
+
+    def lines(data: bytes | None) -> list[str]:
+        return [] if data is None else data.decode("utf-8", "replace").splitlines()
+
+    before = "/dev/null" if change.before is None else str(change.path)
+    after = "/dev/null" if change.after is None else str(change.path)
+    return list(unified_diff(lines(change.before), lines(change.after), before, after, lineterm=""))
+
+
+def apply(change: Change) -> Path | None:
+    """Make a change; return the copy of what the file held before, if one was made.
+
+    Raises:
+        UserError: the file, or the copy of it, cannot be written.
+    """
+    records = Records()
+    try:
+        if change.done in ("restored", "removed", "kept", "absent"):
+            _apply_removal(change, records)
+            return None
+        if change.done != "refused":
+            return _apply_write(change, records)
+    except OSError as exc:
+        where = exc.filename or change.path
+        raise UserError(
+            f"cannot write {str(where)!r}: {exc.strerror or exc}; nothing was changed for {change.host}: make it "
+            "writable, or use --project (XDG_STATE_HOME names where copies are kept)"
+        ) from exc
+    return None
+
+
+def _apply_write(change: Change, records: Records) -> Path | None:
+    record = records.get(change.path)
+    if not change.changes:
+        if record is not None and change.host not in record.hosts:
+            records.put(change.path, record.model_copy(update={"hosts": [*record.hosts, change.host]}))
+        return None
+    assert change.after is not None
+    kept = None
+    if record is None or change.before is None:
+        record = Record(hosts=[], written="", folders=list(map(str, _missing_folders(change.path))))
+        if change.before is not None:
+            record.copy_name = records.keep(change.path, change.before)
+            kept = records.folder / record.copy_name
+    elif record.written != checksum(change.before):
+        # Changed between: what it held before the first write is no longer what it would be without the entry.
+        name = records.keep(change.path, change.before)
+        record = record.model_copy(update={"restorable": False, "copy_name": name})
+        kept = records.folder / name
+    hosts = list(dict.fromkeys([*record.hosts, change.host]))
+    records.put(change.path, record.model_copy(update={"hosts": hosts, "written": checksum(change.after)}))
+    change.path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(change.path, change.after)
+    return kept
+
+
+def _apply_removal(change: Change, records: Records) -> None:
+    record = records.get(change.path)
+    others = [host for host in record.hosts if host != change.host] if record is not None else []
+    if change.changes:
+        if change.after is None:
+            change.path.unlink(missing_ok=True)
+            for folder in reversed(record.folders if record is not None else [str(change.path.parent)]):
+                with suppress(OSError):  # something else lies in it
+                    Path(folder).rmdir()
+        else:
+            write_whole(change.path, change.after)
+    if record is not None:
+        records.put(change.path, record.model_copy(update={"hosts": others}) if others else None)
+
+
+# the server
+
+
+def _edits(host: Host) -> ModuleType:
+    return _toml_edits if host.format == "toml" else _json_edits
+
+
+def _server(host: Host, level: Level, root: Path, source: Path | None) -> Change:
+    path = host.file(level, root)
+    keys = (*host.keys, NAME)
+    try:
+        path = _followed(path, level, root)
+        text = _text(path)
+        edits = _edits(host)
+        known = edits.parsed(text or "")
+        old = _entry(known, host) or {}
+        entry = {**old, **host.entry(_command(level), _arguments(host, root, source))}
+        if entry == old:
+            return Change(host.name, level, "server", path, _bytes(text), _bytes(text), "unchanged")
+        after = edits.with_entry(text or "", keys, entry)
+        _check(edits, after, keys, known, entry)
+    except ValueError as exc:
+        return _refused(host, level, path, exc)
+    done: Done = "created" if text is None else "changed"
+    return Change(host.name, level, "server", path, _bytes(text), _bytes(after), done)
+
+
+def _without_server(host: Host, level: Level, root: Path, records: Records) -> Change:
+    path = host.file(level, root)
+    keys = (*host.keys, NAME)
+    try:
+        path = _followed(path, level, root)
+        text = _text(path)
+        data = _bytes(text)
+        record = records.get(path)
+        edits = _edits(host)
+        if text is None or _entry(edits.parsed(text), host) is None:
+            return Change(host.name, level, "server", path, data, data, "absent")
+        if _is_restorable(record, data, host.name):
+            assert record is not None
+            with suppress(OSError):
+                return Change(host.name, level, "server", path, data, records.copy(record), "restored")
+        after = edits.without_entry(text, keys)
+        _check(edits, after, keys, edits.parsed(text), None)
+    except ValueError as exc:
+        return _refused(host, level, path, exc)
+    return Change(host.name, level, "server", path, data, _bytes(after), "removed")
+
+
+def _refused(host: Host, level: Level, path: Path, why: ValueError) -> Change:
+    detail = f"left alone: {why}; put the server in by hand (docs/coding-agents.md), or correct the file"
+    return Change(host.name, level, "server", path, None, None, "refused", detail)
+
+
+def _check(edits: ModuleType, after: str, keys: Sequence[str], before: Any, entry: Any) -> None:
+    """Refuse a text that says anything else than the one before, apart from the entry.
+
+    Raises:
+        ValueError: it does.
+    """
+    wanted = before
+    for key in keys[:-1]:
+        wanted = wanted.setdefault(key, {})
+    if entry is None:
+        wanted.pop(keys[-1], None)
+    else:
+        wanted[keys[-1]] = entry
+    if edits.parsed(after) != before:
+        raise ValueError("its form is one that cannot be changed safely")
+
+
+def _entry(known: Any, host: Host) -> dict[str, Any] | None:
+    for key in (*host.keys, NAME):
+        if not isinstance(known, dict):
+            return None
+        known = known.get(key)
+    return known if isinstance(known, dict) else None
+
+
+def _command(level: Level) -> str:
+    """Return the program: with its whole path, since hosts have a PATH of their own; by its name in a project.
+
+    What lies in a project goes to others, whose programs lie elsewhere.
+    """
+    own = Path(sys.executable).with_name("metatree.exe" if sys.platform == "win32" else "metatree")
+    named = shutil.which("metatree")
+    if level == "project" and named:
+        return "metatree"
+    return str(own) if own.is_file() else named or "metatree"
+
+
+def _arguments(host: Host, root: Path, source: Path | None) -> list[str]:
+    if source is not None:
+        return ["mcp", "--source", str(source.resolve())]
+    if host.starts_elsewhere:
+        return ["mcp", "--source", str(root.resolve())]
+    return ["mcp", "--source", host.workspace] if host.workspace else ["mcp"]
+
+
+# the skill
+
+
+def _skill(host: Host, level: Level, root: Path) -> Change:
+    path = host.skill(level, root)
+    try:
+        path = _followed(path, level, root)
+        data = _bytes(_text(path))
+    except ValueError as exc:
+        return Change(host.name, level, "skill", path, None, None, "refused", f"left alone: {exc}")
+    after = skill().encode()
+    done: Done = "created" if data is None else "unchanged" if data == after else "changed"
+    return Change(host.name, level, "skill", path, data, after, done)
+
+
+def _without_skill(host: Host, level: Level, root: Path, records: Records) -> Change:
+    path = host.skill(level, root)
+    try:
+        path = _followed(path, level, root)
+        data = _bytes(_text(path))
+    except ValueError as exc:
+        return Change(host.name, level, "skill", path, None, None, "refused", f"left alone: {exc}")
+    record = records.get(path)
+    others = [name for name in record.hosts if name != host.name] if record is not None else []
+    if data is None:
+        return Change(host.name, level, "skill", path, None, None, "absent")
+    if others and record is not None and host.name in record.hosts:
+        return Change(host.name, level, "skill", path, data, data, "kept", f"{', '.join(others)} has it too")
+    if _is_restorable(record, data, host.name):
+        assert record is not None
+        with suppress(OSError):
+            return Change(host.name, level, "skill", path, data, records.copy(record), "restored")
+    if record is None and data == skill().encode():
+        return Change(host.name, level, "skill", path, data, None, "removed")
+    detail = "it was changed since it was written; delete it by hand"
+    return Change(host.name, level, "skill", path, data, data, "kept", detail)
+
+
+def _is_restorable(record: Record | None, data: bytes | None, host: str) -> bool:
+    return (
+        record is not None
+        and record.restorable
+        and record.hosts == [host]
+        and data is not None
+        and record.written == checksum(data)
+    )
+
+
+# files
+
+
+def _followed(path: Path, level: Level, root: Path) -> Path:
+    """Return the file that is written: of a user, the one that a link leads to.
+
+    Raises:
+        ValueError: a link of a project leads out of it, to a file that the project's authors chose.
+    """
+    followed = path.resolve()
+    if level == "project" and path.is_relative_to(root) and not followed.is_relative_to(root.resolve()):
+        raise ValueError(f"a link leads out of the project, to {str(followed)!r}")
+    return followed
+
+
+def _text(path: Path) -> str | None:
+    """Return what a file holds; None where there is none.
+
+    Raises:
+        ValueError: it cannot be read, or is no text.
+    """
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ValueError("it is too large")
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as exc:
+        raise ValueError(f"it is no UTF-8 text (byte {exc.start})") from None
+    except OSError as exc:
+        raise ValueError(exc.strerror or str(exc)) from None
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+def _missing_folders(path: Path) -> Iterable[Path]:
+    return reversed([folder for folder in path.parents if not folder.exists()])

@@ -1,0 +1,384 @@
+"""`metatree install` and `uninstall` on the files of hosts, in the shape that the hosts' pages show."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from metatree_agents.cli._main import run
+from metatree_agents.cli.schemas._hosts import HostsOutput
+from metatree_agents.hosts import _json_edits
+from metatree_agents.hosts.table import HOSTS
+from metatree_agents.tools._registry import TOOLS
+from metatree_agents.tools.instructions import DESCRIPTION, instructions, registry_entry, skill
+
+pytestmark = pytest.mark.integration
+
+CLAUDE = """{
+  "numStartups": 42,
+  "mcpServers": {
+    "github": {
+      "type": "http",
+      "url": "https://api.example.com/mcp"
+    }
+  },
+  "projects": {
+    "/home/ann/shop": {"allowedTools": [], "history": [{"display": "fix \\"it\\" { // no comment"}]}
+  }
+}
+"""
+CODEX = """# What I like
+model = "gpt-5.2-codex"   # the good one
+approval_policy = "on-request"
+
+[mcp_servers.docs]
+command = "npx"
+args = ["-y", "docs-mcp"]
+
+[mcp_servers.docs.env]
+TOKEN = "x"
+
+[profiles.max]
+model_reasoning_effort = "high"
+"""
+CURSOR = '{"mcpServers": {"figma": {"url": "http://127.0.0.1:3845/mcp"}}}'
+VSCODE = """{
+\t"inputs": [
+\t\t{"type": "promptString", "id": "key", "password": true},
+\t],
+\t"servers": {
+\t\t// asks for a key
+\t\t"perplexity": {"type": "stdio", "command": "npx", "args": ["-y", "pp"], "env": {"KEY": "${input:key}"}},
+\t},
+}
+"""
+OPENCODE = """{
+  "$schema": "https://opencode.ai/config.json",
+  // my theme
+  "theme": "opencode", /* dark */
+  "mcp": {"jira": {"type": "remote", "url": "https://jira.example.com/mcp", "enabled": false}}
+}
+"""
+GEMINI = '{\r\n  "theme": "Dracula",\r\n  "general": {"vimMode": true}\r\n}\r\n'
+ZED = """// Zed settings
+//
+// For information on how to configure Zed, see the documentation.
+{
+  "ui_font_size": 16,
+  "context_servers": {
+    "postgres": {
+      "settings": {
+        "database_url": "postgresql://me@localhost/db" // local
+      }
+    }
+  },
+  "theme": {
+    "mode": "system",
+  },
+}
+"""
+WINDSURF = "{}\n"
+FILES = {
+    "claude-code": (".claude.json", CLAUDE),
+    "codex": (".codex/config.toml", CODEX),
+    "cursor": (".cursor/mcp.json", CURSOR),
+    "vscode": (".config/Code/User/mcp.json", VSCODE),
+    "opencode": (".config/opencode/opencode.jsonc", OPENCODE),
+    "gemini": (".gemini/settings.json", GEMINI),
+    "zed": (".config/zed/settings.json", ZED),
+    "windsurf": (".codeium/windsurf/mcp_config.json", WINDSURF),
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a home with the settings of all hosts; a project is the current folder."""
+    home = tmp_path / "home"
+    for name, text in FILES.values():
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr("sys.platform", "linux")
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return home
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".local/state" not in str(path)
+    }
+
+
+def says(host: str, text: str) -> Any:
+    return tomllib.loads(text) if host == "codex" else _json_edits.parsed(text)
+
+
+def server_in(host: str, said: Any) -> Any:
+    for key in HOSTS[host].keys:
+        said = said[key]
+    return said["metatree"]
+
+
+@pytest.mark.parametrize("host", FILES)
+def test_a_server_and_a_skill_are_added_and_all_else_stays(
+    host: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = everything(home)
+    name, text = FILES[host]
+    assert run(["install", host]) == 0
+    after = (home / name).read_bytes().decode()
+    said, wanted = says(host, after), says(host, text)
+    server = server_in(host, said)
+    program = server["command"][0] if host == "opencode" else server["command"]
+    arguments = server["command"][1:] if host == "opencode" else server["args"]
+    assert Path(program).is_absolute() and Path(program).name.startswith("metatree")
+    assert arguments[0] == "mcp"
+    for key in HOSTS[host].keys:
+        wanted, said = wanted.setdefault(key, {}), said[key]
+    assert {key: value for key, value in said.items() if key != "metatree"} == wanted
+    # every character that was there still is: the entry was put in, and perhaps a comma before it
+    edits = SequenceMatcher(None, text, after, autojunk=False).get_opcodes()
+    assert {edit[0] for edit in edits} == {"equal", "insert"}
+    [skill_file] = set(everything(home)) - set(before)
+    assert skill_file.endswith("skills/metatree/SKILL.md")
+    assert (home / skill_file).read_text() == skill()
+    # once more changes nothing
+    capsys.readouterr()
+    both = everything(home)
+    assert run(["install", host]) == 0
+    assert everything(home) == both
+    assert capsys.readouterr().out.count("unchanged") == 2
+    # and what was not changed since becomes what it was, with the folders that were made gone
+    assert run(["uninstall", host]) == 0
+    assert everything(home) == before
+    assert not (home / skill_file).parent.parent.exists()
+    assert run(["uninstall", host]) == 1
+
+
+def test_all_hosts_at_once_share_a_skill_until_the_last_one_goes(home: Path) -> None:
+    before = everything(home)
+    assert run(["install"]) == 0
+    shared = home / ".agents/skills/metatree/SKILL.md"
+    assert run(["uninstall", "codex"]) == 0
+    assert shared.exists()  # Zed has it too
+    assert run(["uninstall"]) == 0
+    assert everything(home) == before
+
+
+def test_from_a_file_that_was_changed_since_the_entry_alone_is_taken_out(home: Path) -> None:
+    run(["install", "zed", "codex", "claude-code"])
+    zed, codex, claude = (home / FILES[host][0] for host in ("zed", "codex", "claude-code"))
+    zed.write_text(zed.read_text().replace('"ui_font_size": 16,', '"ui_font_size": 18, // bigger'))
+    codex.write_text(codex.read_text() + '\n[profiles.min]\nmodel_reasoning_effort = "low"\n')
+    claude.write_text(claude.read_text().replace("42", "43"))
+    assert run(["uninstall"]) == 0
+    assert zed.read_text() == ZED.replace('"ui_font_size": 16,', '"ui_font_size": 18, // bigger')
+    assert codex.read_text() == CODEX + '\n[profiles.min]\nmodel_reasoning_effort = "low"\n'
+    assert claude.read_text() == CLAUDE.replace("42", "43")
+
+
+def test_an_entry_written_again_after_a_change_is_taken_out_and_not_restored(home: Path) -> None:
+    cursor = home / FILES["cursor"][0]
+    run(["install", "cursor"])
+    cursor.write_text(cursor.read_text().replace("3845", "3846"))
+    run(["install", "cursor", "--source", "."])
+    assert json.loads(cursor.read_text())["mcpServers"]["metatree"]["args"][-1] == str(Path.cwd())
+    run(["uninstall", "cursor"])
+    assert cursor.read_text() == CURSOR.replace("3845", "3846")
+
+
+def test_what_a_person_added_to_the_entry_stays(home: Path) -> None:
+    cursor = home / FILES["cursor"][0]
+    cursor.write_text('{"mcpServers": {"metatree": {"command": "old", "env": {"METATREE_MODEL": "m"}}}}')
+    run(["install", "cursor"])
+    server = json.loads(cursor.read_text())["mcpServers"]["metatree"]
+    assert server["env"] == {"METATREE_MODEL": "m"} and server["command"] != "old"
+
+
+def test_a_dry_run_shows_a_diff_and_writes_nothing(
+    home: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
+) -> None:
+    before = everything(home.parent)
+    assert run(["install", "codex", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "\n+[mcp_servers.metatree]\n" in shown and "\n-" not in shown.replace("\n--- ", "")
+    assert run(["install", "vscode", "--dry-run", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    conforms(printed, HostsOutput)
+    assert printed["changes"][0]["done"] == "changed" and any(
+        "metatree" in x for x in printed["changes"][0]["diff"]
+    )
+    assert everything(home.parent) == before
+    assert not (home / ".local").exists()
+
+
+@pytest.mark.parametrize(
+    ("host", "text", "why"),
+    [
+        ("claude-code", '{"mcpServers": {', "line 1"),
+        ("cursor", "{\n  'mcpServers': {}\n}", "line 2"),
+        ("codex", "[mcp_servers\n", "line 1"),
+        ("zed", '{"context_servers": []}', "'context_servers' is no object"),
+        ("gemini", "\xff", "UTF-8"),
+        ("windsurf", "[" * 100_000, "nested too deep"),
+    ],
+)
+def test_a_file_that_is_not_valid_is_left_alone_and_said(
+    host: str, text: str, why: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = home / FILES[host][0]
+    path.write_bytes(text.encode("latin-1"))
+    assert run(["install", host]) == 5
+    assert path.read_bytes() == text.encode("latin-1")
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "refused" in line]
+    assert "left alone" in line and why in line
+    run(["uninstall", host])
+    assert path.read_bytes() == text.encode("latin-1")
+
+
+def test_a_home_that_cannot_be_written_gives_one_line(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = everything(home)
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / FILES["zed"][0]))  # a file: nothing can be made below it
+    assert run(["install"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "cannot write" in line and "claude-code" in line and "--project" in line
+    assert everything(home) == before
+
+
+def test_a_project_has_files_of_its_own_that_name_no_place_of_this_machine(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(run.__code__.co_filename).parent))
+    before = everything(home)
+    assert run(["install", *FILES, "--project"]) == 0
+    project = everything(Path.cwd())
+    assert set(project) == {
+        ".mcp.json",
+        ".claude/skills/metatree/SKILL.md",
+        ".codex/config.toml",
+        ".agents/skills/metatree/SKILL.md",
+        ".cursor/mcp.json",
+        ".cursor/skills/metatree/SKILL.md",
+        ".vscode/mcp.json",
+        ".github/skills/metatree/SKILL.md",
+        "opencode.json",
+        ".opencode/skills/metatree/SKILL.md",
+        ".gemini/settings.json",
+        ".gemini/skills/metatree/SKILL.md",
+        ".zed/settings.json",
+        ".windsurf/skills/metatree/SKILL.md",
+    }
+    changed = {name for name, data in everything(home).items() if before.get(name) != data}
+    assert changed == {FILES["windsurf"][0]}  # it has one list of servers alone
+    assert json.loads(project[".vscode/mcp.json"])["servers"]["metatree"]["args"] == [
+        "mcp",
+        "--source",
+        "${workspaceFolder}",
+    ]
+    assert run(["uninstall", "--project"]) == 0
+    assert everything(Path.cwd()) == {} and list(Path.cwd().iterdir()) == []
+    assert everything(home) == before
+
+
+def test_a_link_in_a_project_leads_no_write_out_of_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(".mcp.json").symlink_to(home / FILES["cursor"][0])
+    Path(".claude").symlink_to(home)
+    assert run(["install", "claude-code", "--project"]) == 5
+    assert capsys.readouterr().out.count("leads out of the project") == 2
+    assert everything(home) == {name: text.encode() for name, text in FILES.values()}
+
+
+def test_a_link_of_the_user_stays_a_link(home: Path) -> None:
+    real = home / "dotfiles.json"
+    (home / ".claude.json").rename(real)
+    (home / ".claude.json").symlink_to(real)
+    run(["install", "claude-code"])
+    assert (home / ".claude.json").is_symlink() and "metatree" in real.read_text()
+    run(["uninstall"])
+    assert (home / ".claude.json").is_symlink() and real.read_text() == CLAUDE
+
+
+def test_copies_are_for_their_owner_alone(home: Path) -> None:
+    (home / ".claude.json").chmod(0o600)
+    run(["install", "claude-code"])
+    assert (home / ".claude.json").stat().st_mode & 0o777 == 0o600
+    state = home / ".local/state/metatree/hosts"
+    assert state.stat().st_mode & 0o777 == 0o700
+    copies = [path for path in state.iterdir() if path.name.endswith(".claude.json")]
+    assert [path.read_text() for path in copies] == [CLAUDE]
+    assert {path.stat().st_mode & 0o777 for path in state.iterdir()} == {0o600}
+
+
+def test_doctor_lists_which_hosts_have_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["install", "codex", "zed"])
+    run(["install", "zed", "cursor", "--project"])
+    (home / FILES["gemini"][0]).write_text("{")
+    capsys.readouterr()
+    run(["doctor", "--json"])
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    [detail] = [check["detail"] for check in checks if check["name"] == "agent hosts"]
+    assert "codex (user)" in detail and "zed (user, project)" in detail and "cursor (project)" in detail
+    assert "gemini (line 1 is no JSON)" in detail
+    assert "`metatree install claude-code vscode opencode windsurf`" in detail
+
+
+def test_an_unknown_host_and_none_at_all(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["install", "emacs"]) == 2
+    assert "'emacs'" in capsys.readouterr().err
+    monkeypatch.setenv("HOME", str(home / "nowhere"))
+    assert run(["install"]) == 2
+    assert "name one, of claude-code" in capsys.readouterr().err
+
+
+def test_skill_server_and_registry_say_the_same_and_name_tools_that_there_are() -> None:
+    root = Path(__file__).parents[3]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    said = json.loads((root / "server.json").read_text())
+    assert said == registry_entry(project["name"], project["version"])
+    assert DESCRIPTION in skill() and instructions() in skill() and said["description"] == DESCRIPTION
+    assert len(DESCRIPTION) <= 100  # as long as the registry takes
+    front = skill().split("---\n")[1]
+    assert len(front.partition("description: ")[2]) <= 1024  # as long as hosts read
+    named = {line.split("`")[1] for line in instructions().splitlines() if line.startswith("- `")}
+    assert named <= {tool.name for tool in TOOLS}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(st.text(max_size=4), JSON, max_size=4), st.sampled_from([None, 1, 2, "\t"]), st.booleans()
+)
+def test_any_json_keeps_what_it_says(
+    said: dict[str, Any], indent: int | str | None, has_servers: bool
+) -> None:
+    if has_servers:
+        said = {**said, "servers": {"other": {"a": [1]}}}
+    text = json.dumps(said, indent=indent)
+    added = _json_edits.with_entry(text, ("servers", "metatree"), {"command": "m"}) if text else ""
+    wanted = {**said, "servers": {**said.get("servers", {}), "metatree": {"command": "m"}}}
+    assert json.loads(added) == wanted
+    taken = _json_edits.without_entry(added, ("servers", "metatree"))
+    del wanted["servers"]["metatree"]
+    assert json.loads(taken) == wanted
