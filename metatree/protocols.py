@@ -258,6 +258,19 @@ class Passage:
     """How likely it answers, in [0, 1], calibrated."""
 
 
+@dataclass(frozen=True, slots=True)
+class QuestionNote:
+    """What is to be said of how a question was read."""
+
+    question: str
+    read_as: str = ""
+    """The question with the words corrected that no text has; empty when it was read as it is."""
+    language: str = ""
+    """The language that it is in, when no text is."""
+    tree_languages: tuple[str, ...] = ()
+    """The languages of the texts, the most frequent first, when the question is in none of them."""
+
+
 @runtime_checkable
 class Evidence(HasTraits, Protocol):
     """Scores nodes for questions without asking a model."""
@@ -313,6 +326,10 @@ class Evidence(HasTraits, Protocol):
             offers: tools, each with a node that the question names.
         """
         return ()
+
+    def note(self, question: str) -> QuestionNote | None:
+        """Say how a question was read, where that is not as it stands."""
+        return None
 
     def is_common(self, word: str) -> bool:
         """Say whether so many texts have a word that it tells none from another, as the name of a project."""

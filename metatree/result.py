@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
+from metatree.protocols import QuestionNote
+
 Ended = Literal["answered", "exhausted", "waiting", "limit", "cancelled", "failed"]
 TraceEvent = Literal[
     "frame",
@@ -168,6 +170,8 @@ class SearchResult:
     """`returns="nodes"`: what was collected, best first. `returns="answer"`: the nodes that the answers come from."""
     open_questions: tuple[str, ...] = ()
     """Those of the caller that no complete answer was found for."""
+    notes: tuple[QuestionNote, ...] = ()
+    """How questions were read, where that is not as they stand: corrected words, and a language that no text is in."""
     closest: tuple[ClosestPassage, ...] = ()
     """What comes closest to the questions that stayed open, at most three passages for each, the likeliest first.
 

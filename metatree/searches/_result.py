@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 from metatree.durable import Effect
+from metatree.protocols import QuestionNote
 from metatree.result import (
     ClosestPassage,
     Ended,
@@ -53,6 +54,10 @@ def result_of(
         answers=tuple(answers),
         nodes=tuple(nodes),
         open_questions=tuple(open_questions),
+        notes=tuple(
+            QuestionNote(note["question"], note["read_as"], note["language"], tuple(note["tree_languages"]))
+            for note in state.given.get("notes", ())
+        ),
         closest=tuple(_closest_passage(passage) for passage in state.closest or ()),
         trace=trace_of(state.trace),
         usage=usage_of(used),

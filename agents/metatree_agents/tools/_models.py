@@ -111,6 +111,9 @@ class Answers(BaseModel):
 
     answer: str = Field(description="All answers in one text; empty if nothing was found.")
     answers: list[AnsweredQuestion]
+    notes: list[str] = Field(
+        description="How questions were read, where not as they stand: corrected words, a language that no text is in."
+    )
     open_questions: list[str] = Field(description="Questions that found no answer.")
     closest: list[ClosePassage] = Field(
         description="What comes closest to each open question, the likeliest first: no answers, places to look at."

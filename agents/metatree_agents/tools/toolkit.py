@@ -47,6 +47,7 @@ from metatree_agents.tools._models import (
 )
 from metatree_agents.tools.closest import line_range, telling
 from metatree_agents.tools.locations import source_place
+from metatree_agents.tools.question_notes import notes_of
 
 REFRESH_EVERY_S = 3.0
 """How often a look is taken at whether the sources have changed."""
@@ -168,6 +169,7 @@ class Toolkit:
         return Answers(
             answer=result.answer,
             answers=answers,
+            notes=list(notes_of(result)),
             open_questions=list(result.open_questions),
             closest=[_close_passage(tree, passage) for passage in result.closest],
             ended=result.ended,

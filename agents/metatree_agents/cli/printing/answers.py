@@ -10,6 +10,7 @@ from metatree.notes.notes import said_by
 from metatree_agents.cli._output import counted, styled, visible
 from metatree_agents.tools.closest import line_range, of_question, telling
 from metatree_agents.tools.locations import NOT_IN_SOURCE, source_place
+from metatree_agents.tools.question_notes import notes_of
 
 if TYPE_CHECKING:
     from metatree import ClosestPassage, SearchResult, Tree
@@ -34,6 +35,8 @@ def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> 
     Args:
         verbose: whether all of these passages is shown, and their scores.
     """
+    for note in notes_of(result):
+        yield styled(visible(note), "dim")
     if result.answer:
         yield from _text_lines(result.answer)
         yield from _doubts(result)
