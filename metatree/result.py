@@ -82,6 +82,15 @@ class Quote:
     title: str
     quote: str
     """The words of the node, exactly; empty when the words given were not found there."""
+    number: int = 0
+    """The `[1]` of `cited`; counted over all answers of a result, in the order in which the text uses them."""
+    place: str = ""
+    """The path of its file, or the id of its node."""
+    lines: tuple[int, int] | None = None
+    """First and last of the quote, from 1, both included: of the file, or of the node's content where that is part of
+    none; None for a text that has no lines of its own, such as a PDF, and where there is no quote."""
+    pages: tuple[int, int] | None = None
+    """First and last page that the node is on, from 1, where its file has pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +100,15 @@ class QuestionAnswer:
     question: str
     answer: str
     sources: tuple[Quote, ...]
+    """In the order of their numbers: the first is that of the first sentence."""
     complete: bool = True
     confidence: float | None = None
     """How likely it is right, in [0, 1], calibrated; None when the reader cannot tell."""
     verified: bool = True
     """Whether the words that were given for it stand in a source; False where a model gave others, or none, even when
     it was asked once more."""
+    cited: str = ""
+    """The answer with the numbers of its sources behind what rests on them: `It is red. [1]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +177,8 @@ class SearchResult:
 
     answer: str
     """One text for all the questions; empty when nothing was found or `returns="nodes"`."""
+    cited: str = ""
+    """The same with the numbers of its sources behind what rests on them."""
     answers: tuple[QuestionAnswer, ...] = ()
     nodes: tuple[NodeRef, ...] = ()
     """`returns="nodes"`: what was collected, best first. `returns="answer"`: the nodes that the answers come from."""

@@ -1,4 +1,4 @@
-"""Agents on top of metatree: which files to edit, the tools of a tree for other agents, and the command line."""
+"""Agents on metatree: files to edit, lines to read, the tools of a tree for other agents, and the command line."""
 
 from __future__ import annotations
 
@@ -6,11 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from metatree_agents.code import Definition, FileToEdit, files_to_edit
+    from metatree_agents.context import ContextRange, IssueContext, context_for
     from metatree_agents.tools.functions import FunctionTool, function_tools
 
-__all__ = ["Definition", "FileToEdit", "FunctionTool", "files_to_edit", "function_tools"]
+__all__ = [
+    "ContextRange",
+    "Definition",
+    "FileToEdit",
+    "FunctionTool",
+    "IssueContext",
+    "context_for",
+    "files_to_edit",
+    "function_tools",
+]
 
 _MODULES = {
+    "ContextRange": "metatree_agents.context",
+    "IssueContext": "metatree_agents.context",
+    "context_for": "metatree_agents.context",
     "Definition": "metatree_agents.code",
     "FileToEdit": "metatree_agents.code",
     "FunctionTool": "metatree_agents.tools.functions",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from metatree.errors import UserError
 from metatree.trees.sources import inner_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from metatree_routers import FoundFile
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from metatree.result import TraceEntry
 
 _MOST_DEFINITIONS = 5
+MOST_AUTO = 5
+"""Files at most where nobody said how many."""
+AUTO_SHARE = 0.9
+"""Of the score of the best file, that each further one then has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class FileToEdit:
 def files_to_edit(
     issue: str,
     tree: Tree,
-    k: int = 5,
+    k: int | Literal["auto"] = 5,
     *,
     accept: Callable[[Node], bool] | None = None,
     router: AnyRouter | None = None,
@@ -71,16 +75,33 @@ def files_to_edit(
     Args:
         issue: the whole text: title, prose, code blocks, traceback.
         tree: a tree of the source code, as `build_tree` makes it.
-        k: how many files at most.
+        k: how many files at most; "auto" for those that fit nearly as well as the best, up to five.
         accept: says which files may be listed; None for all.
         router: chooses the way through the tree; None for the embedded one, which needs no model.
         evidence: scores nodes for the issue; None for the text index.
         limits: bounds of the search.
 
     Raises:
-        UserError: the issue is empty.
+        UserError: the issue is empty, or `k` is neither a number nor "auto".
     """
-    return locate(issue, tree, k, accept=accept, router=router, evidence=evidence, limits=limits)[0]
+    most = MOST_AUTO if k == "auto" else k
+    if not isinstance(most, int):
+        raise UserError(f'k={k!r}: give a number, or "auto"')
+    files, _ = locate(issue, tree, most, accept=accept, router=router, evidence=evidence, limits=limits)
+    return nearly_best(files) if k == "auto" else files
+
+
+def nearly_best(files: Sequence[FileToEdit]) -> list[FileToEdit]:
+    """Return the first file, and those after it that fit nearly as well; never more than `MOST_AUTO`.
+
+    The share is where F1 is best on issues whose fix is known; between .85 and .99 it moves by less than the noise.
+    """
+    kept = list(files[:1])
+    for file in files[1:MOST_AUTO]:
+        if file.score < AUTO_SHARE * kept[0].score:
+            break
+        kept.append(file)
+    return kept
 
 
 def locate(
@@ -159,7 +180,7 @@ def _files(
     ranked = _ranked(issue, tree, result, evidence)
     files = []
     for found in result.nodes:
-        path, source = _place(tree, found.id)
+        path, source = place_of(tree, found.id)
         known = ranked.get(found.id)
         if known is None:
             definitions = _definitions(issue, tree, found.id, evidence)
@@ -172,7 +193,7 @@ def _files(
     return files
 
 
-def _place(tree: Tree, file: str) -> tuple[str, str]:
+def place_of(tree: Tree, file: str) -> tuple[str, str]:
     """Return the path of a file and the source that it is relative to, empty in a tree of one folder."""
     source, node = tree.source_of(file), tree.get(file)
     path = node.source.path if node.source is not None else file

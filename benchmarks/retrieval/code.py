@@ -304,7 +304,7 @@ class CodeBM25:
     def _number(self, word: str) -> int:
         return self._numbers.setdefault(word, len(self._numbers))
 
-    def _tokens(self, text: str) -> list[int]:
+    def tokens(self, text: str) -> list[int]:
         return [number for token in _WORD.findall(text) for number in self._words(token)]
 
     def rank(
@@ -316,9 +316,9 @@ class CodeBM25:
         paths = list(blobs)
         for path, blob in blobs.items():
             if blob not in self._blobs:
-                self._blobs[blob] = array("i", self._tokens(read(path)))
-        corpus = [[*self._tokens(path), *self._blobs[blobs[path]]] for path in paths]
-        wanted = [number for number in self._tokens(question) if number < len(self._numbers)]
+                self._blobs[blob] = array("i", self.tokens(read(path)))
+        corpus = [[*self.tokens(path), *self._blobs[blobs[path]]] for path in paths]
+        wanted = [number for number in self.tokens(question) if number < len(self._numbers)]
         retriever = bm25s.BM25()
         present = {number for tokens in corpus for number in tokens}
         local = {number: place for place, number in enumerate(sorted(present))}

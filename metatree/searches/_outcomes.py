@@ -82,6 +82,12 @@ class FoundAnswer(TypedDict):
     confidence: NotRequired[float | None]
     verified: NotRequired[bool]
     """Whether the words that were given for it stand in what was read."""
+    place: NotRequired[str]
+    """The path of the file, or the id of the node, in which the quote stands."""
+    lines: NotRequired[list[int] | None]
+    """Its first and last line there, from 1."""
+    pages: NotRequired[list[int] | None]
+    """The first and last page of its node, from 1."""
     node: NotRequired[str]
     title: NotRequired[str]
 

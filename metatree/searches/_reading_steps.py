@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from metatree.durable import Effect, Outcome
@@ -101,6 +101,9 @@ class ReadingSteps(Moves):
             title,
             confidence,
             answer.get("verified", True),
+            answer.get("place", node),
+            _pair(answer.get("lines")),
+            _pair(answer.get("pages")),
         )
         if part not in frame.parts:  # a known read, taken again
             frame.parts.append(part)
@@ -183,6 +186,10 @@ class ReadingSteps(Moves):
         if has_news:
             return self._read_again(state, frame, target)
         return self._after_reading(state, frame, "its questions found no answer")
+
+
+def _pair(numbers: Sequence[int] | None) -> tuple[int, int] | None:
+    return None if numbers is None else (numbers[0], numbers[1])
 
 
 def _keys(questions: Iterable[str]) -> set[str]:

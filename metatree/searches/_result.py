@@ -20,6 +20,7 @@ from metatree.result import (
     TraceEntry,
     Usage,
 )
+from metatree.searches._citations import Span, cited, numbers_of, support_of
 from metatree.searches._context import question_key
 from metatree.searches._outcomes import PassageFound
 from metatree.searches._state import Part, SearchState
@@ -37,11 +38,13 @@ def result_of(
     """Return what a run has found so far, whether or not it has ended; `waiting` are the effects it waits with."""
     roots = [frame for frame in state.frames.values() if frame.parent is None]
     parts = [part for frame in roots for part in frame.parts]
-    answers = []
+    drafts = []
     for question in dict.fromkeys(state.given["questions"]):
         own = [part for part in parts if question_key(part.question) == question_key(question)]
         if own:
-            answers.append(_answer(question, own))
+            drafts.append(_Draft(question, own))
+    text = state.composed if state.composed is not None else _join_answers(drafts)
+    answers, cited_text = _with_sources(text, drafts)
     if state.given["returns"] == "nodes":
         nodes = [NodeRef(c.id, c.title, c.score, c.reason) for c in state.collected]
     else:
@@ -50,7 +53,8 @@ def result_of(
     if state.given["returns"] == "nodes" and nodes:
         open_questions = []
     return SearchResult(
-        answer=state.composed if state.composed is not None else _join_answers(answers),
+        answer=text,
+        cited=cited_text,
         answers=tuple(answers),
         nodes=tuple(nodes),
         open_questions=tuple(open_questions),
@@ -111,14 +115,66 @@ def usage_of(counters: Mapping[str, float]) -> Usage:
     return usage
 
 
-def _answer(question: str, parts: Sequence[Part]) -> QuestionAnswer:
-    """Join the parts of an answer; a complete one was given by a reader that saw the parts before it."""
-    complete = [part for part in parts if part.complete]
-    text = complete[-1].answer if complete else "\n".join(dict.fromkeys(part.answer for part in parts))
-    sources = dict.fromkeys(Quote(part.node, part.title, part.quote) for part in parts)
-    confidence = complete[-1].confidence if complete else None
-    verified = complete[-1].verified if complete else all(part.verified for part in parts)
-    return QuestionAnswer(question, text, tuple(sources), bool(complete), confidence, verified)
+class _Draft:
+    """An answer before its sources are numbered. A complete part was given by a reader that saw the parts before it."""
+
+    def __init__(self, question: str, parts: Sequence[Part]) -> None:
+        self.question, self.parts = question, parts
+        complete = [part for part in parts if part.complete]
+        self.last = complete[-1] if complete else None
+        self.text = self.last.answer if self.last else "\n".join(dict.fromkeys(part.answer for part in parts))
+
+    def spans(self, text: str) -> list[tuple[Span, Part]]:
+        """Return where a text rests on which parts."""
+        found = [
+            (support_of(text, part, is_own=part is self.last or self.last is None), part)
+            for part in self.parts
+        ]
+        return [(span, part) for span, part in found if span is not None]
+
+    def answer(self, numbers: Mapping[tuple[str, str], int]) -> QuestionAnswer:
+        """Return the answer, its sources in the order of their numbers."""
+        spans = [(span, part) for span, part in self.spans(self.text) if _source(part) in numbers]
+        sources = {
+            numbers[_source(part)]: Quote(
+                part.node,
+                part.title,
+                part.quote,
+                numbers[_source(part)],
+                part.place or part.node,
+                part.lines,
+                part.pages,
+            )
+            for _, part in spans
+        }
+        last = self.last
+        return QuestionAnswer(
+            self.question,
+            self.text,
+            tuple(sources[number] for number in sorted(sources)),
+            last is not None,
+            None if last is None else last.confidence,
+            all(part.verified for part in self.parts) if last is None else last.verified,
+            cited(self.text, [(span, numbers[_source(part)]) for span, part in spans]),
+        )
+
+
+def _with_sources(text: str, drafts: Sequence[_Draft]) -> tuple[list[QuestionAnswer], str]:
+    """Return the answers with their sources, which are numbered over all of them, and the whole text with numbers."""
+    spans: list[tuple[Span, Part]] = []
+    for draft in drafts:
+        at = text.find(draft.text)
+        if at >= 0 and text[at + len(draft.text) :][:1] in ("", "\n"):
+            spans += [((start + at, end + at), part) for (start, end), part in draft.spans(draft.text)]
+        else:  # a composer has said it in words of its own
+            spans += draft.spans(text)
+    numbers = numbers_of([(span, _source(part)) for span, part in spans])
+    answers = [draft.answer(numbers) for draft in drafts]
+    return answers, cited(text, [(span, numbers[_source(part)]) for span, part in spans])
+
+
+def _source(part: Part) -> tuple[str, str]:
+    return part.node, part.quote
 
 
 def _closest_passage(found: PassageFound) -> ClosestPassage:
@@ -145,7 +201,7 @@ def _sources(answers: Sequence[QuestionAnswer]) -> list[NodeRef]:
     return list(nodes.values())
 
 
-def _join_answers(answers: Sequence[QuestionAnswer]) -> str:
-    if len(answers) == 1:
-        return answers[0].answer
-    return "\n\n".join(f"{answer.question}\n{answer.answer}" for answer in answers)
+def _join_answers(drafts: Sequence[_Draft]) -> str:
+    if len(drafts) == 1:
+        return drafts[0].text
+    return "\n\n".join(f"{draft.question}\n{draft.text}" for draft in drafts)

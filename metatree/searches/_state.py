@@ -47,6 +47,9 @@ class Part:
     title: str
     confidence: float | None = None
     verified: bool = True
+    place: str = ""
+    lines: tuple[int, int] | None = None
+    pages: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from metatree.durable import Attempt, Effect, Handler, Policy, report_usage
 from metatree.errors import (
@@ -236,6 +237,11 @@ class World:
         reading = checked_reading(answered, content, by_model=by_model)
         if by_model:
             _ask_for_quotes(reading, attempt.errors)
+        if payload.target.content is None:
+            for answer in reading["answers"]:
+                where = _place_of(answer["quote"], content, node)
+                answer["place"], answer["lines"] = where["place"], where["lines"]
+                answer["pages"] = where["pages"]
         return reading
 
     async def _compose(self, effect: Effect, attempt: Attempt) -> Composed:
@@ -262,13 +268,41 @@ class World:
         }
 
 
-def _passage_json(question: str, passage: Passage, node: Node | None) -> PassageFound:
-    """Return a passage with its place in the file, where the text of its node is lines of one."""
-    source = None if node is None else node.source
-    place, lines = passage.node_id, list(passage.lines)
+class _Place(TypedDict):
+    place: str
+    lines: list[int] | None
+    pages: list[int] | None
+
+
+def _place_of(quote: str, content: str, node: Node) -> _Place:
+    """Return where a quote from the content of a node stands."""
+    at = content.find(quote) if quote.strip() else -1
+    lines = None
+    if at >= 0:
+        first = content.count("\n", 0, at + len(quote) - len(quote.lstrip("\n"))) + 1
+        lines = [first, first + quote.strip("\n").count("\n")]
+    return _in_file(node, lines)
+
+
+def _in_file(node: Node, lines: list[int] | None) -> _Place:
+    """Return lines of the content of a node as lines of its file, where that is text, or its pages."""
+    source = node.source
     # Elsewhere the numbers of a source are those of a turn, a page or a table.
     if source is not None and source.type == "text":
-        place, lines = source.path, [line_in_file(source, line) for line in lines]
+        in_file = None if lines is None else [line_in_file(source, line) for line in lines]
+        return {"place": source.path, "lines": in_file, "pages": None}
+    first, last = (node.attributes.get(name) for name in ("first_page", "last_page"))
+    if source is not None and isinstance(first, int) and isinstance(last, int):
+        return {"place": source.path, "lines": None, "pages": [first, last]}
+    return {"place": node.id, "lines": lines, "pages": None}
+
+
+def _passage_json(question: str, passage: Passage, node: Node | None) -> PassageFound:
+    """Return a passage with its place in the file, where the text of its node is lines of one."""
+    where = None if node is None else _in_file(node, list(passage.lines))
+    place, lines = passage.node_id, list(passage.lines)
+    if where is not None and where["lines"] is not None:
+        place, lines = where["place"], where["lines"]
     return {
         "question": question,
         "node": passage.node_id,

@@ -23,6 +23,7 @@ from metatree.searches._context import question_key
 from metatree.searches._machine import SearchMachine
 from metatree.searches._off_loop import Home, off_caller_loop
 from metatree.searches._options import ResumeOptions, RunOptions, SearchOptions, resume_options, takes
+from metatree.searches._questions import split_questions
 from metatree.searches._result import result_of
 from metatree.searches._run import Search, accepted_kinds, limits_json, limits_of, waited_for
 from metatree.searches._stagger import begin
@@ -41,7 +42,8 @@ async def asearch(options: SearchOptions) -> SearchResult:
     """Search a tree for answers, or for the nodes themselves.
 
     Args:
-        questions: one or several; a single string is a list of one.
+        questions: one or several; a string that asks several things (`What is A? And who wrote B?`) is cut into them,
+            unless nodes are collected.
         start_node: explored first, then its parent's other children, and so on up to the root. None is the root.
         tree: what is searched.
         returns: `answer`, or `nodes` to collect nodes without reading them.
@@ -163,7 +165,7 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
     if not isinstance(limits, Limits):
         raise UserError(f"limits={limits!r}: give Limits(…)")
     await begin()
-    questions = _questions(options.questions)
+    questions = _questions(options.questions, returns=options.returns)
     kinds = accepted_kinds(options.accept)
     if options.returns not in ("answer", "nodes"):
         raise UserError(f"returns={options.returns!r}: use 'answer' or 'nodes'")
@@ -353,7 +355,7 @@ def _own_journal(tree: Tree, create: bool) -> Journal:
     return SqlJournal(tree.memory)
 
 
-def _questions(questions: str | Sequence[str]) -> list[str]:
+def _questions(questions: str | Sequence[str], *, returns: str) -> list[str]:
     listed = [questions] if isinstance(questions, str) else questions
     if (
         not isinstance(listed, Sequence)
@@ -362,7 +364,8 @@ def _questions(questions: str | Sequence[str]) -> list[str]:
     ):
         raise UserError("there is no question, or an empty one: give one or more questions as text")
     different: dict[str, str] = {}
-    for question in listed:
+    asked = (q for text in listed for q in (split_questions(text) if returns == "answer" else [text]))
+    for question in asked:
         different.setdefault(question_key(question), encodable(question.strip()))
     return list(different.values())
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.code._tools import add_note, grep, outline, read_lines, who_calls, who_imports
 from metatree_memory_tools.text._tools import find_in_text, read_page
 from metatree_memory_tools.text.pattern import matching_lines
+from metatree_routers.embedded.reader import EmbeddedReader
 
 from metatree import Answer, Reading, RouteRequest, Tree, search
 from metatree.errors import UserError
-from metatree.protocols import ReadRequest
+from metatree.protocols import ReadRequest, ToolRequest
 from metatree.testing.parts import FunctionRouter, ScriptedToolCaller
 
 pytestmark = pytest.mark.integration
@@ -76,7 +78,8 @@ def test_grep_looks_through_a_folder_or_a_file(tree: Tree) -> None:
         "shop/till.py:6:"
     )
     assert "(more than 1 lines match)" in grep(tree.get("."), tree, "price", max_lines=1)
-    assert grep(tree.get("shop"), tree, "coffee") == "No line of shop matches 'coffee'."
+    with pytest.raises(UserError, match=r"no line of shop matches 'coffee'"):
+        grep(tree.get("shop"), tree, "coffee")
 
 
 def test_outline_lists_what_is_defined(tree: Tree) -> None:
@@ -89,7 +92,8 @@ def test_who_imports_and_who_calls(tree: Tree) -> None:
     ]  # fmt: skip
     assert "web/cart.ts" in who_imports(tree.get("web/api.ts"), tree)
     assert "cmd/main.go" in who_imports(tree.get("brew/brew.go"), tree)
-    assert who_imports(tree.get("shop/menu.py"), tree) == "No file of this tree imports shop/menu.py."
+    with pytest.raises(UserError, match=r"no file of this tree imports shop/menu\.py"):
+        who_imports(tree.get("shop/menu.py"), tree)
     assert who_calls(tree.get("shop/prices.py::price_of"), tree).splitlines() == [
         "shop/menu.py:5 in shop/menu.py::show: print(prices.price_of(leaf))",
         "shop/till.py:6 in shop/till.py::Till.total: return sum(price_of(leaf) for leaf in leaves)",
@@ -117,10 +121,12 @@ def test_tools_stay_inside_of_the_source_and_of_the_tree(tree: Tree, tmp_path: P
     (tmp_path / "outside.py").write_text("SECRET = 'outside'\n")
     source = tmp_path / "source"
     (source / ".env").write_text("SECRET=inside\n")
-    assert grep(tree.get("."), tree, "SECRET") == "No line of . matches 'SECRET'."
+    with pytest.raises(UserError, match=r"no line of \. matches 'SECRET'"):
+        grep(tree.get("."), tree, "SECRET")
     (source / "shop" / "menu.py").unlink()
     (source / "shop" / "menu.py").symlink_to(tmp_path / "outside.py")
-    assert grep(tree.get("."), tree, "SECRET") == "No line of . matches 'SECRET'."
+    with pytest.raises(UserError, match=r"no line of \. matches 'SECRET'"):
+        grep(tree.get("."), tree, "SECRET")
     with pytest.raises(UserError, match="outside"):
         read_lines(tree.get("shop/menu.py"), tree, 1, 2)
 
@@ -149,7 +155,8 @@ def test_the_tools_of_documents(tmp_path: Path, pdf: Callable[..., bytes]) -> No
             "page 4, line 4 in a.pdf#page-4: Kettle, again.",
         ]
         assert find_in_text(node, tree, "water  for").splitlines()[1].startswith("page 1, line 2")
-        assert find_in_text(node, tree, "milk") == "'milk' is nowhere in a.pdf."
+        with pytest.raises(UserError, match=r"'milk' is nowhere in a\.pdf"):
+            find_in_text(node, tree, "milk")
         assert read_page(node, tree, 2, 3).splitlines() == [
             "Page 2 of 4:", "for tea.", "Page 3 of 4:", "(no text: a picture, a scan, or an empty page)",
         ]  # fmt: skip
@@ -214,3 +221,25 @@ def test_a_search_answers_by_the_tools_of_documents_what_no_node_says(
         assert result.answers[0].answer == "'kettle' is in 4 line(s) of handbook.pdf"
         assert any("find_in_text" in str(entry) for entry in result.trace)
         assert any("Boil the kettle." in text for text in reader.read_texts)
+
+
+@pytest.mark.parametrize("question", ["Where is teapot_limit?", "Which line of notes.md says teapot_limit?"])
+def test_that_a_tool_found_nothing_is_no_answer(tmp_path: Path, question: str) -> None:
+    (tmp_path / "notes.md").write_text("# Notes\n\nKettles boil water.\n\n## Cups\n\nCups are white.\n")
+    (tmp_path / "kettle.py").write_text("def boil(cups):\n    return cups\n")
+    calls: list[str] = []
+
+    class Caller:
+        async def fill(self, request: ToolRequest) -> dict[str, str]:
+            calls.append(request.tool.id)
+            names = request.tool.schema["properties"]
+            return {name: "teapot_limit" for name in names if name in ("text", "pattern")}
+
+    with build_tree(tmp_path) as tree:
+        first = FunctionRouter(lambda request: request.options[0].id)
+        parts: Any = {"router": first, "reader": EmbeddedReader(), "tool_caller": Caller(), "evidence": False}
+        result = search(question, tree=tree, tools=(grep, find_in_text), own_tools=False, **parts)
+    assert calls
+    assert (result.answer, result.ended) == ("", "exhausted")
+    said = [entry.reason for entry in result.trace if entry.event == "tool"]
+    assert any("no line of" in reason or "is nowhere in" in reason for reason in said)

@@ -103,7 +103,9 @@ PUBLIC = {
     "metatree_agents.planner": """
         AgentInfo AgentOptions Agents BadDefinition Domain Done PlanLimits TaskContext ordered plan unordered
     """,
-    "metatree_agents": "Definition FileToEdit FunctionTool files_to_edit function_tools",
+    "metatree_agents": """
+        ContextRange Definition FileToEdit FunctionTool IssueContext context_for files_to_edit function_tools
+    """,
     "metatree_memory_tools": "build_tree",
     "metatree_routers": """
         CachedRouter EmbeddedComposer EmbeddedDescriber EmbeddedReader EmbeddedRouter EmbeddedToolCaller

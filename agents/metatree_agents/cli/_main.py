@@ -13,6 +13,7 @@ from metatree_agents.cli._groups import CommandGroup
 from metatree_agents.cli.commands.archive import export, import_
 from metatree_agents.cli.commands.ask import ask, files, find
 from metatree_agents.cli.commands.build import build
+from metatree_agents.cli.commands.context import context
 from metatree_agents.cli.commands.doctor import doctor
 from metatree_agents.cli.commands.goals import goals_app
 from metatree_agents.cli.commands.hosts import install, uninstall
@@ -89,6 +90,7 @@ _COMMANDS: _Sections = {
         "ask": (ask, "answer questions, with sources"),
         "find": (find, "list the nodes that fit questions best"),
         "files": (files, "list the files that an issue wants edited"),
+        "context": (context, "print the lines that an issue is about"),
         "show": (show, "print a node and what lies below it"),
     },
     "Remember": {

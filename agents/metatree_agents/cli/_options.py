@@ -25,6 +25,15 @@ def path(text: str) -> Path:
     return Path(given(text))
 
 
+def count_or_auto(text: str | int) -> int:
+    """Return a number from 1 on; 0 for `auto`."""
+    if text == "auto":
+        return 0
+    if not str(text).isdecimal() or int(text) < 1:
+        raise typer.BadParameter(f"{text!r} is neither a number from 1 on nor `auto`")
+    return int(text)
+
+
 def option(name: str, metavar: str | None, help: str, *, parser: Callable[[str], Any] = given) -> Any:  # noqa: A002
     """Declare an option whose value may not be empty."""
     return typer.Option(name, parser=parser, metavar=metavar, help=help)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from metatree_agents.tools.locations import LEFT_OUT, place_text
+
+_MORE_LINES = 4
+"""By which a window is widened at each end."""
+_BEGINS = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|[\w.*]+:|def |class |@|#|return\b|if |for )")
+
 if TYPE_CHECKING:
     from metatree import ClosestPassage
-
-LEFT_OUT = "…"
 
 
 def of_question(closest: Iterable[ClosestPassage], question: str) -> list[ClosestPassage]:
@@ -18,32 +23,58 @@ def of_question(closest: Iterable[ClosestPassage], question: str) -> list[Closes
 
 def line_range(passage: ClosestPassage) -> str:
     """Return the lines of a passage as `12-40`, or as `12` when it is one."""
-    first, last = passage.lines
-    return str(first) if first == last else f"{first}-{last}"
+    return place_text("", passage.lines).removeprefix(":")
 
 
-def telling(passage: ClosestPassage, *, lines: int, chars: int) -> list[str]:
+def telling(question: str, text: Sequence[str], *, lines: int, chars: int) -> list[str]:
     """Return the first line of a passage, and those side by side that share the most words with its question.
 
-    `…` stands in a line of its own where lines were left out, and at the end of a line that alone is too long.
+    `…` stands in a line of its own where lines were left out, and at the end of a line that alone is too long. What is
+    shown begins and ends with a sentence where that takes few lines more.
 
     Args:
+        question: what was asked.
+        text: the lines of the passage.
         lines: about how many are shown.
-        chars: what they take at most together.
+        chars: what they take at most together, about.
     """
-    whole = passage.quote.strip("\n").splitlines()
+    whole = list(text)
     # Two marks for what is left out would take as much.
     most = len(whole) if len(whole) <= lines + 2 else lines
-    start, end = _window(passage.question, whole, most, chars)
+    start, end = _window(question, whole, most, chars)
     before = []
     if start > 0:
         # A heading or a signature says what the rest is about.
         before = [_cut(whole[0], chars // 4)]
-        start, end = _window(passage.question, whole[1:], most - 1, chars - len(before[0]))
-        start, end = start + 1, end + 1
-        before += [LEFT_OUT] if start > 1 else []
-    after = [LEFT_OUT] if end < len(whole) else []
+        start, end = _window(question, whole[1:], most - 1, chars - len(before[0]))
+        start, end = _whole_sentences(whole, start + 1, end + 1)
+        before += [LEFT_OUT] if any(line.strip() for line in whole[1:start]) else []
+    else:
+        start, end = _whole_sentences(whole, start, end)
+    after = [LEFT_OUT] if any(line.strip() for line in whole[end:]) else []
     return [*before, *_without_empty_ends([_cut(line, chars) for line in whole[start:end]]), *after]
+
+
+def _whole_sentences(whole: Sequence[str], start: int, end: int) -> tuple[int, int]:
+    """Widen a window to where a sentence begins and ends, by some lines at most."""
+    first, last = start, end
+    while first > 1 and not _is_cut(whole[first - 1], whole[first]):
+        first -= 1
+        if start - first > _MORE_LINES:
+            first = start
+            break
+    while 0 < last < len(whole) and not _is_cut(whole[last - 1], whole[last]):
+        last += 1
+        if last - end > _MORE_LINES:
+            last = end
+            break
+    return first, last
+
+
+def _is_cut(line: str, below: str) -> bool:
+    """Whether a text may be cut between two lines."""
+    ends = not line.strip() or line.rstrip().endswith((".", "!", "?", ";", "{", "}", '"""'))
+    return ends or not below.strip() or _BEGINS.match(below) is not None
 
 
 def _window(question: str, whole: Sequence[str], lines: int, chars: int) -> tuple[int, int]:

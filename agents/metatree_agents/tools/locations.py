@@ -8,35 +8,67 @@ from metatree.errors import MetatreeError
 from metatree.trees.text import line_in_file
 
 if TYPE_CHECKING:
-    from metatree import Node, Tree
+    from metatree import Tree
     from metatree.result import Quote
 
+LEFT_OUT = "…"
 NOT_IN_SOURCE = "not in the source"
 """Said of an answer whose words, as a model gave them, no source has."""
 
 
 def source_place(tree: Tree, source: Quote) -> str:
-    """Return where the words of a source stand, as `file:line`; the node's id when it has no file."""
+    """Return where the words of a source stand, as `file:12-20` or `file, page 3`; the node's id where no file is."""
+    if source.place:
+        return place_text(source.place, source.lines, source.pages)
     node = tree.find(source.node)
-    if node is None or node.source is None:
+    if node is None or node.source is None or node.source.type != "text":
         return source.node
-    # Elsewhere the number is that of a turn, a page or a table, and the path may be a key of the source's own.
-    if node.source.type != "text" and (node.source.start_line is not None or tree.file_of(node) is None):
-        return source.node
-    line = _quoted_line(tree, node, source.quote)
-    return node.source.path if line is None else f"{node.source.path}:{line}"
+    return node.source.path
 
 
-def _quoted_line(tree: Tree, node: Node, quote: str) -> int | None:
-    assert node.source is not None
-    start = node.source.start_line
-    if not quote:
-        return start
+def place_text(place: str, lines: tuple[int, int] | None, pages: tuple[int, int] | None = None) -> str:
+    """Return a place with its lines or pages.
+
+    Example:
+        >>> place_text("a.py", (3, 3)), place_text("a.pdf", None, (2, 4))
+        ('a.py:3', 'a.pdf, pages 2-4')
+    """
+    if lines is not None:
+        return f"{place}:{_span(lines)}"
+    if pages is None:
+        return place
+    return f"{place}, page{'s' if pages[0] != pages[1] else ''} {_span(pages)}"
+
+
+def _span(numbers: tuple[int, int]) -> str:
+    first, last = numbers
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def code_lines(tree: Tree, node_id: str, text: str) -> dict[int, int] | None:
+    """Return the number in its file of each line of a text that is taken from a node; None when it is not.
+
+    Args:
+        text: lines of the node in their order; `…` stands in a line of its own where some are left out.
+
+    Returns:
+        Place of the line in the text, from 0 -> number in the file, from 1.
+    """
+    node = tree.find(node_id)
+    if node is None or node.source is None or node.source.type != "text":
+        return None
     try:
-        before, quoted, _ = tree.content(node).partition(quote)
+        there = tree.content(node).split("\n")
     except (MetatreeError, OSError):  # the file has changed or gone since it was quoted
-        return start
-    if not quoted:
-        return start
-    leading = len(quote) - len(quote.lstrip("\n"))
-    return line_in_file(node.source, before.count("\n") + leading + 1)
+        return None
+    numbers: dict[int, int] = {}
+    at = 0
+    for number, line in enumerate(text.split("\n")):
+        if line.strip() == LEFT_OUT:
+            continue
+        match = next((each for each in range(at, len(there)) if there[each].rstrip() == line.rstrip()), None)
+        if match is None:
+            return None
+        numbers[number] = line_in_file(node.source, match + 1)
+        at = match + 1
+    return numbers

@@ -19,6 +19,7 @@ from metatree.notes.notes import forget, remember, said_by
 from metatree.notes.placement import GROUP_KIND, MEMORY_KIND
 from metatree.result import Quote
 from metatree.trees.content import Contents
+from metatree.trees.text import lines_of
 from metatree_agents.tools._models import (
     AnsweredQuestion,
     Answers,
@@ -161,6 +162,7 @@ class Toolkit:
             AnsweredQuestion(
                 question=each.question,
                 answer=each.answer,
+                cited=each.cited,
                 sources=[_source(tree, source) for source in each.sources],
                 verified=each.verified,
             )
@@ -168,6 +170,7 @@ class Toolkit:
         ]
         return Answers(
             answer=result.answer,
+            cited=result.cited,
             answers=answers,
             notes=list(notes_of(result)),
             open_questions=list(result.open_questions),
@@ -333,6 +336,7 @@ def _source(tree: Tree, quote: Quote) -> Source:
         node=quote.node,
         title=quote.title,
         place=source_place(tree, quote),
+        number=quote.number,
         quote=quote.quote,
         said_by=_said_by(tree, quote.node),
     )
@@ -345,7 +349,9 @@ def _close_passage(tree: Tree, passage: ClosestPassage) -> ClosePassage:
         title=passage.title,
         place=passage.place,
         lines=line_range(passage),
-        quote="\n".join(telling(passage, lines=_PASSAGE_LINES, chars=_PASSAGE_CHARS)),
+        quote="\n".join(
+            telling(passage.question, lines_of(passage.quote), lines=_PASSAGE_LINES, chars=_PASSAGE_CHARS)
+        ),
         said_by=_said_by(tree, passage.node),
     )
 

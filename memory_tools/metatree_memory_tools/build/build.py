@@ -193,6 +193,23 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
     return any(_differs(root, file, known[path]) for path, file in scan_result.files.items())
 
 
+def changed_files(tree: BuiltTree) -> int:
+    """Count the files that are new, gone, or others than were built; 0 for sources that are no folders or files."""
+    count = 0
+    if tree.path is None:
+        return 0
+    layer = Layer(tree.index)
+    for source in tree.sources():
+        root = disk_root(source)
+        if source.type not in FILES or root is None or not Path(source.location).exists():
+            continue
+        files = _scan(source, tree.path).files
+        known = IndexWriter(layer, source.mount).known_files()
+        count += len(files.keys() ^ known.keys())
+        count += sum(_differs(root, files[path], known[path]) for path in files.keys() & known.keys())
+    return count
+
+
 def _scan(source: SourceRef, place: Path, progress: Progress | None = None) -> Scan:
     root = Path(source.location)
     try:

@@ -42,7 +42,7 @@ def grep(
     texts = {text.path: text.lines for text in _bounded(texts_of(tree, files_below(tree, path)))}
     matches = matching_lines(pattern, texts.items(), ignore_case=ignore_case, most=max_lines + 1)
     if not matches:
-        return f"No line of {path} matches {pattern!r}."
+        raise UserError(f"no line of {path} matches {pattern!r}")  # a text would be read for an answer
     rows = [f"{name}:{line}: {texts[name][line - 1].strip()[:_WIDTH]}" for name, line in matches[:max_lines]]
     if len(matches) > max_lines:
         rows.append(f"(more than {max_lines} lines match)")
@@ -80,7 +80,7 @@ def who_imports(node: Node, tree: Tree) -> str:
             if importer not in inside:
                 importers.setdefault(importer, []).append(place)
     if not importers:
-        return f"No file of this tree imports {path}."
+        raise UserError(f"no file of this tree imports {path}")
     rows = []
     for importer in sorted(importers)[:_MOST_LINES]:
         what = [place for place in importers[importer] if place != path]
@@ -114,7 +114,7 @@ def who_calls(
         if len(rows) > max_lines:
             break
     if not rows:
-        return f"No line of this source calls {wanted}."
+        raise UserError(f"no line of this source calls {wanted}")
     more = [f"(more than {max_lines} lines call it)"] if len(rows) > max_lines else []
     return "\n".join([*rows[:max_lines], *more])
 

@@ -45,7 +45,7 @@ def find_in_text(
             inside, line = node_at(tree, content.path, number), content.lines[number - 1].strip()
             rows.append(f"{page}line {number} in {inside}: {line[:_WIDTH]}")
     if not count:
-        return f"{text!r} is nowhere in {content.path}."
+        raise UserError(f"{text!r} is nowhere in {content.path}")  # a text would be read for an answer
     more = [f"(and {count - len(rows)} more)"] if count > len(rows) else []
     return "\n".join([f"{text!r} is in {count} line(s) of {content.path}:", *rows, *more])
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from metatree._util.threads import off_loop
 from metatree.node import Node
 from metatree.notes.placement import MEMORY_KIND
 from metatree.protocols import Answer, Passage, Reader, Reading, ReadRequest, Traits
+from metatree_routers.embedded._excerpt import excerpt
 from metatree_routers.embedded._passages import Quotation, best_passage
 from metatree_routers.embedded._table_rows import best_row, is_table, with_header
 from metatree_routers.embeddings.static import Embedder, static_embedder
@@ -165,7 +167,7 @@ def _answer(
     complete = turning is None and not describes and (alone or _cover_all(parts, words, missing))
     if not complete and len(parts) >= ENOUGH_PARTS:
         return None
-    text = _with_signature(request.content, quote) if is_code else quote
+    text = quote if is_table(request.content) else _excerpt(request, quote, is_code)
     if complete and not alone:  # only all of them together answer
         text = "\n".join(dict.fromkeys([*(part.answer for part in parts), text]))
     return Answer(question, text, quote, complete)
@@ -180,8 +182,17 @@ def _likeliest(
     if best is None:
         return []
     quote = best.text.strip("\n")
-    text = _with_signature(request.content, quote) if is_code else quote
+    text = _excerpt(request, quote, is_code)
     return [Answer(question, text, quote, complete=True, confidence=best.score)]
+
+
+_DOCUMENTS = frozenset({".md", ".rst", ".txt", ".html", ".pdf", ".docx"})
+
+
+def _excerpt(request: ReadRequest, quote: str, is_code: bool) -> str:
+    """Return a quote as it is shown; a document that is full of code is a document."""
+    suffix = PurePosixPath(request.node.path or "").suffix.lower()
+    return excerpt(request.content, quote, is_code=is_code and suffix not in _DOCUMENTS)
 
 
 def _describes(request: ReadRequest) -> bool:
@@ -202,9 +213,3 @@ def _missing_terms(node: Node, quote: str, words: Sequence[KeyTerm]) -> list[Key
     """Return the words that neither the quote nor what the node is called has."""
     counts = term_counts(f"{node.title}\n{node.path or node.id}\n{node.description}\n{quote}")
     return [word for word in words if not word.is_in(counts)]
-
-
-def _with_signature(content: str, quote: str) -> str:
-    """Put the first line of the code above lines from its middle."""
-    first = content.lstrip("\n").split("\n", 1)[0].rstrip()
-    return quote if first in quote else f"{first}\n    …\n{quote}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Literal, TypeVar, overload
@@ -42,6 +42,7 @@ from metatree_routers.passages.asked import read_question
 from metatree_routers.passages.candidates import Text
 from metatree_routers.passages.features import PassageCandidate
 from metatree_routers.passages.ranking import best_apart, rank_passages
+from metatree_routers.passages.statement import whole_statement
 from metatree_routers.query.best_line import best_line
 from metatree_routers.query.key_terms import key_terms_of, missing
 from metatree_routers.query.languages import language_of, languages_of
@@ -343,23 +344,17 @@ class TextEvidence(Evidence):
         """
         if not question.strip() or k <= 0:
             return []
-        ranked = self._ranked_passages(self._corrected(question), under, text)
-        return [
-            Passage(
-                candidate.node,
-                candidate.title,
-                candidate.text,
-                candidate.start,
-                (candidate.first + 1, candidate.last + 1),
-                score,
-            )
-            for candidate, score in best_apart(ranked, k)
-        ]
+        texts, ranked = self._ranked_passages(self._corrected(question), under, text)
+        return [_whole(candidate, score, texts) for candidate, score in best_apart(ranked, k)]
 
     def _ranked_passages(
         self, question: str, under: str | None = None, text: tuple[Node, str] | None = None
-    ) -> RankedPassages:
-        """Rank the passages of the best nodes for a question, and of another content; the latest are remembered."""
+    ) -> tuple[Mapping[str, Text], RankedPassages]:
+        """Rank the passages of the best nodes for a question, and of another content; the latest are remembered.
+
+        Returns:
+            The contents by node, and their passages.
+        """
         key = (question, under, self.query(lambda snapshot: snapshot.generation))
         with self._lock:
             known = self._passages.get(key)
@@ -372,13 +367,14 @@ class TextEvidence(Evidence):
                     self._passages.popitem(last=False)
         texts, ranked = known
         if text is None:
-            return ranked
+            return texts, ranked
         node, content = text
         there = texts.get(node.id)
         if there is not None and there.content == content:
-            return ranked
+            return texts, ranked
         evidence = 0.0 if there is None else there.evidence
-        return self._rank(question, {**texts, node.id: Text(node, content, evidence)}.values())
+        texts = {**texts, node.id: Text(node, content, evidence)}
+        return texts, self._rank(question, texts.values())
 
     def _rank(self, question: str, texts: Iterable[Text]) -> RankedPassages:
         asked = read_question(question, embeddings=self._embeddings)
@@ -609,3 +605,13 @@ def text_evidence(tree: Tree, *, required: bool = True) -> TextEvidence | None:
         required: whether an index is built where there is none; if not, None says that there is none.
     """
     return TextEvidence(tree) if required or is_indexed(tree.index) else None
+
+
+def _whole(candidate: PassageCandidate, score: float, texts: Mapping[str, Text]) -> Passage:
+    """Return a passage widened to the statements that it is part of."""
+    content = texts[candidate.node].content
+    end = candidate.start + len(candidate.text)
+    start, end = whole_statement(content, candidate.start, end, is_code=candidate.is_code)
+    first = content.count("\n", 0, start) + 1
+    text = content[start:end]
+    return Passage(candidate.node, candidate.title, text, start, (first, first + text.count("\n")), score)

@@ -68,7 +68,7 @@ def rank_files(
         return []
 
     def find(snapshot: IndexSnapshot, ranking: Ranking) -> list[tuple[str, float, str, list[str]]]:
-        chosen = _best_files(snapshot, ranking, k, accept)
+        chosen = best_files(snapshot, ranking, k, accept)
         ids = snapshot.ids(chosen)
         explanations = reasons(snapshot, ranking, chosen, sections(issue))
         return [
@@ -123,7 +123,7 @@ class FileEvidence(Evidence):
         allowed = None if among is None else frozenset(among)
 
         def find(snapshot: IndexSnapshot, ranking: Ranking) -> list[tuple[str, float]]:
-            chosen = _best_files(
+            chosen = best_files(
                 snapshot, ranking, k, self._accepts if allowed is None else allowed.__contains__
             )
             ids = snapshot.ids(chosen)
@@ -139,7 +139,7 @@ class FileEvidence(Evidence):
         ]
 
 
-def _best_files(
+def best_files(
     snapshot: IndexSnapshot, ranking: Ranking, k: int, accept: Callable[[str], bool] | None
 ) -> list[int]:
     """Return the numbers of the best files that are accepted, best first."""

@@ -254,7 +254,10 @@ def test_a_chat_is_told_that_nothing_answers_with_the_passages(service: Served, 
         f"{NOT_SAID} Closest passages:\n\n1. Lamp 1 (hall/lamp.md, lines 3–5)\n\n```\nLamp 1 has"
     )
     fences = [token.content for token in MarkdownIt().parse(content) if token.type == "fence"]
-    assert fences == ["Lamp 1 has a bulb of nine watts.\n", f"{EVIL}\n"]
+    assert fences == [
+        "Lamp 1 has a bulb of nine watts.\n",
+        " [x](javascript:alert(1)) ```\n",
+    ]  # without markup
     assert extra["end"] == "closest" and extra["closest"] == [passage(), evil] and extra["sources"] == []
 
 

@@ -17,13 +17,23 @@ class FilesOptions:
     """How a list of files to edit is cut."""
 
     k: int
-    """How many files at most."""
+    """How many files at most; 0 for those that fit nearly as well as the best."""
     own: str | None
     """The file that the issue was read from: it fits the issue best of all, and is not to be edited."""
 
     def cut(self, files: list[FileToEdit]) -> list[FileToEdit]:
         """Return the files to print."""
-        return [file for file in files if file.place != self.own][: self.k]
+        from metatree_agents.code import nearly_best
+
+        others = [file for file in files if file.place != self.own]
+        return others[: self.k] if self.k else nearly_best(others)
+
+    @property
+    def most(self) -> int:
+        """How many files are looked for: the one that the issue was read from is not printed."""
+        from metatree_agents.code import MOST_AUTO
+
+        return (self.k or MOST_AUTO) + (self.own is not None)
 
 
 def save_options(tree: Tree, run_id: str, options: FilesOptions) -> None:

@@ -157,7 +157,15 @@ def find(
 
 def files(
     issue: Issue,
-    k: options.Count = 5,
+    k: Annotated[
+        int,
+        options.option(
+            "-k",
+            "N|auto",
+            "How many to list; `auto` for those that fit nearly as well as the best, up to five.",
+            parser=options.count_or_auto,
+        ),
+    ] = 5,
     *,
     where: TreeOptions,
     router: options.Router = None,
@@ -189,7 +197,7 @@ def files(
             matches, result = locate(
                 text,
                 opened,
-                k + (own is not None),
+                file_options.most,
                 router=parts.get("router"),
                 limits=budget.limits(),
                 run_id=run_id,

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from metatree_memory_tools.text.readable import markup_of, readable, readable_code
+from metatree_routers.passages.candidates import is_code_text
 
 from metatree.notes.notes import said_by
 from metatree_agents.cli._output import counted, styled, visible
 from metatree_agents.tools.closest import line_range, of_question, telling
-from metatree_agents.tools.locations import NOT_IN_SOURCE, source_place
+from metatree_agents.tools.locations import NOT_IN_SOURCE, code_lines, source_place
 from metatree_agents.tools.question_notes import notes_of
 
 if TYPE_CHECKING:
     from metatree import ClosestPassage, SearchResult, Tree
-    from metatree.result import Usage
+    from metatree.result import QuestionAnswer, Quote, Usage
     from metatree_agents.code import FileToEdit
 
 _QUOTE_LINES = 12
+_MOST_CODE_LINES = 400
+"""A longer definition is not shown whole."""
 _PASSAGE_LINES = 6
 _PASSAGE_CHARS = 800
 _SILENT = "The sources do not say, as far as this search can tell"
@@ -26,49 +32,116 @@ _SILENT = "The sources do not say, as far as this search can tell"
 def with_sources(result: SearchResult, k: int | None) -> SearchResult:
     """Return the result with at most `k` sources for each answer; None keeps them all."""
     answers = tuple(replace(answer, sources=answer.sources[:k]) for answer in result.answers)
-    return replace(result, answers=answers)
+    kept = {source.number for answer in answers for source in answer.sources}
+    left_out = {s.number for answer in result.answers for s in answer.sources if s.number not in kept}
+
+    def without(text: str) -> str:
+        return (
+            re.sub(r"\[(\d+)\]", lambda m: "" if int(m[1]) in left_out else m[0], text) if left_out else text
+        )
+
+    answers = tuple(replace(answer, cited=without(answer.cited)) for answer in answers)
+    return replace(result, answers=answers, cited=without(result.cited))
 
 
 def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> Iterator[str]:
-    """Yield the answer, its sources with their quotes, and what stays open with the passages that come closest.
+    """Yield the answers, their sources with quotes, and what stays open with the passages that come closest.
 
     Args:
-        verbose: whether all of these passages is shown, and their scores.
+        verbose: whether all of each passage and each definition is shown, and the scores.
     """
     for note in notes_of(result):
         yield styled(visible(note), "dim")
-    if result.answer:
-        yield from _text_lines(result.answer)
-        yield from _doubts(result)
+    code: set[int] = set()
+    if result.answer and all(each.answer in result.answer for each in result.answers):
+        alone = len(result.answers) == 1 and not result.open_questions
+        for number, answer in enumerate(result.answers):
+            if number:
+                yield ""
+            if not alone:
+                yield styled(visible(_first_line(answer.question)), "bold")
+            yield from _one_answer(answer, tree, code, verbose=verbose)
+        if not result.answers:
+            yield from _text_lines(result.answer)
+    elif result.answer:  # composed in words of its own
+        yield from _text_lines(readable(result.cited or result.answer))
+        for answer in result.answers:
+            if not answer.verified:
+                yield styled(f"({NOT_IN_SOURCE}: {visible(_first_line(answer.question))})", "bold")
     elif result.ended != "exhausted" or not result.open_questions:
         yield _nothing(result, "no answer was found")
     sources = list(dict.fromkeys(source for answer in result.answers for source in answer.sources))
     if sources:
         yield ""
         yield styled("Sources", "bold")
-    for source in sources:
-        if not source.node:  # a person said it
-            yield f"  {styled(visible(source.title), 'cyan')}"
-            continue
-        by = _said_by(tree, source.node)
-        yield f"  {styled(visible(source_place(tree, source)), 'cyan')}  {visible(source.title)}{by}"
-        # An answer in the words of its source needs no quote to prove it.
-        quote = [] if source.quote.strip() in result.answer else source.quote.strip("\n").splitlines()
-        yield from _quoted(quote[:_QUOTE_LINES])
-        if len(quote) > _QUOTE_LINES:
-            yield styled(f"  | … {len(quote) - _QUOTE_LINES} more lines", "dim")
+    for source in sorted(sources, key=lambda source: source.number):
+        yield from _source_lines(source, tree, is_shown=_is_shown(source, result, code), verbose=verbose)
     alone = len(result.open_questions) == 1 and not result.answer
     if result.open_questions and not alone and (result.answer or result.ended != "exhausted"):
         yield ""
     yield from open_question_lines(result, tree, verbose=verbose, alone=alone)
 
 
-def _doubts(result: SearchResult) -> Iterator[str]:
-    """Yield a line for each answer whose words are in no source."""
-    for answer in result.answers:
-        if not answer.verified:
-            of = f": {visible(_first_line(answer.question))}" if len(result.answers) > 1 else ""
-            yield styled(f"({NOT_IN_SOURCE}{of})", "bold")
+def _one_answer(answer: QuestionAnswer, tree: Tree, code: set[int], *, verbose: bool) -> Iterator[str]:
+    """Yield an answer: code with the numbers of its lines, everything else as a person reads it.
+
+    Args:
+        code: takes up the numbers of the sources that are shown as code.
+    """
+    source = next((each for each in answer.sources if each.node), None)
+    lines = None if source is None else _code_lines(answer.answer, source, tree, verbose=verbose)
+    if source is not None and lines:
+        code.add(source.number)
+        yield from lines
+        yield styled("".join(f"[{each.number}]" for each in answer.sources if each.number), "cyan")
+    else:
+        quotes = source is not None and (
+            source.quote.strip() in answer.answer or answer.answer.strip() in source.quote
+        )
+        path = source.place if source is not None and quotes else ""
+        yield from _text_lines(readable(answer.cited or answer.answer, path))
+    if not answer.verified:
+        yield styled(f"({NOT_IN_SOURCE})", "bold")
+
+
+def _code_lines(text: str, source: Quote, tree: Tree, *, verbose: bool) -> list[str] | None:
+    """Return lines of code with their numbers, with `verbose` all of the definition; None for what is no code."""
+    node = tree.find(source.node)
+    is_document = markup_of("", source.place) in ("markdown", "rst", "html")
+    if node is None or not source.quote or is_document or not is_code_text(node, source.quote):
+        return None
+    numbers = code_lines(tree, node.id, text)
+    if not numbers:
+        return None
+    if verbose and (whole := tree.content(node)).count("\n") < _MOST_CODE_LINES:
+        text, numbers = whole, code_lines(tree, node.id, whole) or {}
+    width = max(len(str(number)) for number in numbers.values())
+    shown: list[str] = []
+    for at, line in readable_code(text, source.place):
+        if not line.strip() and (not shown or not shown[-1]):
+            continue
+        number = numbers.get(at, "")
+        shown.append(f"{number:>{width}}  {visible(line.expandtabs(4))}".rstrip() if line.strip() else "")
+    return shown
+
+
+def _is_shown(source: Quote, result: SearchResult, code: Collection[int]) -> bool:
+    """Whether an answer is in the words of its source, so that it needs no quote to prove it."""
+    return source.number in code or source.quote.strip() in result.answer
+
+
+def _source_lines(source: Quote, tree: Tree, *, is_shown: bool, verbose: bool) -> Iterator[str]:
+    number = f"[{source.number}] " if source.number else ""
+    if not source.node:  # a person said it
+        yield f"  {number}{styled(visible(source.title), 'cyan')}"
+        return
+    by = _said_by(tree, source.node)
+    yield f"  {number}{styled(visible(source_place(tree, source)), 'cyan')}  {visible(source.title)}{by}"
+    quote = [] if is_shown else readable(source.quote.strip("\n"), source.place).splitlines()
+    most = len(quote) if verbose else _QUOTE_LINES
+    yield from _quoted(quote[:most])
+    if len(quote) > most:
+        yield styled(f"  | … {len(quote) - most} more lines", "dim")
 
 
 def open_question_lines(
@@ -98,8 +171,9 @@ def _passage_lines(passage: ClosestPassage, tree: Tree, *, verbose: bool) -> Ite
     place = f"{visible(passage.place)}:{line_range(passage)}"
     score = f"  {passage.score:.2f}" if verbose else ""
     yield f"  {styled(place, 'cyan')}  {visible(passage.title)}{_said_by(tree, passage.node)}{score}"
-    whole = passage.quote.strip("\n").splitlines()
-    yield from _quoted(whole if verbose else telling(passage, lines=_PASSAGE_LINES, chars=_PASSAGE_CHARS))
+    whole = readable(passage.quote.strip("\n"), passage.place).splitlines()
+    most = {"lines": _PASSAGE_LINES, "chars": _PASSAGE_CHARS}
+    yield from _quoted(whole if verbose else telling(passage.question, whole, **most))
 
 
 def _quoted(lines: Iterable[str]) -> Iterator[str]:

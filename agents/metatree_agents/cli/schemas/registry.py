@@ -15,6 +15,7 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "ask": "search.AskOutput",
     "find": "search.FindOutput",
     "files": "search.FilesOutput",
+    "context": "_context.ContextOutput",
     "build": "search.BuildOutput",
     "show": "search.NodeOutput",
     "show --omitted": "search.OmittedOutput",

@@ -28,21 +28,33 @@ class UsageOutput(Output):
 
 
 class SourceOutput(Output):
-    """Where an answer comes from: a node and its exact words."""
+    """Where an answer comes from: a node and its exact words; `number` is that of the `[1]` in `cited`.
+
+    `place` is the path of the file, or the id of the node; `lines` are the first and last of the quote there, from 1,
+    null where a text has none; `pages` are those of the node where its file has pages.
+    """
 
     node: str
     title: str
     quote: str
+    number: int
+    place: str
+    lines: list[int] | None
+    pages: list[int] | None
 
 
 class AnswerOutput(Output):
-    """The answer to one question; `verified` is false where the words that a model gave for it are in no source."""
+    """The answer to one question; `cited` is the answer with the numbers of its sources.
+
+    `verified` is false where the words that a model gave for it are in no source.
+    """
 
     question: str
     answer: str
     sources: list[SourceOutput]
     confidence: Score | None
     verified: bool
+    cited: str
 
 
 class ClosestOutput(Output):
@@ -77,6 +89,7 @@ class AskOutput(Output):
     """`metatree ask --json`."""
 
     answer: str
+    cited: str
     answers: list[AnswerOutput]
     notes: list[NoteOutput]
     closest: list[ClosestOutput]

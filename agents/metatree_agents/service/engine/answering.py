@@ -162,6 +162,10 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
             "Title": quote.title,
             "Quote": quote.quote,
             "Path": _path(tree, quote.node),
+            "Number": quote.number,
+            "Place": quote.place or None,
+            "Lines": None if quote.lines is None else list(quote.lines),
+            "Pages": None if quote.pages is None else list(quote.pages),
         }
         for each in result.answers
         for quote in each.sources

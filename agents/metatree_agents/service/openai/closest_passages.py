@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from metatree_memory_tools.text.readable import readable
+
 from metatree_agents.service.queue.models import NOT_SAID
 from metatree_agents.service.queue.queue import Query
 
@@ -80,4 +82,5 @@ def _shown(given: Mapping[str, Any]) -> ShownPassage:
         lines = f"line {first}" if last <= first else f"lines {first}–{last}"
         place = f"{place}, {lines}" if place else lines
     title = " ".join((given.get("Title") or "").split())
-    return ShownPassage(node, title or place or "a passage", place, cut(given["Quote"]))
+    quote = cut(readable(given["Quote"], given.get("Place") or ""))
+    return ShownPassage(node, title or place or "a passage", place, quote)

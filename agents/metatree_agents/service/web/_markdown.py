@@ -18,8 +18,9 @@ from typing import Any, Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
+from metatree_memory_tools.text.readable import readable
 
-from metatree_agents.service.openai.answer_segments import answer_segments
+from metatree_agents.service.openai.answer_segments import AnswerSegment, answer_segments
 
 _EXACT: Final = {
     "code": Markup('<div class="exact code" tabindex="0">{}</div>'),
@@ -57,9 +58,14 @@ def prose(paragraphs: Sequence[str], quotes: Sequence[str] = (), budget: Budget 
     """
     budget = budget or Budget()
     return Markup("").join(
-        rendered(piece.text, budget) if piece.kind == "said" else _EXACT[piece.kind].format(piece.text)
+        rendered(piece.text, budget) if piece.kind == "said" else _exact(piece)
         for piece in answer_segments(paragraphs, quotes)
     )
+
+
+def _exact(piece: AnswerSegment) -> Markup:
+    """Return quoted words without their markup, and code as it is."""
+    return _EXACT[piece.kind].format(readable(piece.text) if piece.kind == "words" else piece.text)
 
 
 def rendered(text: str, budget: Budget | None = None) -> Markup:

@@ -35,20 +35,25 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
 
 
 def _sources(query: Query) -> list[dict[str, str]]:
-    """Return the sources of an answer, those of one node together."""
-    rows: dict[str, dict[str, str]] = {}
-    for source in query.sources or ():
+    """Return the sources of an answer in the order of their numbers, each place once."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for source in sorted(query.sources or (), key=lambda source: source.get("Number") or 0):
         node = source.get("Node")
-        if not isinstance(node, str):
-            continue
-        quote = str(source.get("Quote") or "")
-        known = rows.get(node)
-        if known is None:
+        if isinstance(node, str):
             title, path = str(source.get("Title") or node), str(source.get("Path") or "")
-            rows[node] = {"node": node, "title": title, "path": path, "quote": quote}
-        elif quote and quote not in known["quote"]:
-            known["quote"] += f"\n…\n{quote}"
+            rows.setdefault(
+                (node, where := _where(source)), {"node": node, "title": title, "path": path + where}
+            )
     return list(rows.values())
+
+
+def _where(source: dict[str, Any]) -> str:
+    """Return the lines or pages of a source as they are put behind its path; '' when it has none."""
+    for name, one, several in (("Lines", ", line ", ", lines "), ("Pages", ", page ", ", pages ")):
+        match source.get(name):
+            case [int(first), int(last)]:
+                return f"{one}{first}" if first == last else f"{several}{first}–{last}"
+    return ""
 
 
 async def search_path_so_far(service: Service, topic: str, seq: int) -> tuple[list[PathNode], int]:

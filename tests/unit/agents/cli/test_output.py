@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +22,7 @@ from metatree_agents.cli.printing.answers import (
     node_lines,
     summary,
     usage_text,
+    with_sources,
 )
 from metatree_agents.cli.printing.traces import path_lines, trace_lines
 from metatree_agents.cli.schemas import search
@@ -29,7 +31,6 @@ from metatree_agents.code import Definition, FileToEdit
 from metatree_agents.tools.locations import source_place
 
 from metatree import ClosestPassage, Node, QuestionNote, Tree
-from metatree.errors import StaleSource
 from metatree.node import Source
 from metatree.result import (
     Ended,
@@ -42,7 +43,7 @@ from metatree.result import (
     Usage,
 )
 
-QUOTE = Quote("auth", "auth.py", "TIMEOUT = 30")
+QUOTE = Quote("auth", "auth.py", "TIMEOUT = 30", 1, "auth", (3, 3))
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def tree() -> Tree:
 def _answered(**changes: object) -> SearchResult:
     fields: dict[str, object] = {
         "answer": "30 seconds",
-        "answers": (QuestionAnswer("How long?", "30 seconds", (QUOTE,)),),
+        "answers": (QuestionAnswer("How long?", "30 seconds", (QUOTE,), cited="30 seconds [1]"),),
         "usage": Usage(router_calls=2, reads=1, seconds=0.25),
         "ended": "answered",
         "run_id": "r1",
@@ -65,22 +66,22 @@ def _answered(**changes: object) -> SearchResult:
 
 def test_answer_is_followed_by_its_sources_and_their_quotes(tree: Tree) -> None:
     assert list(answer_lines(_answered(), tree)) == [
-        "30 seconds",
+        "30 seconds [1]",
         "",
         "Sources",
-        "  auth  auth.py",
+        "  [1] auth:3  auth.py",
         "  | TIMEOUT = 30",
     ]
 
 
 def test_quote_that_is_the_answer_is_not_printed_twice(tree: Tree) -> None:
     lines = list(answer_lines(_answered(answer="It is set here:\nTIMEOUT = 30"), tree))
-    assert lines == ["It is set here:", "TIMEOUT = 30", "", "Sources", "  auth  auth.py"]
+    assert lines == ["It is set here:", "TIMEOUT = 30", "", "Sources", "  [1] auth:3  auth.py"]
 
 
 def test_source_shared_by_two_answers_is_listed_once(tree: Tree) -> None:
     twice = (QuestionAnswer("How long?", "30", (QUOTE,)), QuestionAnswer("Which unit?", "seconds", (QUOTE,)))
-    assert list(answer_lines(_answered(answers=twice), tree)).count("  auth  auth.py") == 1
+    assert list(answer_lines(_answered(answers=twice), tree)).count("  [1] auth:3  auth.py") == 1
 
 
 def test_long_quote_is_cut_and_says_so(tree: Tree) -> None:
@@ -114,12 +115,12 @@ def test_what_was_answered_comes_before_what_stays_open(tree: Tree) -> None:
         open_questions=("And who?\nReally?", "Why?"), closest=(_close("Why?"),), ended="exhausted"
     )
     shown = list(answer_lines(some, tree))
-    assert shown[:5] == list(answer_lines(_answered(), tree))
-    assert shown[5:7] == ["", "Still open: And who? …"]
-    assert shown[7].startswith(
+    assert shown[:6] == ["How long?", *answer_lines(_answered(), tree)]
+    assert shown[6:8] == ["", "Still open: And who? …"]
+    assert shown[8].startswith(
         "The sources do not say, as far as this search can tell, and no passage comes close"
     )
-    assert shown[8:] == [
+    assert shown[9:] == [
         "",
         "Still open: Why?",
         "The sources do not say, as far as this search can tell. Closest passages:",
@@ -145,12 +146,12 @@ def test_nothing_that_comes_close_is_one_sentence_that_says_what_to_try(tree: Tr
 
 
 def test_long_passage_is_cut_to_the_lines_that_share_words_with_the_question(tree: Tree) -> None:
-    text = "\n".join("who repairs the roof" if n == 14 else f"line {n}" for n in range(20))
+    text = "\n".join("who repairs the roof." if n == 14 else f"line {n}." for n in range(20))
     passage = _close("Who repairs roofs?", text, lines=(1, 20))
     cut = list(answer_lines(_open(passage, questions=("Who repairs roofs?",)), tree))[2:]
-    assert (cut[0], cut[1], cut[-1]) == ("  | line 0", "  | …", "  | …")
+    assert (cut[0], cut[1], cut[-1]) == ("  | line 0.", "  | …", "  | …")
     assert len(cut) == 8
-    assert "  | who repairs the roof" in cut[2:-2]
+    assert "  | who repairs the roof." in cut[2:-2]
     whole = list(answer_lines(_open(passage, questions=("Who repairs roofs?",)), tree, verbose=True))[1:]
     assert whole[0] == "  src/auth.py:1-20  auth.py  0.25"
     assert whole[1:] == [f"  | {line}" for line in text.split("\n")]
@@ -169,7 +170,7 @@ def test_a_passage_drives_no_terminal_and_imitates_no_output(tree: Tree) -> None
     assert not any("\x1b" in line or "\n" in line or "\r" in line for line in shown)
     assert all(line.startswith("  | ") or line == "  |" for line in shown[2:])
     assert shown[1] == r"  a\x1b[1m.md:3  A Sources\x1b[31m  0.25"
-    assert "  | # Answer: 42" in shown
+    assert "  | Answer: 42" in shown
 
 
 def test_a_failed_search_shows_passages_and_claims_nothing_of_the_sources(tree: Tree) -> None:
@@ -187,37 +188,49 @@ def test_control_characters_of_a_source_do_not_reach_the_terminal(tree: Tree) ->
     assert lines[0] == r"\x1b]0;title\x07 done"
 
 
-def test_place_of_a_quote_skips_the_lines_that_belong_to_others(
-    tree: Tree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = Source(path="src/f.py", start_line=1, end_line=20, parts=((1, 2), (18, 20)))
-    tree.add(Node(id="f", title="f", source=source))
-    monkeypatch.setattr(tree, "content", lambda node: "import a\nimport b\n\nX = 1\nY = 2\n")
-    assert source_place(tree, Quote("f", "f", "X = 1")) == "src/f.py:19"
-
-
-def test_place_of_a_quote_is_its_line_in_the_file(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree.add(Node(id="f", title="f", source=Source(path="src/f.py", start_line=10, end_line=14)))
-    monkeypatch.setattr(tree, "content", lambda node: "def f():\n    a = 1\n\n    return a\n")
-    assert source_place(tree, Quote("f", "f", "return a")) == "src/f.py:13"
-    assert source_place(tree, Quote("f", "f", "\n    return a")) == "src/f.py:13"
-    assert source_place(tree, Quote("f", "f", "not there")) == "src/f.py:10"
-    assert source_place(tree, Quote("f", "f", "")) == "src/f.py:10"
-
-
-def test_place_is_still_known_when_the_file_has_gone(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree.add(Node(id="f", title="f", source=Source(path="src/f.py", start_line=10, end_line=14)))
-
-    def gone(node: Node) -> str:
-        raise StaleSource(node.id)
-
-    monkeypatch.setattr(tree, "content", gone)
-    assert source_place(tree, Quote("f", "f", "return a")) == "src/f.py:10"
-
-
-def test_place_of_a_source_without_a_file_is_the_node(tree: Tree) -> None:
-    assert source_place(tree, QUOTE) == "auth"
+def test_place_of_a_source_is_its_lines_or_its_pages(tree: Tree) -> None:
+    assert source_place(tree, QUOTE) == "auth:3"
+    assert source_place(tree, replace(QUOTE, place="src/f.py", lines=(3, 7))) == "src/f.py:3-7"
+    assert source_place(tree, replace(QUOTE, place="a.pdf", lines=None, pages=(2, 2))) == "a.pdf, page 2"
     assert source_place(tree, Quote("gone", "gone", "")) == "gone"
+
+
+def test_code_has_the_numbers_of_its_lines_and_no_markup(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = 'def f(a):\n    """Do :func:`g`.\n\n    More.\n    """\n    b = a\n    return b'
+    tree.add(
+        Node(id="f", title="f", kind="definition", source=Source(path="f.py", start_line=10, end_line=16))
+    )
+    monkeypatch.setattr(tree, "content", lambda node: content)
+    quote = Quote("f", "f", "    b = a\n    return b", 1, "f.py", (15, 16))
+    text = 'def f(a):\n    """Do :func:`g`.\n    …\n    b = a\n    return b'
+    result = SearchResult(answer=text, answers=(QuestionAnswer("q", text, (quote,)),), ended="answered")
+    assert list(answer_lines(result, tree)) == [
+        "10  def f(a):",
+        '11      """Do g.',
+        "        …",
+        "15      b = a",
+        "16      return b",
+        "[1]",
+        "",
+        "Sources",
+        "  [1] f.py:15-16  f",
+    ]
+    assert '14      """' in list(answer_lines(result, tree, verbose=True))
+
+
+def test_markup_of_an_answer_and_of_a_passage_is_shown_as_text(tree: Tree) -> None:
+    quote = Quote("auth", "auth.py", "## Time\n\nIt is **30** s.", 1, "docs/a.md", (1, 3))
+    answer = QuestionAnswer("q", quote.quote, (quote,), cited=f"{quote.quote} [1]")
+    result = SearchResult(answer=quote.quote, answers=(answer,), ended="answered")
+    assert list(answer_lines(result, tree))[:3] == ["Time", "", "It is 30 s. [1]"]
+    near = _close(quote="Use :func:`run`::\n\n    run()", place="a.rst", lines=(1, 3))
+    assert list(answer_lines(_open(near), tree))[2:] == ["  | Use run:", "  |", "  |     run()"]
+
+
+def test_fewer_sources_leave_their_numbers_out() -> None:
+    both = (QUOTE, replace(QUOTE, quote="x[9]", number=2))
+    result = _answered(answers=(QuestionAnswer("q", "a", both, cited="x[9] [1][2]"),), cited="x[9] [1][2]")
+    assert with_sources(result, 1).answers[0].cited == "x[9] [1]"
 
 
 def test_nodes_are_listed_with_score_and_reason() -> None:
@@ -405,13 +418,25 @@ def test_ask_json_is_the_contract() -> None:
     usage = Usage(router_calls=2, reads=1, seconds=0.25)
     assert search.AskOutput.model_validate(_answered()).as_json() == {
         "answer": "30 seconds",
+        "cited": "",
         "answers": [
             {
                 "question": "How long?",
                 "answer": "30 seconds",
-                "sources": [{"node": "auth", "title": "auth.py", "quote": "TIMEOUT = 30"}],
+                "sources": [
+                    {
+                        "node": "auth",
+                        "title": "auth.py",
+                        "quote": "TIMEOUT = 30",
+                        "number": 1,
+                        "place": "auth",
+                        "lines": [3, 3],
+                        "pages": None,
+                    }
+                ],
                 "confidence": None,
                 "verified": True,
+                "cited": "30 seconds [1]",
             }
         ],
         "notes": [],
