@@ -62,6 +62,8 @@ PASSAGE_NODES = 60
 """Contents in which the passages that may answer are looked for."""
 _LOOKED_AT = 3
 """Nodes looked at for each of them: folders and files that have no content of their own come between."""
+_FOREIGN_SHARE = 0.5
+"""Of how likely a passage answers, for a question in a language that no text is in: what they share is names."""
 _SAMPLED_TEXTS = 60
 """Texts by which the languages of a tree are told."""
 COMMON_SHARE = 0.05
@@ -345,7 +347,8 @@ class TextEvidence(Evidence):
         if not question.strip() or k <= 0:
             return []
         texts, ranked = self._ranked_passages(self._corrected(question), under, text)
-        return [_whole(candidate, score, texts) for candidate, score in best_apart(ranked, k)]
+        share = _FOREIGN_SHARE if self._foreign(question) else 1.0
+        return [_whole(candidate, share * score, texts) for candidate, score in best_apart(ranked, k)]
 
     def _ranked_passages(
         self, question: str, under: str | None = None, text: tuple[Node, str] | None = None
