@@ -18,7 +18,7 @@ from pathlib import Path
 
 PACKAGE = "requests==2.32.3"
 HERE = Path(__file__).parent
-QUESTION = "When is the Authorization header removed on a redirect?"
+QUESTION = "What is the default number of redirects before TooManyRedirects is raised?"
 METATREE = Path(sys.executable).with_name("metatree")
 
 

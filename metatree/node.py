@@ -67,6 +67,17 @@ class Node:
         path = self.attributes.get("path") if self.source is None else self.source.path
         return None if path is None else str(path)
 
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """First and last line of a part of a file in it, from 1; None for a whole file and for any other node."""
+        source = self.source
+        if source is not None and source.parts:
+            return source.parts[0][0], source.parts[-1][1]
+        first, last = self.attributes.get("start_line"), self.attributes.get("end_line")
+        if source is not None and source.type == "text":
+            first, last = source.start_line, source.end_line
+        return (first, last) if isinstance(first, int) and isinstance(last, int) else None
+
 
 def digest_of(node: Node) -> str:
     """Return the hash of what a node says and holds: 32 hexadecimal digits.

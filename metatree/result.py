@@ -137,6 +137,10 @@ class NodeRef:
     score: float
     """In [0, 1]."""
     reason: str
+    path: str | None = None
+    """Of the file that it is, or is of; None where there is none."""
+    lines: tuple[int, int] | None = None
+    """First and last line of it in its file, from 1; None for a whole file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,11 @@ def program(name: str) -> str:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
+def absolute_path() -> str:
+    """Return PATH without relative folders, for programs that look for others in it; see `program`."""
+    return os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))
+
+
 def this_process() -> str:
     """Return a name for this process that no other has: host, its start, pid and when it started."""
     return f"{_host()} {_boot_id()}/{os.getpid()}/{_started(os.getpid())}"

@@ -8,16 +8,18 @@ time that grows with its length alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-SHAPES_VERSION: Final = "1"
+SHAPES_VERSION: Final = "2"
 """Another one has files read again, since other texts are masked."""
 
 _NAME = (
     r"(?:password|passwd|passphrase|pwd|secret(?:[_-]?access)?(?:[_-]?key)?|api[_ -]?key|access[_ -]?key"
     r"|private[_-]?key|account[_-]?key|(?:auth|access|refresh)[_ -]?token|token)"
 )
+_TYPE = r"(?:\s{0,3}:?\s{0,3}[a-z_][\w.\[\]<>|&]{0,40}(?=\s{0,3}=))?"
+"""What may stand between a name and its value: `token: str = "…"`, `var token string = "…"`."""
 _LETTERS_AND_DIGITS = r"(?=[^\s\"'\\]{0,200}\d)(?=[^\s\"'\\]{0,200}[A-Za-z])"
 
 
@@ -64,11 +66,12 @@ _SHAPES: Final = (
     ),
 )
 _ASSIGNED = re.compile(
-    rf"(?i){_NAME}(?![a-z0-9])[\"'\\]{{0,4}}\s{{0,3}}(?:=>?|:|\bis\b)\s{{0,3}}[\"'\\]{{0,4}}"
+    rf"(?i){_NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}\s{{0,3}}(?:=>?|:|\bis\b)[*_]{{0,2}}\s{{0,3}}[\"'\\*`]{{0,4}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
 )
+_ELEMENT = re.compile(rf"(?i){_NAME}>(?P<value>{_LETTERS_AND_DIGITS}[^\s<>]{{8,200}})</")
 _QUOTED = re.compile(
-    rf"(?i){_NAME}(?![a-z0-9])[\"'\\]{{0,4}}\]?\s{{0,3}}(?:=>?|:=|:)\s{{0,3}}[brf]?\\?[\"'`]"
+    rf"(?i){_NAME}(?![a-z0-9])[\"'\\]{{0,4}}\]?{_TYPE}\s{{0,3}}(?:=>?|:=|:)\s{{0,3}}\(?[brf]?\\?[\"'`]{{1,3}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'`\\]{{8,200}})\\?[\"'`]"
 )
 _NAME_MARKS = ("pass", "pwd", "secret", "api", "access", "private", "account", "auth", "refresh", "token")
@@ -166,6 +169,8 @@ def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]
         if any(mark in text for mark in marks):
             spans += _matches(kind, shape.finditer(text))
     spans += _matches("a password or key", _after_names(_QUOTED if code else _ASSIGNED, text))
+    if "</" in text:
+        spans += _matches("a password or key", _after_names(_ELEMENT, text))
     return sorted(spans)
 
 
@@ -210,19 +215,23 @@ def _private_keys(text: str) -> Iterator[tuple[int, int]]:
         yield head.start(), body.end() if last < 0 else last + 5
 
 
-def without_secrets(value: Any) -> tuple[Any, int]:
+def without_secrets(value: Any, hide: Callable[[str], tuple[str, int]] = redacted) -> tuple[Any, int]:
     """Return a JSON value with what looks like secrets left out of all its texts, keys too, and how many they were.
+
+    Args:
+        value: the value.
+        hide: leaves them out of one text; `masked` puts `*` in their place.
 
     Example:
         >>> without_secrets({"dsn": ["postgres://ann:s3cret-s3cret@db/shop", 5]})[1]
         1
     """
     if isinstance(value, str):
-        return redacted(value)
+        return hide(value)
     if isinstance(value, Mapping):
-        pairs = [(without_secrets(key), without_secrets(item)) for key, item in value.items()]
+        pairs = [(without_secrets(key, hide), without_secrets(item, hide)) for key, item in value.items()]
         return {key: item for (key, _), (item, _) in pairs}, sum(n + m for (_, n), (_, m) in pairs)
     if isinstance(value, list | tuple):
-        items = [without_secrets(item) for item in value]
+        items = [without_secrets(item, hide) for item in value]
         return [item for item, _ in items], sum(number for _, number in items)
     return value, 0

@@ -20,6 +20,10 @@ T = TypeVar("T")
 P = ParamSpec("P")
 S = TypeVar("S")
 
+_gave_up: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar(
+    "metatree_gave_up", default=None
+)
+"""Set when the caller of this work has cancelled it."""
 _PUT_AWAY_S = 1.0
 """What a coroutine that was cancelled may take to put its things away."""
 
@@ -35,12 +39,30 @@ _side_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Abstra
 )
 
 
+def check_cancelled() -> None:
+    """End work that computes for long, when its caller has cancelled it; its loop cannot say so before it returns.
+
+    Raises:
+        asyncio.CancelledError: nobody waits for it any more.
+    """
+    gave_up = _gave_up.get()
+    if gave_up is not None and gave_up.is_set():
+        raise asyncio.CancelledError
+
+
+def _context() -> tuple[contextvars.Context, threading.Event]:
+    """Return the caller's context variables for work of its own, and what to set when it is cancelled."""
+    context, gave_up = contextvars.copy_context(), threading.Event()
+    context.run(_gave_up.set, gave_up)
+    return context, gave_up
+
+
 def run_apart(make: Callable[[], Awaitable[T]]) -> T:
     """Run a coroutine to its end on a loop of its own in a fresh thread, with the caller's context variables.
 
     An interrupt of the caller (Ctrl-C) cancels it, waits until it has stopped, and goes on upwards.
     """
-    context = contextvars.copy_context()
+    context, gave_up = _context()
     result: list[T] = []
     failure: list[BaseException] = []
     loop = asyncio.new_event_loop()
@@ -72,6 +94,7 @@ def run_apart(make: Callable[[], Awaitable[T]]) -> T:
     try:
         done.wait()
     except BaseException:
+        gave_up.set()
         with suppress(RuntimeError):  # it has just ended by itself
             loop.call_soon_threadsafe(lambda: task and task[0].cancel())
         done.wait()
@@ -239,11 +262,13 @@ async def run_on(work_loop: asyncio.AbstractEventLoop, make: Callable[[], Awaita
     caller_loop = asyncio.get_running_loop()
     if work_loop is caller_loop:
         return await make()
-    call = _Call(caller_loop, work_loop, make, contextvars.copy_context())
+    context, gave_up = _context()
+    call = _Call(caller_loop, work_loop, make, context)
     work_loop.call_soon_threadsafe(call.start)
     try:
         await call.ended
     except asyncio.CancelledError:
+        gave_up.set()
         if not call.reported:
             call.ended = caller_loop.create_future()
             with suppress(RuntimeError):  # the loop is closed

@@ -143,7 +143,7 @@ class Images:
         size = self._store.value("SELECT max(size) FROM image WHERE name = ? OR thumbnail = ?", (name, name))
         most = max(size or 0, self._settings.image_max_bytes)
         try:
-            content, _ = read_inside(self.folder, name, limit=most + 1)
+            content, _ = read_inside(self.folder.resolve(), name, limit=most + 1)
         except (OSError, UserError):
             return ""
         if len(content) > most:  # it grew after it was kept

@@ -253,14 +253,16 @@ class Runner(Generic[S]):
         return self._timed_out()
 
     def _timed_out(self) -> str:
-        remaining_s = self._seconds_left()
-        return "seconds" if remaining_s is not None and remaining_s <= 0 else ""
+        return "seconds" if self._seconds_left() == 0 else ""
 
     def _seconds_left(self) -> float | None:
         limit = self._limits.get("seconds")
         if self._late:
             return 0.0
-        return None if limit is None else max(0.0, self._began + limit - self._now())
+        if limit is None:
+            return None
+        remaining_s = self._began + limit - self._now()
+        return remaining_s if remaining_s > 0 else 0.0
 
     async def _execute(self, effect: Effect) -> None:
         """Try an effect once; settle it, or put it back in the queue when its policy allows another attempt."""
@@ -419,7 +421,8 @@ class Runner(Generic[S]):
             self._on_step(self._replayed.state)
 
     def _append(self, record: Record) -> None:
-        self._check_flags(self._journal.append(self._run_id, self._token, self._replayed.seq, record))
+        if flags := self._journal.append(self._run_id, self._token, self._replayed.seq, record):
+            self._check_flags(flags)
         self._replayed.seq += 1
 
 

@@ -10,6 +10,7 @@ Lost: writing into the journal from outside (only the holder writes).
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -103,16 +104,19 @@ class SqlJournal:
 
         return self._database.attempt(work)
 
-    def _insert(self, number: int, token: int, seq: int, record: Record) -> int | None:
-        """Add a record and return the flags of its run; None when the run or the number is somebody else's by now."""
+    @cached_property
+    def _insert_sql(self) -> str:
         # The row of the run is locked meanwhile, so that nobody takes the run over in between.
-        rows = self._database.rows(
+        return (
             "INSERT INTO journal(run, seq, kind, at, effect, body, used)"
             " SELECT number, ?, ?, ?, ?, ?, ? FROM run WHERE number = ? AND token = ?"
             f"{self._database.for_share} ON CONFLICT(run, seq) DO NOTHING"
-            " RETURNING (SELECT flags FROM run WHERE number = ?)",
-            (seq, *_row(record), number, token, number),
+            " RETURNING (SELECT flags FROM run WHERE number = ?)"
         )
+
+    def _insert(self, number: int, token: int, seq: int, record: Record) -> int | None:
+        """Add a record and return the flags of its run; None when the run or the number is somebody else's by now."""
+        rows = self._database.rows(self._insert_sql, (seq, *_row(record), number, token, number))
         return int(rows[0][0]) if rows else None
 
     def _is_stored(self, number: int, seq: int, record: Record) -> bool:

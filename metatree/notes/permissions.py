@@ -15,9 +15,9 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from metatree.storage.store import Store
 from metatree.tools.tool import Tool
@@ -76,7 +76,10 @@ class Permissions:
 
     def allows(self, tool: Tool) -> bool:
         """Whether this very tool may be called without asking."""
-        return self._layer.fact(_FACT + fingerprint_of(tool)) is not None
+        mark = fingerprint_of(tool)
+        permission = _permission(self._layer.fact(_FACT + mark))
+        # What it says is what people were shown of it, before they accepted it from somebody else.
+        return permission is not None and (permission.tool, permission.fingerprint) == (tool.id, mark)
 
     def may_ask(self, run_id: str) -> bool:
         """Whether a person's answer in a run counts: not in one that was imported, whoever made its journal."""
@@ -99,17 +102,27 @@ class Permissions:
 
     def all(self) -> list[Permission]:
         """Return all permissions, by tool and time."""
-        permissions = [Permission(**fact) for fact in self._layer.facts(_FACT).values()]
-        return sorted(permissions, key=lambda each: (each.tool, each.at))
+        return sorted(self._by_key().values(), key=lambda each: (each.tool, each.at))
+
+    def _by_key(self) -> dict[str, Permission]:
+        kept = {key: _permission(fact) for key, fact in self._layer.facts(_FACT).items()}
+        return {key: permission for key, permission in kept.items() if permission is not None}
 
     def revoke(self, tool: str) -> list[Permission]:
         """Take back all permissions of a tool, by its id or the beginning of a fingerprint of 8 digits or more."""
-        revoked = [
-            each
-            for each in self.all()
+        revoked = {
+            key: each
+            for key, each in self._by_key().items()
             if each.tool == tool or (len(tool) >= 8 and each.fingerprint.startswith(tool))
-        ]
+        }
         with self._store.durable(), self._store.transaction():
-            for each in revoked:
-                self._layer.drop_fact(_FACT + each.fingerprint)
-        return revoked
+            for key in revoked:
+                self._layer.drop_fact(key)
+        return sorted(revoked.values(), key=lambda each: (each.tool, each.at))
+
+
+def _permission(fact: Any) -> Permission | None:
+    """Return a permission as it is kept; None for anything else, which somebody else may have put there."""
+    if not isinstance(fact, dict) or fact.keys() != {each.name for each in fields(Permission)}:
+        return None
+    return Permission(**fact) if all(isinstance(value, str) for value in fact.values()) else None

@@ -40,6 +40,10 @@ class RouteMenu:
     marks: Mapping[str, Mark]
     questions: Sequence[str]
     context: str
+    collected: Sequence[str] = ()
+    """Nodes that have been collected: offered for what is below them alone."""
+    wanted: int = 0
+    """How many nodes may be collected from here on; 0 where none are."""
 
 
 @dataclass(frozen=True, slots=True)

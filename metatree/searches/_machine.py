@@ -1,7 +1,7 @@
 """The search machine: where a search goes next, as a pure step over plain state.
 
-Here are the beginning, the dispatch of outcomes, and the end of frames and runs; `_tree_steps`, `_reading_steps` and
-`_tool_steps` have the rest:
+Here are the beginning, the dispatch of outcomes, and the end of frames and runs; `_reading_steps`, `_tool_steps` and
+`_tree_steps`, each built on the one before, have the rest:
 
     descend ─ list the children ─┬─ something to read ── read ──┬─ new questions ── nested frame ─┐
        ▲                         │                              └─ answers ── all closed? done    │
@@ -38,16 +38,14 @@ from metatree.searches._effects import (
     SearchEffect,
 )
 from metatree.searches._outcomes import FallbackOutput, FoundAnswer
-from metatree.searches._reading_steps import ReadingSteps
 from metatree.searches._state import UNVIABLE, VISITED, Collected, Frame, Mark, SearchState, Tally
 from metatree.searches._steps import collecting, effect_of, note
-from metatree.searches._tool_steps import ToolWalk
 from metatree.searches._tree_steps import TreeWalk
 
 A_PERSON = "a person"
 
 
-class SearchMachine(TreeWalk, ReadingSteps, ToolWalk):
+class SearchMachine(TreeWalk):
     """Implements `metatree.durable.Machine` for searches.
 
     `begin` is given: `questions`, `context`, `returns` (`answer` or `nodes`), `k`, `trail` (ids from the root to the

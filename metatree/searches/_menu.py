@@ -145,11 +145,13 @@ class MenuMaker:
         marked: Mapping[str, object],
         *,
         jumps: bool = True,
+        collected: Collection[str] = (),
     ) -> Menu:
         """Return the options of a node that still exist, in tree order, then the leaves offered beside them.
 
         Args:
             jumps: whether leaves may be offered beside the options.
+            collected: nodes of which only what is below them is still wanted.
         """
         self._look_for_edits()
         nodes: dict[str, Node] = {}
@@ -159,12 +161,12 @@ class MenuMaker:
                 nodes[option] = child
         if self._evidence is None:
             return Menu([Option(n.id, n.title, n.description) for n in nodes.values()], nodes)
-        ranking = self._with_tools(node, questions, DEEP + len(marked))
+        ranking = self._with_tools(node, questions, DEEP + len(marked) + len(collected))
         below = {option: _Subtree() for option in nodes}
         leaves: dict[str, Scored] = {}
         for scored in ranking:
             path = self._path(scored.node_id)
-            if any(step in marked for step in path):
+            if scored.node_id in collected or any(step in marked for step in path):
                 continue
             at = next((step for step in path if step in below), None)
             if at is not None:
@@ -199,6 +201,33 @@ class MenuMaker:
                 )
             )
         return Menu(menu, nodes)
+
+    def following(
+        self,
+        node: str,
+        questions: tuple[str, ...],
+        marked: Mapping[str, object],
+        done: Collection[str],
+        count: int,
+    ) -> list[tuple[Node, Scored]]:
+        """Return at most `count` nodes below one that are accepted and not done, in the order of the evidence."""
+        if self._evidence is None or self._accepts is None:
+            return []
+        found: list[tuple[Node, Scored]] = []
+        for scored in self._with_tools(node, questions, DEEP + len(marked) + count):
+            if len(found) >= count or scored.score <= 0:
+                break
+            path = self._path(scored.node_id)
+            if scored.node_id in done or node not in path or any(step in marked for step in path):
+                continue
+            match = self.find(scored.node_id)
+            if match is not None and self._accepts(match):
+                found.append((match, scored))
+        return found
+
+    def hint(self, scored: Scored) -> str:
+        """Return the line of a node that matched best, cut to the length of a hint."""
+        return _clip(scored.line)
 
     def deepen(self, menu: Menu, marked: Mapping[str, object], *, most: int) -> Menu | None:
         """Return the menu with the children of all its options beside them, each naming its parent.

@@ -36,6 +36,11 @@ class Chosen(TypedDict):
     score: float
     hint: str
     accept: bool
+    path: NotRequired[str | None]
+    """Of its file; see `NodeRef`."""
+    lines: NotRequired[list[int] | None]
+    inner: NotRequired[bool]
+    """Whether anything right below it could be collected too."""
 
 
 def unscored(choice: str | None) -> Chosen:
@@ -57,6 +62,8 @@ class Routed(Chosen):
     why: NotRequired[str]
     by_model: NotRequired[bool]
     """Whether the router thought, and did not just take the best by evidence."""
+    more: NotRequired[list[Ranked]]
+    """What it would choose next, and next after that, of what is collected."""
     unviable: dict[str, str]
     """Id -> why it was ruled out."""
     reason: str

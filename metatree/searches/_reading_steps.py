@@ -33,6 +33,12 @@ class ReadingSteps(Moves):
         notice: str = "",
         question: str = "",
     ) -> list[Effect]:
+        """Read a node, or text that one of its tools returned; a known read is taken from the journal.
+
+        Args:
+            notice: what the reader has to know of that text.
+            question: the one question that the text is read for; '' for all that are open.
+        """
         facts = facts_for(frame, node, title)
         questions = (question,) if question else tuple(frame.open)
         asked = ["asked for"] if question else []
@@ -85,6 +91,7 @@ class ReadingSteps(Moves):
         return self._descend(state, frame)
 
     def _take(self, state: SearchState, frame: Frame, answer: FoundAnswer, node: str, title: str) -> None:
+        """Take an answer or a part of one; a complete one closes its question."""
         key = question_key(answer["question"])
         question = next((q for q in frame.open if question_key(q) == key), None)
         if question is None or not answer["answer"]:

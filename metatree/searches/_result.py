@@ -46,7 +46,7 @@ def result_of(
     text = state.composed if state.composed is not None else _join_answers(drafts)
     answers, cited_text = _with_sources(text, drafts)
     if state.given["returns"] == "nodes":
-        nodes = [NodeRef(c.id, c.title, c.score, c.reason) for c in state.collected]
+        nodes = [NodeRef(c.id, c.title, c.score, c.reason, c.path, c.lines) for c in state.collected]
     else:
         nodes = _sources(answers)
     open_questions = list(dict.fromkeys(q for frame in roots for q in frame.open))

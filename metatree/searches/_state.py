@@ -152,6 +152,8 @@ class Collected:
     title: str
     score: float
     reason: str
+    path: str | None = None
+    lines: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)

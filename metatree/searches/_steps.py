@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from metatree.durable import Effect
 from metatree.result import TraceEvent
-from metatree.searches._effects import RouteMenu, SearchEffect
-from metatree.searches._outcomes import FoundAnswer
+from metatree.searches._effects import SearchEffect
 from metatree.searches._state import Fact, Frame, SearchState, Waiting
 
 
 class Moves(ABC):
-    """The moves that the parts of the search machine make of each other's; each part implements its own."""
+    """What reading and tools ask of the parts that are built on them: the walk through the tree, and the machine."""
 
     @abstractmethod
     def _list(self, state: SearchState, frame: Frame) -> list[Effect]:
@@ -42,46 +41,8 @@ class Moves(ABC):
         """Ask the router."""
 
     @abstractmethod
-    def _read(
-        self,
-        state: SearchState,
-        frame: Frame,
-        node: str,
-        title: str,
-        version: str,
-        content: str | None = None,
-        notice: str = "",
-        question: str = "",
-    ) -> list[Effect]:
-        """Read a node, or text that one of its tools returned; a known read is taken from the journal.
-
-        Args:
-            notice: what the reader has to know of that text.
-            question: the one question that the text is read for; '' for all that are open.
-        """
-
-    @abstractmethod
-    def _take(self, state: SearchState, frame: Frame, answer: FoundAnswer, node: str, title: str) -> None:
-        """Take an answer or a part of one; a complete one closes its question."""
-
-    @abstractmethod
-    def _use_tools(self, state: SearchState, frame: Frame) -> list[Effect]:
-        """Walk the tool tree of a node whose content and children did not answer, or leave it."""
-
-    @abstractmethod
     def _list_tools(self, state: SearchState, frame: Frame) -> list[Effect]:
         """List the tools where a walk through a tool tree is."""
-
-    @abstractmethod
-    def _apply_tool_decision(
-        self,
-        state: SearchState,
-        frame: Frame,
-        payload: RouteMenu,
-        choice: str | None,
-        unviable: Mapping[str, str],
-    ) -> list[Effect]:
-        """Apply a decision among tools."""
 
     @abstractmethod
     def _finish(self, state: SearchState, frame: Frame, ended: str) -> list[Effect]:

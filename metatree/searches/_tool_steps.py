@@ -33,15 +33,17 @@ from metatree.searches._outcomes import (
     ToolListing,
     ToolOutput,
 )
+from metatree.searches._reading_steps import ReadingSteps
 from metatree.searches._state import UNVIABLE, VISITED, Frame, Mark, SearchState, ToolVisit
-from metatree.searches._steps import Moves, collecting, effect_of, note
+from metatree.searches._steps import collecting, effect_of, note
 from metatree.tools.call_log import made_before
 
 
-class ToolWalk(Moves):
+class ToolWalk(ReadingSteps):
     """The part of the search machine that uses tools."""
 
     def _use_tools(self, state: SearchState, frame: Frame) -> list[Effect]:
+        """Walk the tool tree of a node whose content and children did not answer, or leave it."""
         node = frame.trail[-1]
         if collecting(state) or not frame.has_tools:
             return self._leave(state, frame, "nothing left below")
@@ -95,6 +97,7 @@ class ToolWalk(Moves):
         choice: str | None,
         unviable: Mapping[str, str],
     ) -> list[Effect]:
+        """Apply a decision among tools."""
         visit = frame.visit
         for tool, why in unviable.items():
             visit.marks[tool] = Mark(UNVIABLE, why, state.steps, visit.path[-1])

@@ -12,7 +12,6 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from metatree._util.threads import GaveUp, called, within
 from metatree.durable import Attempt, Effect, Handler, InDoubt, Policy, report_usage
 from metatree.errors import BadModelAnswer, StaleSource, ToolFailed, UserError
 from metatree.node import Node, digest_of
@@ -236,16 +235,8 @@ class Toolbox:
         if result is not None:
             report_usage(tool_calls=-1)  # nothing was called
         else:
-            try:
-                result = CallResult(await self._make(tool, payload.arguments, node, call), False)
-                self._records.keep(call, result.result, key=attempt.key, tool=tool)
-            except BaseException as exc:
-                cut_off = isinstance(exc, InDoubt) or not isinstance(exc, Exception)
-                if cut_off and not tool.is_repeatable:
-                    self._records.unconfirmed(call, key=attempt.key)
-                else:
-                    self._records.drop(call, key=attempt.key)
-                raise
+            made = partial(self._make, tool, payload.arguments, node, call)
+            result = await self._records.make(call, made, key=attempt.key, tool=tool)
         return self._output(call, result)
 
     def _recover(self, effect: Effect, attempt: Attempt) -> ToolOutput:
@@ -336,27 +327,14 @@ class Toolbox:
         if tool.on_board:
             board = self.board()
             about[type(board)] = board
-        parameters = tool.bound(arguments, about)
-        try:
-            call = partial(called, tool.function, parameters)
-            return await self.home.run(lambda: within(call, tool.timeout_s))
-        except GaveUp as exc:
-            late = f"{tool.id!r} gave nothing within {tool.timeout_s:g} s"
-            if not tool.is_repeatable:
-                raise InDoubt(late) from exc
-            raise ToolFailed(late) from exc
-        except Exception as exc:
-            raise ToolFailed(f"{type(exc).__name__}: {exc}") from exc
+        return await self.home.run(partial(tool.run, tool.bound(arguments, about)))
 
     def _result_json(
         self, tool: Tool, arguments: Mapping[str, Any], node: Node, call: Call, result: Any
     ) -> dict[str, Any]:
         """Return what a tool returned as it is kept: a text, cut, or a node."""
         if tool.kind == "exploratory":
-            text = result if isinstance(result, str) else "" if result is None else _as_text(result)
-            if len(text) > tool.max_chars:
-                text = f"{text[: tool.max_chars]}\n… cut: {len(text) - tool.max_chars} more characters"
-            return {"text": text}
+            return {"text": tool.text_of(result)}
         if not isinstance(result, Node):
             raise ToolFailed(f"{tool.id!r} must return a Node to add, and returned {type(result).__name__}")
         return {"node": self._node_json(result, node, tool, arguments, call)}
@@ -518,10 +496,6 @@ def _node_of(node: NodeMade) -> Node:
         attributes=node["attributes"],
         provenance=node["provenance"],
     )
-
-
-def _as_text(result: object) -> str:
-    return json.dumps(result, ensure_ascii=False, indent=1, default=str)
 
 
 def _may_be_asked_for(tool: Tool) -> bool:

@@ -16,12 +16,13 @@ from typing import Any
 from metatree.durable import Effect, Outcome
 from metatree.searches._context import context_of
 from metatree.searches._effects import ListNode, RankMenu, RouteMenu
-from metatree.searches._outcomes import Listing, MenuSplit, Ranked, Routed, unscored
+from metatree.searches._outcomes import Chosen, Listing, MenuSplit, Ranked, Routed, unscored
 from metatree.searches._state import UNVIABLE, VISITED, Collected, Frame, Knockout, Mark, SearchState
-from metatree.searches._steps import Moves, collecting, effect_of, note
+from metatree.searches._steps import collecting, effect_of, note
+from metatree.searches._tool_steps import ToolWalk
 
 
-class TreeWalk(Moves):
+class TreeWalk(ToolWalk):
     """The part of the search machine that goes from node to node."""
 
     def _list(self, state: SearchState, frame: Frame) -> list[Effect]:
@@ -89,6 +90,9 @@ class TreeWalk(Moves):
         payload = RouteMenu(
             frame.trail[-1], options, tools, callable_, jumps, frame.marks, questions, context
         )
+        if collecting(state) and not tools:
+            done = tuple(node.id for node in state.collected)
+            payload = replace(payload, collected=done, wanted=state.given["k"] - len(done))
         return effect_of(state, frame, payload)
 
     def _on_route(self, state: SearchState, frame: Frame, payload: RouteMenu, event: Outcome) -> list[Effect]:
@@ -126,7 +130,7 @@ class TreeWalk(Moves):
     def _enter_or_collect(self, state: SearchState, frame: Frame, knockout: Knockout) -> list[Effect]:
         """Go on with the only winner of all groups."""
         winner, value = knockout.winners[0], knockout.last
-        if collecting(state) and value is not None and value["choice"] == winner and value["accept"]:
+        if value is not None and value["choice"] == winner and _is_collectable(state, value):
             return self._collect(state, frame, winner, value)
         if collecting(state) and value is None:
             return self._route(state, frame, [winner], jumps=False)
@@ -138,6 +142,7 @@ class TreeWalk(Moves):
         removed = options if ranked["choice"] is None else ()
         value: Routed = {
             **ranked,
+            "more": [],
             "unviable": dict.fromkeys(removed, "it is no longer in the tree"),
             "by_model": False,
             "reason": "order by evidence",
@@ -165,21 +170,42 @@ class TreeWalk(Moves):
             self._mark(state, frame, node, UNVIABLE, why or reason, here)
         if choice is None:
             return self._list(state, frame)
-        if collecting(state) and value["accept"]:
+        if _is_collectable(state, value):
             return self._collect(state, frame, choice, value)
         return self._enter(state, frame, choice, reason)
 
     def _collect(self, state: SearchState, frame: Frame, node: str, value: Routed) -> list[Effect]:
-        reason = _why_collected(value)
-        if all(node != other.id for other in state.collected):
-            state.collected.append(Collected(node, value["title"], value["score"], reason))
-            note(state, frame, "collect", node, reason, score=value["score"])
+        """Collect what was chosen, and what a router that goes by evidence would choose next."""
+        here = frame.trail[-1]
+        self._keep(state, frame, node, value, _why_collected(value))
+        for following in value.get("more", ()):
+            other = following["choice"]
+            if other is None or len(state.collected) >= state.given["k"]:
+                break
+            reason = f"next by evidence ({following['score']:.2f})"
+            note(state, frame, "route", here, reason, offered=[other], choice=other, unviable={}, by="router")
+            self._keep(state, frame, other, following, _why_collected(following))
         if len(state.collected) >= state.given["k"]:
             return self._finish(state, frame, "answered")
-        if node == frame.trail[-1]:
+        if node == here and not value.get("inner"):
             return self._leave(state, frame, "collected")
-        self._mark(state, frame, node, VISITED, "collected", frame.trail[-1])
         return self._list(state, frame)
+
+    def _keep(self, state: SearchState, frame: Frame, node: str, value: Chosen, reason: str) -> None:
+        """Collect a node; what could be collected below it stays open."""
+        if all(node != other.id for other in state.collected):
+            first_last = value.get("lines")
+            lines = None if first_last is None else (first_last[0], first_last[1])
+            path = value.get("path")
+            state.collected.append(Collected(node, value["title"], value["score"], reason, path, lines))
+            note(state, frame, "collect", node, reason, score=value["score"])
+        if node != frame.trail[-1] and not value.get("inner"):
+            self._mark(state, frame, node, VISITED, "collected", frame.trail[-1])
+
+
+def _is_collectable(state: SearchState, value: Routed) -> bool:
+    """Say whether what was chosen is collected, and not entered for what is below it."""
+    return collecting(state) and value["accept"] and all(value["choice"] != c.id for c in state.collected)
 
 
 def _decided(frame: Frame, payload: RouteMenu, value: Routed) -> tuple[str | None, dict[str, str]]:
@@ -199,9 +225,10 @@ def _decided(frame: Frame, payload: RouteMenu, value: Routed) -> tuple[str | Non
     return choice, unviable
 
 
-def _why_collected(value: Routed) -> str:
+def _why_collected(value: Routed | Ranked) -> str:
     """Return why a node was collected: what the evidence says, with its line or with what the router said."""
-    reason, hint, why = value["reason"], value["hint"], value.get("why", "")
+    hint, why = value["hint"], value.get("why", "")
+    reason = str(value.get("reason", ""))
     if not why:
         return reason or hint
     if value.get("by_model") and reason:

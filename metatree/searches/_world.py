@@ -131,6 +131,9 @@ class World:
     async def _route(self, effect: Effect, attempt: Attempt) -> Routed | MenuSplit:
         payload: RouteMenu = effect.payload
         questions = tuple(payload.questions)
+        by_evidence = payload.wanted and payload.jumps and self.router.traits.follows_evidence
+        if by_evidence and (at_once := self._by_evidence(payload)):
+            return at_once
         node, menu = self._menu(payload)
         if node is None or not menu.options:
             _count_nobody(self.router, "router_calls")  # nobody was asked
@@ -154,15 +157,57 @@ class World:
         )
         chosen = next((option for option in menu.options if option.id == decision.choice), None)
         value = self._choice_json(chosen, menu.nodes)
-        why = self.menus.why(node.id, chosen.id, questions) if chosen and value["accept"] else ""
+        is_kept = value["accept"] and value["choice"] not in payload.collected
         return {
             **value,
-            "why": why,
+            "inner": bool(chosen and is_kept and payload.wanted > 1 and self._is_inner(chosen.id)),
+            "why": self.menus.why(node.id, chosen.id, questions) if chosen and is_kept else "",
+            "more": [],
             "by_model": not self.router.traits.follows_evidence,
             "unviable": {**missing, **decision.unviable},
             "reason": decision.reason,
             "offered": [option.id for option in menu.options] + list(missing),
         }
+
+    def _by_evidence(self, payload: RouteMenu) -> Routed | None:
+        """Return all that a router that adds nothing to the evidence would choose here, one after the other.
+
+        One ranking has it all, so no menu is made, with hints that nobody reads. None where the evidence has nothing.
+        """
+        questions, count = tuple(payload.questions), payload.wanted
+        try:
+            matches = self.menus.following(payload.node, questions, payload.marks, payload.collected, count)
+        except UnknownNode as exc:
+            raise _tree_changed_error(exc) from exc
+        if not matches:
+            return None
+        all_there = len(matches) >= count
+        first, *more = [
+            Ranked(
+                choice=match.id,
+                title=match.title,
+                score=round(min(1.0, scored.score), 4),
+                hint=self.menus.hint(scored),
+                accept=True,
+                path=_file_and_lines(match)[0],
+                lines=_file_and_lines(match)[1],
+                inner=not all_there and self._is_inner(match.id),
+                why=self.menus.why(payload.node, match.id, questions),
+            )
+            for match, scored in matches
+        ]
+        return {
+            **first,
+            "by_model": False,
+            "more": more,
+            "unviable": {},
+            "reason": f"best evidence ({first['score']:.2f})",
+            "offered": [str(first["choice"])],
+        }
+
+    def _is_inner(self, node: str) -> bool:
+        listing = self.menus.listing(node)
+        return listing is not None and self.accepts is not None and any(map(self.accepts, listing[1]))
 
     def _rank(self, effect: Effect, attempt: Attempt) -> Ranked:
         ranked: RankMenu = effect.payload
@@ -184,7 +229,12 @@ class World:
                 return node, Menu(options, dict.fromkeys(payload.options, node))
             questions = tuple(payload.questions)
             return node, self.menus.make(
-                node.id, payload.options, questions, payload.marks, jumps=payload.jumps
+                node.id,
+                payload.options,
+                questions,
+                payload.marks,
+                jumps=payload.jumps,
+                collected=payload.collected,
             )
         except UnknownNode as exc:
             raise _tree_changed_error(exc) from exc
@@ -199,12 +249,15 @@ class World:
         if option is None:
             return unscored(None)
         accept = self.accepts is not None and self.accepts(nodes[option.id])
+        path, lines = _file_and_lines(nodes[option.id]) if accept else (None, None)
         return {
             "choice": option.id,
             "title": option.title,
             "score": round(option.score or 0.0, 4),
             "hint": option.hints[0] if option.hints else "",
             "accept": accept,
+            "path": path,
+            "lines": lines,
         }
 
     async def _read(self, effect: Effect, attempt: Attempt) -> ReadResult:
@@ -266,6 +319,11 @@ class World:
                 for passage in self.menus.closest(question)
             ]
         }
+
+
+def _file_and_lines(node: Node) -> tuple[str | None, list[int] | None]:
+    """Return the path of the file of a node, and its lines there."""
+    return node.path, None if node.lines is None else list(node.lines)
 
 
 class _Place(TypedDict):

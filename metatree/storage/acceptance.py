@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
@@ -135,6 +135,8 @@ def accept(file: Path, seen: Survey | None = None) -> None:
         raise UserError(f"{str(file)!r} cannot be accepted: {seen.problem}; delete it, or ask who made it")
     check_files(file)
     with Store.open(file, create=False, trust=True) as store:
+        if replace(survey(file), trusted=seen.trusted) != seen:
+            raise UserError(f"{str(file)!r} was changed meanwhile: look at it again")
         if not store.read_only:
             sign(store, seen=seen.signed)
             if not seen.trusted:  # what it says that others had offered was not shown
@@ -219,9 +221,10 @@ def _survey(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
     authors: set[str] = set()
     for kind, text in _rows(connection, "node", "kind, provenance"):
         record = _object(text)
-        if kind == "memory" and record.get("by") == "remember":
+        names = _names_in(record)
+        if names or (kind == "memory" and record.get("by") == "remember"):
             memories += 1
-            authors.add(_short(record.get("who") or "nobody"))
+            authors |= names or {"nobody"}
             if len(authors) > _MOST:
                 break
     known = islice(_rows(connection, "service_user", "name, role"), _MOST + 1)
@@ -245,6 +248,13 @@ def _survey(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
         unnamed={name: len(all_) - _NAMES for name, all_ in lists.items() if len(all_) > _NAMES},
         signed={key: value for key, value in facts.items() if key != OFFERED},
     )
+
+
+def _names_in(record: dict[str, Any]) -> set[str]:
+    """Return in whose names a node speaks, by its provenance; whatever its kind is, it is shown as said by them."""
+    said = record.get("said")
+    mentions = [record, *(said if isinstance(said, list) else ())]
+    return {_short(each["who"]) for each in mentions if isinstance(each, dict) and each.get("who")}
 
 
 def _short(text: object) -> str:

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
 from metatree._util.private import publish
-from metatree._util.process import program
+from metatree._util.process import absolute_path, program
 from metatree.errors import UntrustedStore, UserError
 from metatree.storage.errors import primary_code
 
@@ -255,7 +255,7 @@ def _tracked(files: list[Path]) -> Path | None:
                 [program("git"), *_GIT, "ls-files", "-z", "--", ":(top)"],
                 cwd=files[0].parent,
                 env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-                | _GIT_ENVIRONMENT,
+                | {**_GIT_ENVIRONMENT, "PATH": absolute_path()},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -189,7 +189,7 @@ class CallLog:
     async def claim(
         self, call: Call, *, key: str, run_id: str, tool: RecordedTool, again: bool = False
     ) -> CallResult | None:
-        """Return what the call gave when it was made before, or None: then make it, and `keep` or `drop` it.
+        """Return what the call gave when it was made before, or None: then `make` it.
 
         Waits while somebody else makes the same call, for at most the tool's own time and a little.
 
@@ -275,6 +275,23 @@ class CallLog:
             text,
             lasts_s,
         )
+
+    async def make(
+        self, call: Call, made: Callable[[], Awaitable[Any]], *, key: str, tool: RecordedTool
+    ) -> CallResult:
+        """Make a call that was claimed, and record what comes of it; one that failed can be made again.
+
+        Raises:
+            Exception: what `made` raises. One that was cut off and may have happened is made again by nobody unasked.
+        """
+        try:
+            result = await made()
+            self.keep(call, result, key=key, tool=tool)
+        except BaseException as exc:
+            cut_off = isinstance(exc, InDoubt) or not isinstance(exc, Exception)
+            (self.unconfirmed if cut_off and not tool.is_repeatable else self.drop)(call, key=key)
+            raise
+        return CallResult(result, False)
 
     def unconfirmed(self, call: Call, *, key: str) -> None:
         """Note that a call was given up and may have happened: nobody is at work on it."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import json
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
-from metatree.errors import BadModelAnswer, UserError
+from metatree._util.threads import GaveUp, called, within
+from metatree.durable import InDoubt
+from metatree.errors import BadModelAnswer, ToolFailed, UserError
 from metatree.node import Node
 from metatree.protocols import GivenToTools, ToolSpec
 
@@ -127,6 +130,28 @@ class Tool:
         model = self._model.model_validate(dict(arguments))
         values = {name: getattr(model, name) for name in type(model).model_fields}
         return values | {name: given[kind] for name, kind in self._injected.items() if kind in given}
+
+    async def run(self, parameters: Mapping[str, Any]) -> Any:
+        """Call the function with what `bound` gives, in its time, and return what it returns.
+
+        Raises:
+            ToolFailed: it raised, or took too long and may be called again.
+            InDoubt: it took too long and is not repeatable.
+        """
+        try:
+            return await within(partial(called, self.function, parameters), self.timeout_s)
+        except GaveUp as exc:
+            late = f"{self.id!r} gave nothing within {self.timeout_s:g} s"
+            raise (ToolFailed(late) if self.is_repeatable else InDoubt(late)) from exc
+        except Exception as exc:
+            raise ToolFailed(f"{type(exc).__name__}: {exc}") from exc
+
+    def text_of(self, result: object) -> str:
+        """Return what an exploratory tool returned as a text of bounded length; JSON of what is none."""
+        text = result if isinstance(result, str) else "" if result is None else _as_json(result)
+        if len(text) > self.max_chars:
+            text = f"{text[: self.max_chars]}\n… cut: {len(text) - self.max_chars} more characters"
+        return text
 
     @cached_property
     def on_node(self) -> bool:
@@ -295,3 +320,7 @@ class ToolTree:
             elif entry.works_on(node) and (may_create or entry.kind == "exploratory"):
                 entries.append(entry)
         return entries
+
+
+def _as_json(result: object) -> str:
+    return json.dumps(result, ensure_ascii=False, indent=1, default=str)

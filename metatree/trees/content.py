@@ -186,10 +186,10 @@ def file_state(index: Store, path: str) -> FileState | None:
 
 
 def file_states(index: Store, paths: Collection[str]) -> dict[str, FileState]:
-    """Return what was known of files when their nodes were built; what is no file of the tree is left out."""
+    """Return what was known of files when their nodes were built; what was left out of the tree is none of them."""
     rows = index.rows(
         "SELECT path, size, mtime_ns, digest, encoding, facts, ctime_ns FROM file"
-        " WHERE path IN (SELECT value FROM json_each(?))",
+        " WHERE reader <> '-' AND path IN (SELECT value FROM json_each(?))",
         (json.dumps(list(paths)),),
     )
     return {path: _state(*known) for path, *known in rows}

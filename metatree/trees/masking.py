@@ -16,6 +16,7 @@ _LOOSE = frozenset(
             "eml",
             "env",
             "ini",
+            "ipynb",
             "json",
             "jsonl",
             "md",

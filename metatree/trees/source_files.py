@@ -43,7 +43,12 @@ def digest_bytes(data: bytes) -> str:
 def open_inside(root: Path, path: str | bytes) -> int:
     """Open a regular file below a folder for reading and return its descriptor.
 
-    Symbolic links that lead out of the folder, devices, pipes and sockets are refused.
+    Symbolic links that lead out of the folder, devices, pipes and sockets are refused, and so are those that somebody
+    puts in the way meanwhile.
+
+    Args:
+        root: the folder, by a path without links.
+        path: of the file, below it.
 
     Raises:
         UserError: it lies outside, or is no regular file.
@@ -53,19 +58,22 @@ def open_inside(root: Path, path: str | bytes) -> int:
     parts = inner.replace(b"\\", b"/").split(b"/") if os.name == "nt" else inner.split(b"/")
     descriptor = _open_without_links(root, parts)
     if descriptor is None:
-        base = os.path.realpath(os.fsencode(root))
+        base = os.fsencode(root if _HAS_STRAIGHT else os.path.realpath(root))
         where = os.path.realpath(os.path.join(base, inner))
         outside = not where.startswith(base.rstrip(b"/") + os.sep.encode())
         if outside or b".." in parts or os.path.isabs(inner):
             raise UserError(f"{os.fsdecode(inner)!r} lies outside of {str(root)!r}: it is not read")
-        descriptor = os.open(where, _FILE)
+        if _HAS_STRAIGHT:
+            descriptor = _open_straight(base, where[len(base) :].lstrip(b"/").split(b"/"))
+        else:
+            descriptor = os.open(where, _FILE)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise UserError(f"{os.fsdecode(inner)!r} is not a regular file")
     return descriptor
 
 
-def _open_without_links(root: Path, parts: Sequence[bytes]) -> int | None:
+def _open_without_links(root: Path | bytes, parts: Sequence[bytes]) -> int | None:
     """Open a file folder by folder without following a link; None where that cannot be done.
 
     A third of the time that it takes to resolve the path first, and no link can be put in the way meanwhile.
@@ -73,17 +81,39 @@ def _open_without_links(root: Path, parts: Sequence[bytes]) -> int | None:
     if not _HAS_STRAIGHT or not _NO_NAMES.isdisjoint(parts):
         return None
     try:
-        folder = os.open(root, _FOLDER)
-        try:
-            for part in parts[:-1]:
-                below = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
-                os.close(folder)
-                folder = below
-            return os.open(parts[-1], _FILE, dir_fd=folder)
-        finally:
-            os.close(folder)
+        return _open_straight(root, parts)
     except OSError:  # a link, or what is found out when the path is resolved
         return None
+
+
+def _open_straight(root: Path | bytes, parts: Sequence[bytes]) -> int:
+    folder = open_folder(root, parts[:-1])
+    try:
+        return os.open(parts[-1], _FILE, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def open_folder(root: Path | bytes, parts: Sequence[bytes], flags: int = _FOLDER) -> int:
+    """Open a folder below another one, folder by folder, and return its descriptor.
+
+    On Linux no link is followed on the way to the upper one either; elsewhere one may not be let into those above it.
+
+    Raises:
+        OSError: it cannot be opened, or something on the way is a link.
+    """
+    path = os.path.abspath(os.fsencode(root))
+    above = [part for part in path.split(b"/") if part] if hasattr(os, "O_PATH") else []
+    names = [*above, *parts]
+    folder = os.open(b"/" if hasattr(os, "O_PATH") else path, _FOLDER if names else flags)
+    for number, name in enumerate(names, start=1):
+        try:
+            last = number == len(names)
+            below = os.open(name, (flags if last else _FOLDER) | os.O_NOFOLLOW, dir_fd=folder)
+        finally:
+            os.close(folder)
+        folder = below
+    return folder
 
 
 def read_inside(root: Path, path: str | bytes, *, limit: int | None = None) -> tuple[bytes, os.stat_result]:

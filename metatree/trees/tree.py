@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import posixpath
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -326,6 +327,18 @@ class Tree:
                 ):
                     yielded.add((link[0], link[1], link[2]))
                     yield link[0], link[1], link[2]
+
+    def link_totals(self, nodes: Collection[str], kind: str) -> dict[str, int]:
+        """Return how many links of a kind arrive at each of these nodes; nodes without any are left out."""
+        totals: Counter[str] = Counter()
+        for layer in self._overlay.layers:
+            for start in range(0, len(ids := sorted(nodes)), _TEXTS_PAGE):
+                page = ids[start : start + _TEXTS_PAGE]
+                marks = ",".join("?" * len(page))
+                sql = f"SELECT target, count(*) FROM link WHERE kind = ? AND target IN ({marks}) GROUP BY target"
+                for target, total in layer.store.rows(sql, (kind, *page)):
+                    totals[target] += total
+        return dict(totals)
 
     def _links(self, node: str | Node, kind: str | None, wanted: str, given: str) -> list[tuple[str, str]]:
         self._overlay.require(_id(node))

@@ -59,7 +59,8 @@ class HumanRouter(Router):
                 self._write(f"{exc}. {HELP}\n> ")
 
     def _show(self, request: RouteRequest) -> None:
-        lines = ["", *(f"? {question}" for question in request.questions), f"In {request.node.title}:"]
+        lines = ["", *(f"? {_plain(question)}" for question in request.questions)]
+        lines.append(f"In {_plain(request.node.title)}:")
         for label, option in zip(labels(len(request.options)), request.options, strict=True):
             under = f" (in {option.parent})" if option.parent else ""
             lines.append(

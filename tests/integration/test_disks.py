@@ -166,7 +166,7 @@ def test_a_tree_on_a_read_only_mount_is_searched(
         alone = command[0] in ("ask", "find", "files")
         assert text.count("this run is kept in memory, and cannot be resumed later") == alone, text
     assert run_command(capsys, "questions")[0] == 1
-    code, text = run_command(capsys, "find", "refunds", "items", "--max-calls", "1")
+    code, text = run_command(capsys, "find", "refunds", "items", "-k", "50", "--max-calls", "1")
     assert code == 3 and "metatree resume" not in text
     for command in (["build", "."], ["remember", "Nobody reads this"], ["forget", "memories:"]):
         code, text = run_command(capsys, *command)

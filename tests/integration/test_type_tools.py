@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from metatree_agents.cli.printing.answers import answer_lines
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.code._tools import add_note, grep, outline, read_lines, who_calls, who_imports
 from metatree_memory_tools.text._tools import find_in_text, read_page
@@ -243,3 +244,20 @@ def test_that_a_tool_found_nothing_is_no_answer(tmp_path: Path, question: str) -
     assert (result.answer, result.ended) == ("", "exhausted")
     said = [entry.reason for entry in result.trace if entry.event == "tool"]
     assert any("no line of" in reason or "is nowhere in" in reason for reason in said)
+
+
+def test_a_source_in_a_document_with_pages_has_its_page(tmp_path: Path, pdf: Callable[..., bytes]) -> None:
+    pages = [
+        [(12, "A kettle boils water in three minutes.")],
+        [(12, "Cups are kept in the blue cupboard.")],
+        [(12, "Nobody drinks coffee here.")],
+    ]
+    (tmp_path / "handbook.pdf").write_bytes(pdf(pages))
+    with build_tree(tmp_path) as tree:
+        result = search("Where are cups kept?", tree=tree)
+        printed = list(answer_lines(result, tree))
+    (source,) = result.answers[0].sources
+    assert (source.place, source.lines) == ("handbook.pdf", None)
+    assert source.pages is not None and source.pages[0] <= 2 <= source.pages[1]
+    assert result.cited.endswith("[1]")
+    assert any("handbook.pdf, page" in line for line in printed)

@@ -74,6 +74,14 @@ Router = Annotated[
     ),
 ]
 Count = Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many to list.")]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="List nodes of this kind alone: file, definition, section, …; repeatable.",
+    ),
+]
 Context = Annotated[
     str,
     typer.Option("--context", metavar="TEXT", help="What the search should know besides the question."),

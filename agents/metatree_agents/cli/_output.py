@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,6 +16,11 @@ from metatree.errors import MetatreeError, UserError
 
 _sinks: list[Callable[[str], None]] = []
 _STYLES = {"bold": "1", "dim": "2", "green": "32", "yellow": "33", "red": "31", "cyan": "36"}
+_STYLE = rf"\x1b\[(?:0|(?:{'|'.join(_STYLES.values())})(?:;(?:{'|'.join(_STYLES.values())}))*)m"
+_DRIVES = re.compile(
+    f"({_STYLE})|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]",
+)
+"""What a terminal obeys besides ends of lines and tabs; first our own styles."""
 
 
 def prepare() -> None:
@@ -54,7 +61,7 @@ def write(lines: Iterable[str]) -> None:
     """
     try:
         for line in lines:
-            sys.stdout.write(line + "\n")
+            sys.stdout.write(_tame(line, sys.stdout) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         drop_output()
@@ -99,7 +106,7 @@ def note(text: str) -> None:
         _sinks[-1](text)
         return
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(_tame(text, sys.stderr), file=sys.stderr, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
@@ -122,6 +129,11 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
+def word(text: str) -> str:
+    """Return a text as one visible word of a command that a person may copy to a shell."""
+    return shlex.quote(visible(text))
+
+
 def one_line(text: str, width: int) -> str:
     """Return a text in one visible line of at most so many characters."""
     line = visible(" ".join(text.split()))
@@ -131,6 +143,11 @@ def one_line(text: str, width: int) -> str:
 def counted(number: int, what: str) -> str:
     """Return a number of things in words, such as `1 node` and `2 nodes`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _tame(text: str, stream: TextIO) -> str:
+    """Return a text in which nothing but our own styles drives the terminal, whatever name or id was not `visible`."""
+    return _DRIVES.sub(lambda found: found[0] if found[1] and coloured(stream) else _escaped(found[0]), text)
 
 
 def _escaped(character: str) -> str:

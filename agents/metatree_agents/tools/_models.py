@@ -87,7 +87,9 @@ class AnsweredQuestion(BaseModel):
 
     question: str
     answer: str
-    cited: str = Field(description="The answer with the numbers of its sources: `It is red. [1]`.")
+    cited: str = Field(
+        description="The answer with the numbers of its sources: `It is red. [1]`, and without markup."
+    )
     sources: list[Source]
     verified: bool = Field(
         description="False where the words that a model gave for it are in no source: do not rely on it."

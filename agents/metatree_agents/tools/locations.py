@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from metatree_memory_tools.text.readable import readable
+
 from metatree.errors import MetatreeError
 from metatree.trees.text import line_in_file
 
 if TYPE_CHECKING:
     from metatree import Tree
-    from metatree.result import Quote
+    from metatree.result import QuestionAnswer, Quote
 
 LEFT_OUT = "…"
 NOT_IN_SOURCE = "not in the source"
@@ -24,6 +26,15 @@ def source_place(tree: Tree, source: Quote) -> str:
     if node is None or node.source is None or node.source.type != "text":
         return source.node
     return node.source.path
+
+
+def readable_answer(answer: QuestionAnswer) -> str:
+    """Return an answer with the numbers of its sources, and without the markup of what it quotes."""
+    source = next((each for each in answer.sources if each.node), None)
+    quotes = source is not None and (
+        source.quote.strip() in answer.answer or answer.answer.strip() in source.quote
+    )
+    return readable(answer.cited or answer.answer, source.place if source is not None and quotes else "")
 
 
 def place_text(place: str, lines: tuple[int, int] | None, pages: tuple[int, int] | None = None) -> str:

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from metatree_memory_tools.text.readable import readable
+
 from metatree import ClosestPassage, Limits, Node, SearchResult, Tree, astream
 from metatree import Source as NodeSource
 from metatree._util.threads import in_thread
@@ -47,7 +49,7 @@ from metatree_agents.tools._models import (
     Who,
 )
 from metatree_agents.tools.closest import line_range, telling
-from metatree_agents.tools.locations import source_place
+from metatree_agents.tools.locations import readable_answer, source_place
 from metatree_agents.tools.question_notes import notes_of
 
 REFRESH_EVERY_S = 3.0
@@ -162,7 +164,7 @@ class Toolkit:
             AnsweredQuestion(
                 question=each.question,
                 answer=each.answer,
-                cited=each.cited,
+                cited=readable_answer(each),
                 sources=[_source(tree, source) for source in each.sources],
                 verified=each.verified,
             )
@@ -170,7 +172,7 @@ class Toolkit:
         ]
         return Answers(
             answer=result.answer,
-            cited=result.cited,
+            cited=answers[0].cited if len(answers) == 1 else readable(result.cited),
             answers=answers,
             notes=list(notes_of(result)),
             open_questions=list(result.open_questions),

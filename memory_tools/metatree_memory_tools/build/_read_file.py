@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from metatree._util.secret_text import SHAPES_VERSION
+from metatree._util.secret_text import SHAPES_VERSION, masked, without_secrets
 from metatree.errors import UserError
 from metatree.node import Node, Source
 from metatree.trees.masking import masked_file
@@ -130,6 +130,8 @@ def read_file(
         if binary:
             return replace(unread, problem=failed)
         outline, source_type = Outline(problem=failed, attributes={"note": failed}), "text"
+    if binary and not secrets:  # of a text they are masked in the file itself, before this
+        outline = _public(outline)
     facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
     for name, declared in (("references", outline.references), ("declares", outline.declares)):
         if declared:
@@ -149,6 +151,27 @@ def read_file(
         nodes=tuple(_nodes(scanned.id, file, digest, outline, source_type)),
         facts=facts,
         problem=outline.problem,
+    )
+
+
+def _public(outline: Outline) -> Outline:
+    """Return what a type says of a file with what looks like secrets masked."""
+    return replace(
+        outline,
+        description=masked(outline.description)[0],
+        summary=masked(outline.summary)[0],
+        attributes=without_secrets(outline.attributes, masked)[0],
+        parts=tuple(map(_public_part, outline.parts)),
+    )
+
+
+def _public_part(part: OutlinePart) -> OutlinePart:
+    return replace(
+        part,
+        title=masked(part.title)[0],
+        description=masked(part.description)[0],
+        attributes=without_secrets(part.attributes, masked)[0],
+        parts=tuple(map(_public_part, part.parts)),
     )
 
 

@@ -9,11 +9,14 @@ import heapq
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from metatree.errors import UserError
+from metatree.trees.source_files import open_folder
 from metatree.trees.source_types import Progress
 from metatree_memory_tools.build._ignore import (
     IgnoreRules,
@@ -152,8 +155,9 @@ class _Walk:
         With `shut` it is ignored itself, and of what lies in it that alone is not which git tracks.
         """
         try:
-            with os.scandir(os.path.join(self.root, raw) if raw else self.root) as entries:
+            with self.entries(raw) as entries:
                 listed = self.first(entries, path)
+                states = [_state_of(entry) for entry in listed]
         except OSError as exc:
             if not path:
                 raise
@@ -162,7 +166,8 @@ class _Walk:
         if not listed and path:
             self.leave(path, "an empty folder")
             return False
-        names = {entry.name for entry in listed}
+        raw_names = [os.fsencode(entry.name) for entry in listed]
+        names = set(raw_names)
         if b"pyvenv.cfg" in names and path:
             self.leave(path, "a virtual environment")
             return False
@@ -178,21 +183,19 @@ class _Walk:
         anything = False
         files = []
         taken: set[str] = set()
-        for entry in listed:
-            name = path_text(entry.name)
+        for raw_name, state in zip(raw_names, states, strict=True):
+            name = path_text(raw_name)
             if name in (".git", ".metatree"):
                 continue
-            inner, inner_raw = prefix + name, _join(raw, entry.name)
+            inner, inner_raw = prefix + name, _join(raw, raw_name)
             if inner == self.exclude:
                 continue
             if name in taken:
                 self.leave(inner + " (2)", "another name here is written in the same way")
                 continue
             taken.add(name)
-            try:
-                state = entry.stat(follow_symlinks=False)
-            except OSError as exc:
-                self.leave(inner, f"cannot be read: {exc.strerror}")
+            if isinstance(state, OSError):
+                self.leave(inner, f"cannot be read: {state.strerror}")
                 continue
             is_folder = stat.S_ISDIR(state.st_mode)
             ignored = shut or (rules is not None and rules.ignores(inside + name, folder=is_folder))
@@ -218,11 +221,25 @@ class _Walk:
             self.result.omissions.setdefault(path, "nothing in it can be read")
         return anything or bool(files)
 
-    def first(self, entries: Iterable[os.DirEntry[bytes]], path: str) -> list[os.DirEntry[bytes]]:
+    @contextmanager
+    def entries(self, raw: bytes) -> Iterator[Iterator[os.DirEntry[Any]]]:
+        """Give what lies in a folder of the source, and never in one that a link leads to by now."""
+        if os.scandir not in os.supports_fd:
+            with os.scandir(os.path.join(self.root, raw) if raw else self.root) as entries:
+                yield entries
+            return
+        folder = open_folder(self.root, raw.split(b"/") if raw else (), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with os.scandir(folder) as entries:
+                yield entries
+        finally:
+            os.close(folder)
+
+    def first(self, entries: Iterable[os.DirEntry[Any]], path: str) -> list[os.DirEntry[Any]]:
         """Return the entries of a folder by name, at most `MAX_ENTRIES`, and say so where there are more."""
         count = 0
 
-        def counted() -> Iterator[os.DirEntry[bytes]]:
+        def counted() -> Iterator[os.DirEntry[Any]]:
             nonlocal count
             for entry in entries:
                 count += 1
@@ -284,8 +301,15 @@ class _Walk:
         self.result.omissions[path] = reason
 
 
-def _name(entry: os.DirEntry[bytes]) -> bytes:
-    return entry.name
+def _name(entry: os.DirEntry[Any]) -> bytes:
+    return os.fsencode(entry.name)
+
+
+def _state_of(entry: os.DirEntry[Any]) -> os.stat_result | OSError:
+    try:
+        return entry.stat(follow_symlinks=False)
+    except OSError as exc:
+        return exc
 
 
 def _join(raw: bytes, name: bytes) -> bytes:

@@ -21,6 +21,8 @@ from pydantic import Field
 from metatree.errors import UserError
 from metatree.node import Node
 from metatree.tools.tool import ToolGroup, tool
+from metatree.trees.source_files import read_inside
+from metatree.trees.sources import disk_root
 from metatree.trees.tree import Tree
 from metatree_memory_tools.databases._look_up import Column, Lookup, Shape, fit
 from metatree_memory_tools.databases._model import OpenDatabase, Rows
@@ -32,6 +34,7 @@ from metatree_memory_tools.databases._sqlite import SQLite
 MAX_ROWS = 200
 _MOST_WORDS = 20
 _MOST_TABLES = 100
+_MOST_BYTES = 100_000_000
 _SEARCH_S = 20.0
 _SQL_HELP = "One SELECT statement; it is run read-only, within 5 seconds."
 
@@ -46,10 +49,20 @@ def database_of(tree: Tree, node: Node) -> OpenDatabase:
     source = tree.source_of(node)
     if source is not None and source.type == "database":
         return open_database(source)
+    root = None if source is None else disk_root(source)
     path = tree.file_of(node)
-    if source is None or path is None or not path.is_file():
+    if source is None or root is None or path is None or not path.is_file():
         raise UserError(f"node {node.id!r} does not come from a database")
-    return SQLite.open_file(path, secrets=shows_secrets(source.options))
+    # As its nodes were made, and never by its name: something else may have that by the time that SQLite opens it.
+    try:
+        data = read_inside(root, path.relative_to(root).as_posix(), limit=_MOST_BYTES + 1)[0]
+    except OSError as exc:
+        raise UserError(f"{path.name!r} cannot be read: {exc.strerror}") from exc
+    if len(data) > _MOST_BYTES:
+        raise UserError(
+            f"{path.name!r} is larger than {_MOST_BYTES / 1e6:g} MB: build it as a source by itself"
+        )
+    return SQLite.open_bytes(data, path.name, secrets=shows_secrets(source.options))
 
 
 @tool(kind="exploratory", title="query the database", kinds=KINDS, reuse="run", timeout_s=30.0)

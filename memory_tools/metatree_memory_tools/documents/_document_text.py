@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from metatree._util.secret_text import masked
+from metatree._util.secret_text import masked, without_secrets
 
 MOST_CHARS = 20_000_000
 """Text beyond this is left out, with a note."""
@@ -80,11 +80,14 @@ class Extracted:
     def without_secrets(self) -> Extracted:
         """Return the same with `*` in place of what looks like secrets; itself where nothing does."""
         hidden, number = masked("\n".join(self.lines))
-        title = masked(self.title)
-        if not number and not title[1]:
+        about, more = without_secrets(
+            [self.title, self.facts, [each.title for each in self.headings]], masked
+        )
+        if not number and not more:
             return self
-        headings = [replace(heading, title=masked(heading.title)[0]) for heading in self.headings]
-        return replace(self, lines=hidden.split("\n"), title=title[0], headings=headings)
+        title, facts, titles = about
+        headings = [replace(each, title=title) for each, title in zip(self.headings, titles, strict=True)]
+        return replace(self, lines=hidden.split("\n"), title=title, facts=facts, headings=headings)
 
     @classmethod
     def of_json(cls, data: Mapping[str, Any]) -> Extracted:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from metatree._util.process import program
+from metatree._util.process import absolute_path, program
 from metatree.errors import MetatreeError, UserError
 
 _VARIABLES = (
@@ -297,6 +297,7 @@ def _environment() -> dict[str, str]:
     return environment | {
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
+        "PATH": absolute_path(),
         # A partial clone would fetch what it lacks, by programs that its settings name.
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_ALLOW_PROTOCOL": "none",

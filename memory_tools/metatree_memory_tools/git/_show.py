@@ -1,14 +1,20 @@
-"""What git says of one commit, of the lines of a file, and of a text: as plain text, bounded, without secrets."""
+"""What git says of one commit, of the lines of a file, and of a text: as plain text, bounded, without secrets.
+
+Of lines they are masked as in the file that they are of, by its name; of what a commit says, as in a document.
+"""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.trees.history_text import day
+from metatree.trees.masking import is_code
 from metatree.trees.source_files import read_inside
 from metatree.trees.text import decode, lines_of
 from metatree_memory_tools.file_names import is_secret, path_text
@@ -25,6 +31,12 @@ MAX_DIFF_CHARS = 15_000
 MAX_FILES = 200
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--encoding=UTF-8", "--relative")
 _SEARCH_S = 30.0
+_KEY_LINE = re.compile(
+    r"(?m)(?:(?<=^[ +-])|(?<=@@ ))(?=[0-9a-f]*[A-Zg-z+/])[A-Za-z0-9+/]{60,76}={0,2}(?=\r?$)"
+)
+"""A line of a key in PEM form, whose first line a change may leave out."""
+_FILE = re.compile(r"(?m)^(?=diff --git )")
+_NAMED = re.compile(r"(?m)^(?:\+\+\+|---) \"?[abciow]/(.+?)\"?\t?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +79,7 @@ def commit_text(root: Path, name: str, *, secrets: bool = False) -> CommitText:
     Args:
         root: the folder; what the commit did elsewhere in the repository is left out.
         name: hash, tag or branch; only what led to the checked out commit is shown.
-        secrets: whether changes of files that are likely to hold keys or passwords are shown.
+        secrets: whether keys and passwords are shown, and changes of files that are likely to hold them.
 
     Raises:
         UserError: see `resolved`.
@@ -77,7 +89,8 @@ def commit_text(root: Path, name: str, *, secrets: bool = False) -> CommitText:
     fields = git_text(
         root, "show", "-s", "--encoding=UTF-8", "--format=%at%x00%an%x00%s%x00%b", commit
     ).split("\0", 3)
-    at, author, subject, body = (*fields, "", "", "", "")[:4]
+    at, author, *said = (*fields, "", "", "", "")[:4]
+    subject, body = said if secrets else (masked(text)[0] for text in said)
     changed = list(_changed(root, commit))
     files = tuple(path for _, path, _ in changed)
     hidden = [path for path in files if not secrets and _is_secret(root, path)]
@@ -99,7 +112,7 @@ def commit_text(root: Path, name: str, *, secrets: bool = False) -> CommitText:
         each for _, path, old in changed[:MAX_FILES] if path not in hidden for each in (path, old) if each
     ]
     if wanted:
-        lines += ["", _diff(root, commit, wanted)]
+        lines += ["", _diff(root, commit, wanted, secrets=secrets)]
     return CommitText(commit, subject, author, day(int(at or 0)), "\n".join(lines).strip() + "\n", files)
 
 
@@ -129,16 +142,36 @@ def _is_secret(root: Path, path: str) -> bool:
     return is_secret(name, f"{root.name}/{folder}".rstrip("/"))
 
 
-def _diff(root: Path, commit: str, paths: Sequence[str]) -> str:
+def _diff(root: Path, commit: str, paths: Sequence[str], *, secrets: bool) -> str:
     arguments = ("--format=", "--patch", "--find-renames", "--first-parent", "-m", *_PLAIN, commit)
     data = git_bytes(root, "show", *arguments, "--", *paths)
     text = data[: 4 * MAX_DIFF_CHARS].decode("utf-8", "replace")
+    text = text if secrets else "".join(map(_file_masked, _FILE.split(text)))
     if len(text) <= MAX_DIFF_CHARS and len(data) <= 4 * MAX_DIFF_CHARS:
         return text
     return text[:MAX_DIFF_CHARS] + f"\n… cut: the changes are {len(data):,} bytes long"
 
 
-def blame_text(root: Path, path: str, first: int = 1, last: int | None = None, *, limit: int = 400) -> str:
+def _file_masked(changes: str) -> str:
+    """Return the changes of one file without what looks like secrets."""
+    named = _NAMED.search(changes)
+    return _masked(changes, named[1] if named else "")
+
+
+def _masked(lines: str, path: str) -> str:
+    """Return lines of a file, or what a commit changed in them, without what looks like secrets."""
+    return _KEY_LINE.sub(lambda line: "*" * len(line[0]), masked(lines, code=is_code(path))[0])
+
+
+def blame_text(
+    root: Path,
+    path: str,
+    first: int = 1,
+    last: int | None = None,
+    *,
+    limit: int = 400,
+    secrets: bool = False,
+) -> str:
     """Return who last changed which lines of a file, when and why: groups of lines under their commit.
 
     Args:
@@ -147,6 +180,7 @@ def blame_text(root: Path, path: str, first: int = 1, last: int | None = None, *
         first: first line, counted from 1.
         last: last line, included; None for the end of the file.
         limit: at most so many lines.
+        secrets: whether keys and passwords are shown.
 
     Raises:
         UserError: the file is not part of what is committed.
@@ -167,10 +201,12 @@ def blame_text(root: Path, path: str, first: int = 1, last: int | None = None, *
     commits = _blamed(root, path, min(wanted), max(wanted)) if wanted else {}
     by_line = {line: commits.get(line_then, ("", "")) for line_then, line in wanted.items()}
     lines = now or then
+    if not secrets:
+        lines = masked("\n".join(lines), code=is_code(path))[0].split("\n")
     for line in range(first, min(last, len(lines)) + 1):
         commit, about = by_line.get(line, ("", "not committed yet"))
         if commit != previous or not output:
-            output.append(about)
+            output.append(about if secrets else masked(about)[0])
             previous = commit
         output.append(f"  {line}: {lines[line - 1]}")
     return "\n".join(output)
@@ -213,7 +249,7 @@ def _blamed(root: Path, path: str, first: int, last: int) -> dict[int, tuple[str
     return commits
 
 
-def changes_of_text(root: Path, path: str, text: str, *, limit: int = 20) -> str:
+def changes_of_text(root: Path, path: str, text: str, *, limit: int = 20, secrets: bool = False) -> str:
     """Return the commits that added or took away a text in a file or folder, newest first, with these lines.
 
     Raises:
@@ -240,9 +276,9 @@ def changes_of_text(root: Path, path: str, text: str, *, limit: int = 20) -> str
     file = ""
     for line in data.decode("utf-8", "replace").split("\n"):
         if line.startswith("\x01"):
-            lines.append(line[1:])
+            lines.append(line[1:] if secrets else masked(line[1:])[0])
         elif line.startswith(("--- ", "+++ ")):
             file = line[6:] if line[4:] != "/dev/null" else file
-        elif line[:1] in "+-" and text in line and not _is_secret(root, file):
-            lines.append(f"  {file}: {line[:300]}")
+        elif line[:1] in "+-" and text in line and (secrets or not _is_secret(root, file)):
+            lines.append(f"  {file}: {(line if secrets else _masked(line, file))[:300]}")
     return "\n".join(lines)

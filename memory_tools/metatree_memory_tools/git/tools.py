@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.node import Node
 from metatree.tools.tool import ToolGroup, tool
@@ -46,8 +44,12 @@ def blame(
     """Say who last changed or wrote each line, when, and why: the author and the commit of the lines (git blame)."""
     root, source, path = _place(tree, node)
     start, end = node.attributes.get("start_line"), node.attributes.get("end_line")
-    return _masked(
-        source, blame_text(root, path, first or int(start or 1), last or (int(end) if end else None))
+    return blame_text(
+        root,
+        path,
+        first or int(start or 1),
+        last or (int(end) if end else None),
+        secrets=shows_secrets(source),
     )
 
 
@@ -103,7 +105,7 @@ def find_change(
 ) -> str:
     """Find the commits that added, introduced, removed or deleted a text in this file or folder, with these lines."""
     root, source, path = _place(tree, node)
-    return _masked(source, changes_of_text(root, path, term))
+    return changes_of_text(root, path, term, secrets=shows_secrets(source))
 
 
 @tool(kind="interactive", title="open a commit as a node", kinds=_FOLDERS, timeout_s=60.0)
@@ -148,13 +150,7 @@ def _commit(tree: Tree, node: Node, name: str) -> tuple[SourceRef, CommitText]:
                 f"{wanted!r} may be any of {', '.join(each.hash[:12] for each in known)}: give more of it"
             )
         wanted = known[0].hash
-    text = commit_text(root, wanted, secrets=shows_secrets(source))
-    return source, replace(text, subject=_masked(source, text.subject), text=_masked(source, text.text))
-
-
-def _masked(source: SourceRef, text: str) -> str:
-    """Return what git says without what looks like secrets, which a commit may have put in or taken out."""
-    return text if shows_secrets(source) else masked(text, code=True)[0]
+    return source, commit_text(root, wanted, secrets=shows_secrets(source))
 
 
 def _place(tree: Tree, node: Node) -> tuple[Path, SourceRef, str]:

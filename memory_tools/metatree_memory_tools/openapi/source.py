@@ -251,7 +251,12 @@ def _server(source: SourceRef, document: Document, place: str) -> str:
                 url = url.replace("{" + str(name) + "}", str(variable.get("default", "")))
         if _is_url(place):
             url = urljoin(place, url)
-    return url.rstrip("/") if _is_url(url) and not urlsplit(url).query else ""
+    parts = urlsplit(url)
+    if (
+        not given and "@" in parts.netloc
+    ):  # the description's password is not kept; the option `auth` names one
+        url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return url.rstrip("/") if _is_url(url) and not parts.query else ""
 
 
 def _place(source: SourceRef) -> str:

@@ -66,7 +66,7 @@ def text_of(tree: Tree, path: str) -> FileText:
         UserError: it is no file of the tree, or cannot be read.
     """
     source = tree.source_of(path)
-    row = tree.index.row("SELECT reader FROM file WHERE path = ?", (path,))
+    row = tree.index.row("SELECT reader FROM file WHERE path = ? AND reader <> '-'", (path,))
     if source is None or source.type not in FILES or row is None:
         raise UserError(f"{path!r} is no file of this tree: give the path of one")
     inner = inner_path(source, path)

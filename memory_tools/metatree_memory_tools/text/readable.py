@@ -231,6 +231,10 @@ _LINKED = re.compile(r"`([^`<]{1,300}?)\s*<([^`<>]{1,500})>`__?")
 _NAMED = re.compile(r"`([^`\n]{1,300})`__?(?!\w)")
 _LITERAL = re.compile(r"``(?=\S)(.{1,400}?)(?<=\S)``", re.DOTALL)
 _STRONG = re.compile(r"(?<![\w*\\])(\*\*|\*)(?=[^\s*])([^*]{1,400}?)(?<=[^\s*\\])\1(?![\w*])")
+# No code has these: a name between two pairs of asterisks, words in brackets between two single ones.
+_BOLD_IN_CODE = re.compile(
+    r"(?<![\w*)\]])\*\*([A-Za-z]\w*)\*\*(?![\w*(\[])|(?<![\w*)\]])\*(\([a-z ]+\))\*(?![\w*(\[])"
+)
 _SINGLE = re.compile(r"(?<![\w`])`(?=\S)([^`]{1,300}?)(?<=\S)`(?![\w`])")
 _SUBSTITUTED = re.compile(r"(?<![\w|])\|(?=\S)([^|\n]{1,80}?)(?<=\S)\|_{0,2}(?![\w|])")
 _CODE_DIRECTIVES = frozenset(
@@ -378,7 +382,7 @@ def _directive(indent: str, name: str, said: str) -> list[str]:
 
 
 def _field(name: str, said: str) -> str:
-    kind, _, rest = name.partition(" ")
+    kind, _, rest = name.replace("\\*", "*").partition(" ")
     if kind in _ARGUMENTS and rest:
         shown = f"{rest.split()[-1]} (type)" if kind == "type" else rest.split()[-1]
         return f"{shown}: {said}".rstrip()
@@ -404,7 +408,9 @@ def _inline_rst(text: str, *, is_code: bool) -> str:
     text = _LITERAL.sub(lambda match: keep(match[1]), text.replace("\x00", ""))
     text = _ROLE.sub(lambda match: keep(_role(match[1], match[2])), text)
     text = _LINKED.sub(lambda match: keep(match[1] + _target(match[1], match[2])), text)
-    if not is_code:
+    if is_code:
+        text = _BOLD_IN_CODE.sub(lambda match: match[1] or match[2], text)
+    else:
         text = _NAMED.sub(lambda match: keep(match[1]), text) if "`_" in text else text
         text = _SINGLE.sub(lambda match: keep(match[1]), text)
         text = _STRONG.sub(lambda match: match[2], text)

@@ -212,7 +212,7 @@ def _write(
 def _image(folder: Path, name: str, most: int) -> bytes | None:
     """Return an image as it was kept; None for a link, and for anything else that came in its place."""
     try:
-        content, _ = read_inside(folder, name, limit=most + 1)
+        content, _ = read_inside(folder.resolve(), name, limit=most + 1)
     except (OSError, UserError):
         return None
     digest, _, end = name.partition(".")

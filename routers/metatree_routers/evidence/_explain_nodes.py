@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from metatree_routers.evidence._ranking import Ranking, readable, readable_mask
 from metatree_routers.evidence.signals import (
+    code_files,
     context,
     digit_density,
     finance_synonyms,
@@ -20,6 +21,7 @@ from metatree_routers.evidence.signals import (
     multi_hop,
 )
 from metatree_routers.evidence.signals.clause_words import Titles, has, title_of
+from metatree_routers.evidence.signals.code_files import Importers
 from metatree_routers.index.index import IndexSnapshot
 from metatree_routers.index.node_table import NodeTable
 from metatree_routers.query.parse import sections
@@ -27,20 +29,35 @@ from metatree_routers.query.wording import asking_terms, wants_amount
 
 
 def reason(
-    snapshot: IndexSnapshot, ranking: Ranking, questions: Sequence[str], node: int, titles: Titles
+    snapshot: IndexSnapshot,
+    ranking: Ranking,
+    questions: Sequence[str],
+    node: int,
+    titles: Titles,
+    links: Importers | None = None,
 ) -> str:
     """Return a short sentence; empty when nothing speaks for the node.
 
     Args:
         titles: gives the titles of nodes by number.
+        links: knows which files are imported.
     """
     table = snapshot.table
     if not ranking.best_below[node] > 0:
         return ""
-    at = node if readable_mask(table)[node] else _best_below(table, ranking, node)
-    clauses = list(_clauses(snapshot, ranking, questions, at, titles)) or [meaning.CLAUSE]
+    id_ = snapshot.ids([node])[node]
+    first: list[str] = []
+    if ranking.code is not None:
+        first = list(
+            dict.fromkeys(c for question in questions for c in code_files.name_clause(id_, question))
+        )
+    is_own = bool(first) or readable_mask(table)[node] or ranking.parts[node] > 0
+    at = node if is_own else _best_below(table, ranking, node)
+    clauses = list(_clauses(snapshot, ranking, questions, at, titles)) or ([] if first else [meaning.CLAUSE])
     if at != node:
         clauses.insert(0, f"below it {title_of(titles, at)}")
+    if ranking.code is not None:
+        clauses = [*first, *clauses, *code_files.file_clauses(id_, questions, links)]
     return "; ".join(clauses)
 
 

@@ -9,14 +9,16 @@ tools (`input_finders`). docs/benchmarks/retrieval.md has what each of them carr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from metatree_routers.embeddings.static import Embedder
+from metatree_routers.evidence._code import rank_code
 from metatree_routers.evidence._ranking import Ranking, combine, confidence, in_order, readable_mask
+from metatree_routers.evidence.signals.code_files import is_code
 from metatree_routers.evidence.signals.context import score_in_context
 from metatree_routers.evidence.signals.digit_density import add_digit_density
 from metatree_routers.evidence.signals.finance_synonyms import WEIGHT as STATEMENT_WEIGHT
@@ -65,6 +67,10 @@ class Texts(Protocol):
         """Return the titles, descriptions and contents, where tools have the names of their inputs."""
         ...
 
+    def importers(self, ids: Collection[str]) -> dict[str, int]:
+        """Return by how many files each of these files is imported."""
+        ...
+
 
 def question_weights(
     snapshot: IndexSnapshot, question: str, parts: Sections
@@ -91,13 +97,15 @@ def rank_question(
         under: nodes that do not lie at or below this one get no score.
     """
     table, parts = snapshot.table, sections(question)
+    inside = table.alive.copy() if under is None else _below(table, under)
+    if is_code(table, inside, readable_mask(table)):
+        return rank_code(snapshot, question, texts, inside)
     own, related = question_weights(snapshot, question, parts)
     postings = snapshot.postings({**own, **related})
     matches = match(snapshot, own, postings)
     weights = {**own, **related}
     matches.parts = score_in_context(table, weights, postings)
     part_scores = matches.parts.copy()
-    inside = table.alive.copy() if under is None else _below(table, under)
     matches.parts[~inside] = 0
     competing = inside & readable_mask(table)
     competing[:1] = False
@@ -116,7 +124,7 @@ def rank_question(
         inputs = add_finders(snapshot, matches.parts, question, texts.signatures, candidates, competing)
     np.maximum(matches.parts, 0, out=matches.parts)
     mention_matches = by_home(snapshot, Linker(snapshot, find_mentions(parts)).matches())
-    role_factors = factors(parts.heading, is_report=False)[table.role]
+    role_factors = factors(parts.heading, of="question")[table.role]
     scores = combine(table, matches, mention_matches, role_factors, by_whole=False)
     scores = _combined(table, matches, role_factors, scores)
     scores[~inside] = 0

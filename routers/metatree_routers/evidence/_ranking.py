@@ -62,6 +62,20 @@ UNSAID = 0.1
 
 
 @dataclass(slots=True)
+class CodeLook:
+    """What is known of nodes where the tree is one of code."""
+
+    surely: Floats
+    """(n,) how surely the question names each node."""
+    covered: Floats
+    """(n,) summed weight of the question's words that each node has."""
+    covered_whole: Floats
+    """(h,) the same for each file."""
+    about: frozenset[int]
+    """The files that the question is about: it is the name of one, or has its path."""
+
+
+@dataclass(slots=True)
 class Ranking:
     """How much speaks for each node; index by node number."""
 
@@ -89,6 +103,8 @@ class Ranking:
     """Past commits that the question names and that touched a file."""
     seen: Reranked | None = None
     """What a closer look at the best files has found."""
+    code: CodeLook | None = None
+    """In a tree of code: what decides between a file and what is in it."""
     _source_nodes: Ints | None = None
 
     def source_nodes(self, table: NodeTable, nodes: Sequence[int]) -> list[int]:
@@ -140,7 +156,7 @@ def rank(
     postings = snapshot.postings(weights)
     matches = match(snapshot, weights, postings)
     mention_matches = by_home(snapshot, Linker(snapshot, find_mentions(parts)).matches())
-    role_factors = factors(parts.heading, is_report=True)[table.role]
+    role_factors = factors(parts.heading, of="report")[table.role]
     extra = np.float32(PATH_WEIGHT) * share_of_best(path_scores(table, postings, weights))
     if parts.is_long:
         title = {term: 1.0 + math.log(times) for term, times in term_counts(parts.title).items()}
@@ -195,6 +211,18 @@ def together(rankings: Sequence[Ranking]) -> Ranking:
         named={node: naming for ranking in rankings for node, naming in ranking.named.items()},
         by_shared_name={node: by for ranking in rankings for node, by in ranking.by_shared_name.items()},
         inputs={node: by for ranking in rankings for node, by in ranking.inputs.items()},
+        code=_looks_together([ranking.code for ranking in rankings if ranking.code is not None]),
+    )
+
+
+def _looks_together(looks: Sequence[CodeLook]) -> CodeLook | None:
+    if not looks:
+        return None
+    return CodeLook(
+        np.maximum.reduce([look.surely for look in looks]),
+        np.maximum.reduce([look.covered for look in looks]),
+        np.maximum.reduce([look.covered_whole for look in looks]),
+        frozenset[int]().union(*(look.about for look in looks)),
     )
 
 

@@ -25,10 +25,18 @@ from metatree.trees.tree import Tree
 from metatree_routers.embeddings.choose import SLOW, embedder_of, embedding_set
 from metatree_routers.embeddings.static import static_embedder
 from metatree_routers.evidence._asked_tools import asked_for
+from metatree_routers.evidence._choose import LOOKED_AT, copies, shown_scores
 from metatree_routers.evidence._explain_nodes import reason
 from metatree_routers.evidence._misspelt import corrected
 from metatree_routers.evidence._question import rank_question
-from metatree_routers.evidence._ranking import Ranking, rank, readable, together
+from metatree_routers.evidence._ranking import (
+    Ranking,
+    in_order,
+    rank,
+    readable,
+    readable_mask,
+    together,
+)
 from metatree_routers.evidence.signals.feedback import Feedback, flag_clause, flagged_for, lowered
 from metatree_routers.evidence.signals.named_commits import named_commits, names_of_commits
 from metatree_routers.evidence.signals.rerank import Reranker
@@ -177,8 +185,12 @@ class TextEvidence(Evidence):
         among: Collection[str] | None = None,
         k: int = 10,
     ) -> list[Scored]:
-        """Score as `score` does, but never abstain: for collecting the best nodes, whatever they say."""
-        return self._score(questions, under, among, k, (), may_abstain=False)
+        """Score as `score` does, but never abstain: for showing the best nodes, whatever they say.
+
+        In a tree of code, of each file the part that carries its evidence comes first, or the file itself where its
+        parts share it; what else is in the file comes behind the best of others; and copies have one place.
+        """
+        return self._score(questions, under, among, k, (), may_abstain=False, shown=True)
 
     def _score(
         self,
@@ -189,13 +201,14 @@ class TextEvidence(Evidence):
         exclude: Collection[str],
         *,
         may_abstain: bool,
+        shown: bool = False,
     ) -> list[Scored]:
         cleaned = self._read(questions)
 
         def find(snapshot: IndexSnapshot) -> list[tuple[str, float, str]]:
             scope = None if among is None else _number(snapshot, under)
             ranking = self.ranking(snapshot, cleaned, scope)
-            scored = best(snapshot, ranking)
+            scored = (show if shown and ranking.code is not None else best)(snapshot, ranking)
             if may_abstain and self._abstains(ranking, cleaned):
                 scored = [(number, score * ABSTAINED) for number, score in scored]
             source_nodes = ranking.source_nodes(snapshot.table, [number for number, _ in scored])
@@ -214,6 +227,18 @@ class TextEvidence(Evidence):
                 return [(int(number), float(ranking.best_below[number])) for number in numbers]
             chosen = islice(_in_order(snapshot, ranking.order, _number(snapshot, under), exclude), k)
             return [(number, float(ranking.scores[number])) for number in chosen]
+
+        def show(snapshot: IndexSnapshot, ranking: Ranking) -> list[tuple[int, float]]:
+            allowed = readable_mask(snapshot.table) | snapshot.table.of_kind({"file", "definition"})
+            if among is not None:
+                allowed = np.zeros(len(snapshot.table), dtype=bool)
+                allowed[list(snapshot.numbers(among).values())] = True
+            scores = shown_scores(snapshot.table, ranking, allowed)
+            order = _in_order(snapshot, in_order(scores), _number(snapshot, under), exclude)
+            chosen = list(islice(order, k + LOOKED_AT))
+            ids = snapshot.ids(chosen)
+            repeated = copies([ids[number] for number in chosen], self._texts_of)
+            return [(n, float(scores[n])) for n in chosen if ids[n] not in repeated][:k]
 
         if not cleaned or k <= 0:
             return []
@@ -250,10 +275,15 @@ class TextEvidence(Evidence):
             ranking = self.ranking(snapshot, cleaned, _number(snapshot, under))
             texts = NodeTexts(self._tree, snapshot)
             why = reason(
-                snapshot, ranking, cleaned, number, lambda n: dict(zip(n, texts.titles(n), strict=True))
+                snapshot,
+                ranking,
+                cleaned,
+                number,
+                lambda n: dict(zip(n, texts.titles(n), strict=True)),
+                texts,
             )
             against = flag_clause(flagged_for(self._feedback, cleaned).get(node))
-            return "; ".join(filter(None, (why, against)))
+            return "; ".join(filter(None, (against, why)))  # people are shown the first clause
 
         return self.query(find) if cleaned else ""
 
@@ -392,11 +422,17 @@ class TextEvidence(Evidence):
         """Yield the contents of the nodes that most speaks for, with the evidence for each."""
         scores = {
             scored.node_id: scored.score
-            for scored in self.rank([question], under=under, k=_LOOKED_AT * PASSAGE_NODES)
+            for scored in self._score(
+                [question], under, None, _LOOKED_AT * PASSAGE_NODES, (), may_abstain=False
+            )
         }
         found = {node.id: (node, content) for node, _, content in self._tree.texts(list(scores)) if content}
         for id_ in islice((id_ for id_ in scores if id_ in found), PASSAGE_NODES):
             yield Text(*found[id_], scores[id_])
+
+    def _texts_of(self, ids: Collection[str]) -> dict[str, str]:
+        """Return the contents of nodes, of those without any their descriptions."""
+        return {node.id: content or node.description for node, _, content in self._tree.texts(sorted(ids))}
 
     def document_frequencies(self, terms: Collection[str]) -> tuple[dict[str, int], int]:
         """Return in how many texts each of these terms is, and how many texts there are."""

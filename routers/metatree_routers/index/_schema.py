@@ -33,6 +33,6 @@ CREATE TABLE commit_posting(
 CREATE TABLE commit_length(segment INTEGER PRIMARY KEY, data BLOB NOT NULL, firsts TEXT NOT NULL);
 """
 
-TEXT: Final = Schema("", "", 8, _TEXT)
+TEXT: Final = Schema("", "", 9, _TEXT)
 """Its version is also that of what is written to the tables."""
 COMMITS: Final = Schema("", "", 2, _COMMITS)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from metatree.node import Node
 from metatree_routers.index.title_mentions import title_term
+from metatree_routers.query.names import squashed
 
 _ASSIGNED = re.compile(r"^(?: {4}|\t)?([A-Za-z_]\w{2,})[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 _OVERLOAD = re.compile(r"[?!=]?@\d+$|<.*>|[?!=]$")
@@ -29,8 +30,8 @@ class NodeText:
     about: str
     content: str
     exact: tuple[str, ...] = ()
-    """Terms kept as they are: `=name` for a name that is defined here, `/a/b.py` for each end of a file's path,
-    `~title` for a title that is a name."""
+    """Terms kept as they are: `=name` for a name that is defined here, `:name` for the same, and for the stem of a
+    file, without case and signs, `/a/b.py` for each end of a file's path, `~title` for a title that is a name."""
     is_tool: bool = False
 
     def head(self) -> str:
@@ -59,6 +60,22 @@ class NodeText:
         return cls(title, "\n".join(about), content, exact, is_tool=node.kind in TOOL_KINDS)
 
 
+_PACKAGE_FILES = frozenset({"__init__", "index", "lib", "main", "mod"})
+"""Stems of files that stand for their folder."""
+
+
+def file_stem(path: str) -> str:
+    """Return what a file is called, without its suffix; of one that stands for its folder, what that is called.
+
+    Example:
+        >>> file_stem("src/requests/api.py"), file_stem("src/handler/mod.rs"), file_stem("index.js")
+        ('api', 'handler', 'index')
+    """
+    *folders, name = path.strip("/").split("/")
+    stem = name.partition(".")[0] or name.strip(".")
+    return folders[-1] if stem.lower() in _PACKAGE_FILES and folders else stem
+
+
 def path_ends(path: str) -> Iterator[str]:
     """Yield the ends of a path, shortest first, each with a `/` before it.
 
@@ -77,10 +94,14 @@ def _exact(node: Node, path: str, content: str) -> Iterator[str]:
         yield named
     if node.kind == "file":
         yield from path_ends(path)
+        if said := squashed(file_stem(path)):
+            yield ":" + said
     elif node.kind in ("definition", "class", "function", "method"):
         name = _OVERLOAD.sub("", node.id.rpartition("::")[2]) or node.title
         yield "=" + name
         if "." in name:
             yield "=" + name.rpartition(".")[2]
+        if said := squashed(name.rpartition(".")[2]):
+            yield ":" + said
     elif content and path.endswith((".py", ".pyi")):
         yield from {"=" + match for match in _ASSIGNED.findall(content)}

@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from metatree._util.threads import check_cancelled
 from metatree.node import Node
 from metatree.storage.store import Store
 from metatree_routers.embeddings.static import Embedder
@@ -57,6 +58,7 @@ class IndexedTree(Protocol):
 
     def changes(self, since: int) -> Iterator[tuple[int, str, bool]]: ...
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[Node, str | None, str]]: ...
+    def link_totals(self, nodes: Collection[str], kind: str) -> dict[str, int]: ...
     def __len__(self) -> int: ...
 
 
@@ -129,6 +131,7 @@ class TextIndex:
             parents = (parent for _, parent, _ in texts.values() if parent is not None)
             numbers.look_up(chain((id_ for _, id_, _ in page), parents))
             for sequence, id_, _ in page:
+                check_cancelled()
                 full = builder.raw_tokens >= self._batch_tokens or len(builder) >= BATCH_NODES
                 if full and sequence > batch.sequence:  # what has the same number belongs to one batch
                     break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from metatree.node import Node
 from metatree_routers.index.fields import NodeText
@@ -26,6 +26,10 @@ class NodeTexts:
         ids = self._snapshot.ids(numbers)
         of = {id_: number for number, id_ in ids.items()}
         return {of[node.id]: (node, content) for node, _, content in self._tree.texts(sorted(of))}
+
+    def importers(self, ids: Collection[str]) -> dict[str, int]:
+        """Return by how many files each of these files is imported; those that none imports are left out."""
+        return self._tree.link_totals(ids, "imports")
 
     def heads(self, numbers: Sequence[int]) -> list[str]:
         """Return the beginnings that vectors are made of."""

@@ -15,6 +15,7 @@ import re
 from enum import IntEnum
 from functools import lru_cache
 from posixpath import splitext
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -175,6 +176,17 @@ _IN_QUESTION = {
     Role.SETTINGS: 0.8,
     Role.HISTORY: 0.7,
 }
+# In a question about code, which the code answers: its documents only speak of it.
+_IN_CODE = {
+    Role.TEST: 0.5,
+    Role.DOCUMENT: 0.6,
+    Role.SIDE: 0.7,
+    Role.LOG: 0.4,
+    Role.VENDORED: 0.6,
+    Role.GENERATED: 0.4,
+    Role.SETTINGS: 0.6,
+    Role.HISTORY: 0.5,
+}
 
 _SPEAKS_OF = {
     Role.TEST: {"test", "pytest", "unittest", "fixtur"},
@@ -260,15 +272,16 @@ def role_of_node(node: Node) -> Role:
     return Role.SOURCE if node.path is None else role_of(node.path)
 
 
-def factors(heading: str, *, is_report: bool) -> npt.NDArray[np.float32]:
+def factors(heading: str, *, of: Literal["report", "question", "code"]) -> npt.NDArray[np.float32]:
     """Give what the score of a file is multiplied with, by its role; 1 for a role that the heading speaks of.
 
     Args:
         heading: the first line of a question or a report.
+        of: what is scored for: a report, a question, or a question that is asked of a tree of code.
     """
     words = {*term_counts(heading), *heading.lower().split()}  # `who` and `why` are no terms
     table = np.ones(256, dtype=np.float32)
-    for role, factor in (_IN_REPORT if is_report else _IN_QUESTION).items():
+    for role, factor in {"report": _IN_REPORT, "question": _IN_QUESTION, "code": _IN_CODE}[of].items():
         if not _SPEAKS_OF[role] & words:
             table[role] = factor
     return table

@@ -24,6 +24,8 @@ _UNDERLINE = re.compile(r"\s*([=\-~^\"'`*+#.:_])\1{2,}\s*$")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _DIRECTIVE = re.compile(r"\s*\.\. [\w:+.-]+::.*$")
 _DEFINITION = re.compile(r"\s*(?:[rRuU]?(?:\"{3}|'{3})|(?:async )?def\b|class\b|@\w)")
+_ANNOUNCES = re.compile(r".*:\s*$|\s*\*\*[^*]+\*\*\s*$")
+"""A line that ends in a colon, or is bold as a heading without a rank is."""
 _OPTION = re.compile(r"\s+:[\w-]+:")
 _ENDS = re.compile(r"[.!?…][\"')\]*`_]*\s*$")
 
@@ -60,7 +62,7 @@ def is_cut(content: str, end: int) -> bool:
     below = next((each for each in after if each.strip()), "")
     if not below or not line.strip():
         return False
-    if line.rstrip().endswith(":") or _DIRECTIVE.match(line):
+    if _ANNOUNCES.match(line) or _DIRECTIVE.match(line):
         return True
     if not after[0].strip():
         return False
@@ -90,7 +92,7 @@ def _beginning(lines: Sequence[str], first: int) -> int:
 
 def _end(lines: Sequence[str], first: int, last: int, *, is_code: bool) -> int:
     """Return the last line of what is said up to a line, and of what it announces."""
-    most = last + MORE_LINES
+    most = min(last + MORE_LINES, len(lines) - 1)
     fences = sum(_FENCE.match(line) is not None for line in lines[first : last + 1])
     if fences % 2:
         closing = _closing_fence(lines, last + 1, most)
@@ -159,9 +161,9 @@ def _announcing(lines: Sequence[str], first: int, last: int) -> int | None:
 
 def _announced_end(lines: Sequence[str], last: int, most: int, *, is_code: bool) -> int:
     """Return the last line of the block that a colon or a directive announces; as much of a long one as is allowed."""
-    line = lines[last].rstrip()
+    line = lines[last]
     directive = _DIRECTIVE.match(line) is not None
-    if not directive and not line.endswith(":"):
+    if not directive and not _ANNOUNCES.match(line):
         return last
     at = last + 1
     while at < len(lines) and (not lines[at].strip() or (directive and _OPTION.match(lines[at]))):

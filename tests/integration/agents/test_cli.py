@@ -270,15 +270,15 @@ def test_resume_of_files_prints_what_files_prints(
     (project / "issue.txt").write_text(
         "A declined credit card is charged again; the sum of the prices is wrong"
     )
-    assert run(["files", "@issue.txt", "-k", "2", "--json", "--run", "whole"]) == 0
+    assert run(["files", "@issue.txt", "-k", "50", "--json", "--run", "whole"]) == 0
     whole = json.loads(capsys.readouterr().out)["files"]
-    assert run(["files", "@issue.txt", "-k", "2", "--max-calls", "1", "--run", "short"]) == 3
+    assert run(["files", "@issue.txt", "-k", "50", "--max-calls", "1", "--run", "short"]) == 3
     capsys.readouterr()
     assert run(["resume", "short", "--max-calls", "200", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     conforms(printed, search.FilesOutput)
     assert printed["files"] == whole
-    assert len(whole) == 2
+    assert len(whole) >= 2
     assert run(["resume", "short"]) == 0
     assert "6-12     charge" in capsys.readouterr().out
     assert run(["resume", "short", "--answer", "yes"]) == 2

@@ -14,6 +14,7 @@ import pytest
 from metatree_routers import EmbeddedRouter, LimitedRouter, TextEvidence
 from metatree_routers.embedded.reader import EmbeddedReader
 from metatree_routers.index.index import TextIndex
+from metatree_routers.index.postings import SegmentBuilder
 
 from metatree import (
     Blackboard,
@@ -260,6 +261,41 @@ def test_cancelling_stops_at_once_what_is_on_the_loop_and_the_journal_has_all_th
 
     done = asyncio.run(again())
     assert done.trace[: len(stopped.trace)] == stopped.trace and "red" in done.answer
+
+
+def test_cancelling_stops_the_building_of_the_index_and_the_next_search_builds_all_of_it(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop of the search cannot hear of it meanwhile: the build itself looks."""
+    add, indexed = SegmentBuilder.add, []
+    building, cancelled = threading.Event(), threading.Event()
+    journal = MemoryJournal()
+
+    def slow(self: SegmentBuilder, number: int, **given: Any) -> None:
+        indexed.append(number)
+        building.set()
+        assert cancelled.wait(30)
+        add(self, number, **given)
+
+    async def cut() -> None:
+        task = asyncio.ensure_future(plain(tree=tree, journal=journal, run_id="r"))
+        while not building.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        await asyncio.sleep(0)  # the search has been told
+        cancelled.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SegmentBuilder, "add", slow)
+        asyncio.run(cut())
+    assert len(indexed) == 1 and load_run("r", journal=journal).ended == "cancelled"
+
+    async def again() -> SearchResult:
+        return await aresume("r", journal=journal, tree=tree)
+
+    assert "red" in asyncio.run(again()).answer
 
 
 def test_the_loop_goes_on_while_a_search_computes(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,20 @@ def test_docstrings_lose_their_markup_and_lines_keep_their_numbers() -> None:
     assert by_number[8].endswith('__init__, "|x|"')
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("    * **http2** - *(optional)* A flag.", "    * http2 - (optional) A flag."),
+        ("    :param \\*\\*kwargs: others", "    **kwargs: others"),
+        ("    return f(*a, **b) ** c * (d) * e", "    return f(*a, **b) ** c * (d) * e"),
+        ("def f(*, a: int, **b: int) -> None:", "def f(*, a: int, **b: int) -> None:"),
+        ("x = a*(b)*c", "x = a*(b)*c"),
+    ],
+)
+def test_marks_in_code(line: str, shown: str) -> None:
+    assert readable(f"def g():\n{line}", "a.py").split("\n")[1] == shown
+
+
 @pytest.mark.parametrize("path", ["a.c", "a.yaml", "setup.cfg"])
 def test_what_has_no_markup_stays(path: str) -> None:
     text = "# a **b**\n----\n:x: `y`"

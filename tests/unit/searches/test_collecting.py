@@ -106,6 +106,60 @@ def test_tools_that_say_what_they_do_in_a_line_are_collected() -> None:
     assert [n.id for n in run(tree).nodes] == ["send"]
 
 
+def code_tree() -> Tree:
+    tree = Tree.create(":memory:")
+    for file in ("f", "g"):
+        tree.add(Node(f"{file}.py", f"{file}.py", kind="file"))
+        for name in ("one", "two"):
+            tree.add(Node(f"{file}.py::{name}", name, kind="definition", content="def"), parent=f"{file}.py")
+    return tree
+
+
+def best_leaf(request: RouteRequest) -> str:
+    return max(request.options, key=lambda option: (option.score or 0, option.parent is not None)).id
+
+
+def test_a_file_that_was_collected_leaves_what_is_below_it_open() -> None:
+    result = run(code_tree(), k=9)
+    assert [n.id for n in result.nodes] == [
+        *("f.py", "f.py::one", "f.py::two"),
+        *("g.py", "g.py::one", "g.py::two"),
+    ]
+    evidence = Words(tree := code_tree(), {"f.py": 0.9, "f.py::two": 0.8, "g.py": 0.7})
+    router = FunctionRouter(best_leaf)
+    assert [n.id for n in run(tree, router=router, k=3, evidence=evidence).nodes] == [
+        *("f.py", "f.py::two", "g.py")
+    ]
+
+
+def test_nothing_below_is_looked_for_when_nothing_there_could_be_collected() -> None:
+    router = FunctionRouter(lambda request: request.options[0].id)
+    assert [n.id for n in run(code_tree(), router=router, k=2, accept="file").nodes] == ["f.py", "g.py"]
+    assert len(router.requests) == 2
+
+
+class ByEvidence(FunctionRouter):
+    """A router that adds nothing to what the evidence says."""
+
+    traits = Traits(follows_evidence=True)
+
+
+def test_a_router_that_follows_evidence_is_asked_once_for_all() -> None:
+    scores = {"f.py::two": 0.9, "g.py": 0.8, "g.py::one": 0.7, "f.py::one": 0.2}
+
+    def found(router: FunctionRouter, k: int) -> tuple[list[tuple[str, float]], int]:
+        result = run(tree := code_tree(), router=router, k=k, evidence=Words(tree, scores))
+        collects = [entry.node for entry in result.trace if entry.event == "collect"]
+        assert collects == [n.id for n in result.nodes]
+        return [(n.id, n.score) for n in result.nodes], result.usage.router_calls
+
+    for k in (1, 2, 3, 4):
+        at_once, calls = found(ByEvidence(best_leaf), k)
+        one_by_one, more_calls = found(FunctionRouter(best_leaf), k)
+        assert at_once == one_by_one == list(scores.items())[:k]
+        assert calls == 1 <= more_calls
+
+
 def test_a_tree_in_the_place_of_the_start_node_is_wrong_use() -> None:
     tree = tree_of(SHAPE)
     with pytest.raises(UserError, match="a tree is given as tree="):

@@ -234,6 +234,8 @@ class Calls:
         self._life.records.keep(call, result, key=key, tool=tool)
         self._life.die("after the record")
 
+    make: Any = CallLog.make
+
     def unconfirmed(self, call: Call, *, key: str) -> None:
         self._life.die("anything")
         self._life.records.unconfirmed(call, key=key)

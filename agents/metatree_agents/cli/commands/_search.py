@@ -107,7 +107,7 @@ def finish(
             case "ask":
                 output.write(answer_lines(result, tree, verbose=verbose))
             case "find":
-                output.write(node_lines(result))
+                output.write(node_lines(result, verbose=verbose))
             case "files":
                 output.write(file_lines(files, result))
             case _:
@@ -145,11 +145,11 @@ def ended(result: SearchResult, tree: Tree, *, verbose: bool, question: str = ""
         case "limit" if tree.memory.read_only:
             pass
         case "limit":
-            output.note(f"go on with: metatree resume {result.run_id}")
+            output.note(f"go on with: metatree resume {output.word(result.run_id)}")
         case "waiting" if question:
-            output.note(f"answer it with: metatree answer {question} TEXT")
+            output.note(f"answer it with: metatree answer {output.word(question)} TEXT")
         case "waiting":
-            output.note(f"answer it with: metatree resume {result.run_id} --answer TEXT")
+            output.note(f"answer it with: metatree resume {output.word(result.run_id)} --answer TEXT")
     return exit_code(result)
 
 

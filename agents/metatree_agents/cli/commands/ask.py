@@ -18,7 +18,13 @@ Issue = Annotated[str, typer.Argument(metavar="ISSUE", help=f"Text of the issue;
 def ask(
     questions: Questions,
     k: Annotated[
-        int | None, typer.Option("-k", min=1, metavar="N", help="At most N sources for each answer.")
+        int | None,
+        typer.Option(
+            "-k",
+            min=1,
+            metavar="N",
+            help="At most N sources for each answer, and passages for what stays open.",
+        ),
     ] = None,
     *,
     where: TreeOptions,
@@ -112,6 +118,7 @@ def find(
     k: options.Count = 5,
     *,
     where: TreeOptions,
+    kind: options.Kinds = None,
     start: options.Start = None,
     router: options.Router = None,
     context: options.Context = "",
@@ -122,6 +129,9 @@ def find(
     verbose: options.Verbose = False,
 ) -> int:
     """List the nodes that fit the questions best, without reading an answer out of them.
+
+    Of a file, the part that says most comes first: a definition with its lines; the file itself where the question is
+    about it, or its parts share what speaks for it. With --verbose, all that speaks for each is said.
 
     \b
     Example: metatree find "proxy environment variables" -k 10 --source ~/src/requests
@@ -145,6 +155,7 @@ def find(
                 start and node_named(opened, start),
                 tree=opened,
                 returns="nodes",
+                accept=kind or None,
                 k=k,
                 context=plain(context, what="context"),
                 limits=budget.limits(),

@@ -68,9 +68,11 @@ def remember(
         else:
             what = ("updated" if update else "known already") if made.known else "remembered"
             place = _place(opened, made.parent)
-            output.write([f"{made.node.id}  {what}, under {place}: {output.visible(made.why)}"])
+            output.write(
+                [f"{output.visible(made.node.id)}  {what}, under {place}: {output.visible(made.why)}"]
+            )
     for warning in made.warnings:
-        output.note(f"warning: {warning} (metatree forget {made.node.id})")
+        output.note(f"warning: {warning} (metatree forget {output.word(made.node.id)})")
     return FOUND
 
 
@@ -133,7 +135,9 @@ def forget(
         forgotten = [each.id for each in removal.nodes]
         output.write_json("forget", {"forgotten": forgotten, "undo": dict(removal.undo)})
     else:
-        output.write(f"{each.id}  forgotten: {output.visible(each.title)}" for each in removal.nodes)
+        output.write(
+            f"{output.visible(each.id)}  forgotten: {output.visible(each.title)}" for each in removal.nodes
+        )
         output.note(f"to take this back: {output.visible(removal.command)}")
     return FOUND
 
@@ -148,7 +152,7 @@ def _flags(where: TreeOptions, who: str | None, *, json: bool) -> int:
         output.write_json("memories --flags", {"flags": flags})
     elif flags:
         output.write(
-            f"{output.styled(each.id, 'cyan')}  {output.visible(each.node)}: {output.visible(str(each))}"
+            f"{output.styled(output.visible(each.id), 'cyan')}  {output.visible(f'{each.node}: {each}')}"
             for each in flags
         )
         output.note("take one back with: metatree forget ID")
@@ -165,7 +169,11 @@ def _unflag(flag_id: str, where: TreeOptions, *, json: bool) -> int:
     if json:
         output.write_json("forget", {"forgotten": [flag.id], "undo": {}})
     else:
-        output.write([f"{flag.id}  forgotten: {output.visible(flag.node)} was {output.visible(str(flag))}"])
+        output.write(
+            [
+                f"{output.visible(flag.id)}  forgotten: {output.visible(flag.node)} was {output.visible(str(flag))}"
+            ]
+        )
     return FOUND
 
 
@@ -201,7 +209,7 @@ def _lines(tree: Tree, node: Node) -> Iterator[str]:
     from metatree.notes.notes import said_by
 
     text = " ".join((node.content or "").split())
-    yield f"{output.styled(node.id, 'cyan')}  {output.visible(node.title)}"
+    yield f"{output.styled(output.visible(node.id), 'cyan')}  {output.visible(node.title)}"
     yield output.styled(
         f"    {output.visible(said_by(node))}, under {_place(tree, tree.parent(node) or '.')}", "dim"
     )

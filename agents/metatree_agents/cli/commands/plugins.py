@@ -79,8 +79,8 @@ def _permissions(where: TreeOptions, revoke: str | None, *, json: bool) -> int:
             "may no longer be called without asking" if revoke is not None else "may be called without asking"
         )
         output.write(
-            f"{output.visible(each.tool)}  {word}; {output.visible(each.who)} said so on {each.at[:10]}"
-            f" (version {output.visible(each.version)}, {each.fingerprint[:12]})"
+            f"{output.visible(each.tool)}  {word}; {output.visible(each.who)} said so on {output.visible(each.at[:10])}"
+            f" (version {output.visible(each.version)}, {output.visible(each.fingerprint[:12])})"
             for each in rows
         )
     else:

@@ -37,7 +37,9 @@ def questions(
         ]
         output.write_json("questions", {"questions": rows})
     elif listed:
-        output.write(f"{item.id}  {output.visible(str(item.get_value('question')))}" for item in listed)
+        output.write(
+            f"{output.visible(item.id)}  {output.visible(str(item.get_value('question')))}" for item in listed
+        )
         output.note("answer one with: metatree answer ID TEXT")
     else:
         output.note("no question is open")
@@ -87,7 +89,8 @@ def answer(
             verbose=verbose,
         )
     if elsewhere and item.run:
-        output.note(f"answered; run {item.run} goes on where it waits (if not: metatree resume {item.run})")
+        run = output.word(item.run)
+        output.note(f"answered; run {run} goes on where it waits (if not: metatree resume {run})")
     else:
         output.note("answered")
     return FOUND

@@ -140,9 +140,15 @@ def _draw(program: Program, picture: Path) -> None:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a text to a file; no link is followed that a folder has for its name, but those of the system are."""
-    if file.is_symlink() and not file.absolute().is_relative_to("/dev"):
-        raise UserError(f"{str(file)!r} is a link and is not followed: remove it, or name what it leads to")
+    """Write a text to a file; no link is followed that a folder has for its name, but those of the system are.
+
+    Nor one for a folder below the current one, which may be somebody else's as a whole.
+    """
+    links = [part for part in (file, *file.parents) if part.is_symlink()]
+    if links and not file.absolute().is_relative_to("/dev") and (links[0] == file or not file.is_absolute()):
+        raise UserError(
+            f"{str(links[0])!r} is a link and is not followed: remove it, or name what it leads to"
+        )
     file.write_text(text + "\n", encoding="utf-8")
 
 
@@ -211,7 +217,8 @@ def _lines(
     if report is None:
         for agenda in _agendas(memory):
             count = len(agenda.tokens)
-            yield output.styled(f'"{agenda.production}": {count} token{"" if count == 1 else "s"}', "bold")
+            name = output.visible(agenda.production)
+            yield output.styled(f'"{name}": {count} token{"" if count == 1 else "s"}', "bold")
             yield from (output.visible(f"  {token}") for token in agenda.tokens)
     elif explanation is None and answers is None:
         yield ""

@@ -72,7 +72,7 @@ def runs(
         output.write_json("runs", {"runs": rows})
     elif listed:
         output.write(
-            f"{each.run_id}  {_local(each.updated_at)}  {each.ended or 'unfinished':10}  "
+            f"{output.visible(each.run_id)}  {_local(each.updated_at)}  {each.ended or 'unfinished':10}  "
             f"{output.one_line(' / '.join(each.given.get('questions', ())), _WIDE)}".rstrip()
             for each in listed
         )

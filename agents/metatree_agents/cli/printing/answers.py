@@ -13,7 +13,7 @@ from metatree_routers.passages.candidates import is_code_text
 from metatree.notes.notes import said_by
 from metatree_agents.cli._output import counted, styled, visible
 from metatree_agents.tools.closest import line_range, of_question, telling
-from metatree_agents.tools.locations import NOT_IN_SOURCE, code_lines, source_place
+from metatree_agents.tools.locations import NOT_IN_SOURCE, code_lines, readable_answer, source_place
 from metatree_agents.tools.question_notes import notes_of
 
 if TYPE_CHECKING:
@@ -26,11 +26,13 @@ _MOST_CODE_LINES = 400
 """A longer definition is not shown whole."""
 _PASSAGE_LINES = 6
 _PASSAGE_CHARS = 800
+_CLAUSE_END = re.compile(r"; |: (?=['\"])")
+"""Where the first clause of a reason ends: before the next one, or before the line that it quotes."""
 _SILENT = "The sources do not say, as far as this search can tell"
 
 
 def with_sources(result: SearchResult, k: int | None) -> SearchResult:
-    """Return the result with at most `k` sources for each answer; None keeps them all."""
+    """Return the result with at most `k` sources for each answer, and passages for each question; None for all."""
     answers = tuple(replace(answer, sources=answer.sources[:k]) for answer in result.answers)
     kept = {source.number for answer in answers for source in answer.sources}
     left_out = {s.number for answer in result.answers for s in answer.sources if s.number not in kept}
@@ -41,7 +43,9 @@ def with_sources(result: SearchResult, k: int | None) -> SearchResult:
         )
 
     answers = tuple(replace(answer, cited=without(answer.cited)) for answer in answers)
-    return replace(result, answers=answers, cited=without(result.cited))
+    questions = dict.fromkeys(passage.question for passage in result.closest)
+    closest = tuple(p for question in questions for p in of_question(result.closest, question)[:k])
+    return replace(result, answers=answers, cited=without(result.cited), closest=closest)
 
 
 def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> Iterator[str]:
@@ -95,11 +99,7 @@ def _one_answer(answer: QuestionAnswer, tree: Tree, code: set[int], *, verbose: 
         yield from lines
         yield styled("".join(f"[{each.number}]" for each in answer.sources if each.number), "cyan")
     else:
-        quotes = source is not None and (
-            source.quote.strip() in answer.answer or answer.answer.strip() in source.quote
-        )
-        path = source.place if source is not None and quotes else ""
-        yield from _text_lines(readable(answer.cited or answer.answer, path))
+        yield from _text_lines(readable_answer(answer))
     if not answer.verified:
         yield styled(f"({NOT_IN_SOURCE})", "bold")
 
@@ -187,14 +187,23 @@ def _said_by(tree: Tree, node_id: str) -> str:
     return f" ({visible(author)})" if node is not None and (author := said_by(node)) else ""
 
 
-def node_lines(result: SearchResult) -> Iterator[str]:
-    """Yield one line for each node that was found: its score, its id, and why."""
+def node_lines(result: SearchResult, *, verbose: bool = False) -> Iterator[str]:
+    """Yield one line for each node that was found: its score, where it is, what it is called, and why.
+
+    Args:
+        verbose: whether to say all of why, and not the first clause alone.
+    """
     if not result.nodes:
         yield _nothing(result, "no node was found")
-    width = min(60, max((len(node.id) for node in result.nodes), default=0))
-    for node in result.nodes:
-        why = visible(_first_line(node.reason))
-        yield f"{node.score:.2f}  {styled(f'{visible(node.id):{width}}', 'cyan')}  {why}".rstrip()
+    places = [
+        node.id if node.lines is None else f"{node.path}:{node.lines[0]}-{node.lines[1]}"
+        for node in result.nodes
+    ]
+    width = min(60, max(map(len, places), default=0))
+    for node, place in zip(result.nodes, places, strict=True):
+        why = visible(_first_line(node.reason if verbose else _CLAUSE_END.split(node.reason, maxsplit=1)[0]))
+        name = "" if node.lines is None else f"{visible(node.title)}  "
+        yield f"{node.score:.2f}  {styled(f'{visible(place):{width}}', 'cyan')}  {name}{why}".rstrip()
 
 
 def file_lines(files: Sequence[FileToEdit], result: SearchResult) -> Iterator[str]:

@@ -100,12 +100,18 @@ class AskOutput(Output):
 
 
 class FoundNodeOutput(Output):
-    """A node that was found; `score` is in [0, 1]."""
+    """A node that was found; `score` is in [0, 1].
+
+    `path` is that of its file, relative to the source, and `lines` are its first and last there, from 1; both are null
+    where there are none.
+    """
 
     id: str
     title: str
     score: Score
     reason: str
+    path: str | None
+    lines: list[int] | None
 
 
 class FindOutput(Output):

@@ -12,8 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from metatree._util.threads import GaveUp, called, within
-from metatree.durable import InDoubt
 from metatree.errors import ToolFailed, UserError
 from metatree.node import Node
 from metatree.tools.call_log import CallLog, CallResult, call_of
@@ -69,15 +67,11 @@ async def call_tool(
     if calls is not None:
         made = await calls.claim(call, key=key, run_id=run, tool=tool, again=again)
     if made is None:
-        try:
-            made = CallResult({"text": await _called(tool, fitting, node, tree)}, False)
-            if calls is not None:
-                calls.keep(call, made.result, key=key, tool=tool)
-        except BaseException as exc:
-            if calls is not None:
-                cut_off = isinstance(exc, InDoubt) or not isinstance(exc, Exception)
-                (calls.unconfirmed if cut_off and not tool.is_repeatable else calls.drop)(call, key=key)
-            raise
+        make = partial(_made, tool, fitting, node, tree)
+        if calls is None:
+            made = CallResult(await make(), False)
+        else:
+            made = await calls.make(call, make, key=key, tool=tool)
     if "failed" in made.result:  # a search has called it
         raise ToolFailed(made.result["failed"])
     return made
@@ -94,17 +88,6 @@ def _node(tool: Tool, named: Any, tree: Tree | None) -> Node:
     return replace(node, content=tree.content(node.id)) if node.has_content and node.content is None else node
 
 
-async def _called(tool: Tool, arguments: Mapping[str, Any], node: Node, tree: Tree | None) -> str:
+async def _made(tool: Tool, arguments: Mapping[str, Any], node: Node, tree: Tree | None) -> dict[str, str]:
     given: dict[type, Any] = {Node: node} if tree is None else {Node: node, Tree: tree}
-    bound = tool.bound(arguments, given)
-    try:
-        value = await within(partial(called, tool.function, bound), tool.timeout_s)
-    except GaveUp as exc:
-        late = f"{tool.id!r} gave nothing within {tool.timeout_s:g} s"
-        raise (ToolFailed(late) if tool.is_repeatable else InDoubt(late)) from exc
-    except Exception as exc:
-        raise ToolFailed(f"{type(exc).__name__}: {exc}") from exc
-    text = "" if value is None else str(value)
-    if len(text) > tool.max_chars:
-        text = f"{text[: tool.max_chars]}\n… cut: {len(text) - tool.max_chars} more characters"
-    return text
+    return {"text": tool.text_of(await tool.run(tool.bound(arguments, given)))}

@@ -39,6 +39,7 @@ from metatree.storage.errors import store_error
 from metatree.storage.store import Store
 from metatree.trees.content import file_state
 from metatree.trees.layer import Layer
+from metatree.trees.masking import masked_file
 from metatree.trees.source_files import digest_bytes, read_inside
 from metatree.trees.source_types import SourceRef
 from metatree.trees.sources import disk_root, inner_path, source_of
@@ -229,11 +230,10 @@ class Published:
             # Inside the tree's own folder: there is room for a file of this size where the tree is.
             with tempfile.TemporaryDirectory(prefix=".publishing-", dir=tree.path) as folder:
                 file = Path(folder) / "index.db"
-                await asyncio.to_thread(_write_index, tree, file)
+                files = await asyncio.to_thread(_write_index, tree, file)
                 with file.open("rb") as stream:
                     digest = await asyncio.to_thread(_digest_of, stream)
                     await self._add_parts(_parts_of(stream, digest))
-                files = dict(tree.index.rows("SELECT digest, path FROM file"))
                 missing = await self._trees.missing_files(files)
                 await self._add_parts(_source_parts(tree, {each: files[each] for each in missing}))
                 size, nodes = file.stat().st_size, Layer(tree.index).count()
@@ -266,12 +266,27 @@ def _mark(tree: Tree) -> str:
     return json.dumps([layer.fact("generation"), layer.last_seq(), renames, layer.fact("sources")])
 
 
-def _write_index(tree: Tree, file: Path) -> None:
-    """Write the built layer to a file, its text index brought up to date."""
+def _write_index(tree: Tree, file: Path) -> dict[str, str]:
+    """Write the built layer to a file, its text index brought up to date; return the paths of its files by digest.
+
+    What was left out of the tree is none of them, and where something is masked the digest is that of what is sent.
+    """
     from metatree_routers import TextEvidence
 
     TextEvidence(tree).refresh()
     write_snapshot(tree.index, file)
+    sources = tree.sources()
+    with closing(sqlite3.connect(file)) as copy, copy:
+        rows = copy.execute(
+            "SELECT path, digest, json_extract(facts, '$.masked') FROM file WHERE reader <> '-'"
+        ).fetchall()
+        files = {}
+        for path, digest, masked in rows:
+            if masked and (data := _read(tree, path, sources)) is not None:
+                digest = digest_bytes(data)
+                copy.execute("UPDATE file SET digest = ? WHERE path = ?", (digest, path))
+            files[digest] = path
+    return files
 
 
 def write_snapshot(store: Store, path: Path) -> None:
@@ -323,13 +338,16 @@ def _source_parts(tree: Tree, paths: Mapping[str, str]) -> Iterator[FilePart]:
 
 
 def _read(tree: Tree, path: str, sources: Sequence[SourceRef]) -> bytes | None:
-    """Return the bytes of a file of the tree's sources, None when it cannot be read."""
+    """Return the bytes of a file of the tree's sources, with secrets masked; None when it cannot be read."""
     source = source_of(sources, path)
     known = file_state(tree.index, path)
     try:
         root = None if source is None else disk_root(source)
         if source is None or root is None:
             return None
-        return read_inside(root, known.raw if known and known.raw else inner_path(source, path))[0]
+        data = read_inside(root, known.raw if known and known.raw else inner_path(source, path))[0]
     except (OSError, UserError):
         return None
+    if known is None or not known.masked:
+        return data
+    return masked_file(inner_path(source, path), data)[0] if digest_bytes(data) == known.digest else None

@@ -227,6 +227,12 @@ def test_markup_of_an_answer_and_of_a_passage_is_shown_as_text(tree: Tree) -> No
     assert list(answer_lines(_open(near), tree))[2:] == ["  | Use run:", "  |", "  |     run()"]
 
 
+def test_fewer_passages_are_kept_for_each_question() -> None:
+    near = [_close("p"), _close("q"), _close("p", place="b"), _close("q", place="c")]
+    assert with_sources(_open(*near), 1).closest == (near[0], near[1])
+    assert with_sources(_open(*near), None).closest == (near[0], near[2], near[1], near[3])
+
+
 def test_fewer_sources_leave_their_numbers_out() -> None:
     both = (QUOTE, replace(QUOTE, quote="x[9]", number=2))
     result = _answered(answers=(QuestionAnswer("q", "a", both, cited="x[9] [1][2]"),), cited="x[9] [1][2]")
@@ -239,6 +245,14 @@ def test_nodes_are_listed_with_score_and_reason() -> None:
         "0.91  src/a.py  def run …",
         "0.50  b",
     ]
+
+
+def test_a_part_of_a_file_is_listed_with_its_lines_and_one_clause() -> None:
+    reason = "defines `run`; says “run”; its file is imported by 2 others: 'def run()'"
+    node = NodeRef("src/a.py::A.run", "A.run", 1.0, reason, "src/a.py", (3, 9))
+    result = SearchResult(answer="", nodes=(node,), ended="answered")
+    assert list(node_lines(result)) == ["1.00  src/a.py:3-9  A.run  defines `run`"]
+    assert list(node_lines(result, verbose=True)) == [f"1.00  src/a.py:3-9  A.run  {reason}"]
 
 
 def test_files_are_listed_with_their_definitions() -> None:
@@ -392,7 +406,7 @@ def test_a_trace_becomes_json_whatever_its_data_is() -> None:
     assert entry["data"] == {
         "tuple": [1, 2.0],
         "inner": {"3": "0.1"},
-        "kept": {"id": "a", "title": "A", "score": 1.0, "reason": "r"},
+        "kept": {"id": "a", "title": "A", "score": 1.0, "reason": "r", "path": None, "lines": None},
     }
 
 

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -644,6 +645,7 @@ def test_a_change_that_was_cut_off_is_repeated_when_a_person_says_so_alone(answe
     calls = agents.world.calls
     assert calls is not None
     dead = MagicMock(wraps=calls)  # the call has happened, and nothing of it is written any more
+    dead.make = partial(CallLog.make, dead)
     dead.keep.side_effect = dead.unconfirmed.side_effect = dead.drop.side_effect = Killed
     agents.world.calls = dead
     agents.start("mail(ann)", id="a")

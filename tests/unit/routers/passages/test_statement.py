@@ -64,6 +64,17 @@ def test_a_block_between_fences_is_not_cut() -> None:
     assert widened(text, "Run:") == text.removesuffix("\n\nMore.")
 
 
+def test_a_fence_that_nothing_closes_ends_with_the_text() -> None:
+    text = "Run:\n```"
+    assert widened(text, "Run:") == text
+
+
+def test_a_bold_line_announces_what_is_below_it() -> None:
+    assert (
+        widened("- a\n\n**Fixes**\n\n- b\n- c\n\nEnd.", "- a\n\n**Fixes**") == "- a\n\n**Fixes**\n\n- b\n- c"
+    )
+
+
 def test_what_is_announced_and_long_is_cut_between_its_paragraphs() -> None:
     text = "For example:\n\n" + "\n\n".join(f"    line {n}\n    more {n}" for n in range(20))
     shown = widened(text, "For example:")
@@ -88,6 +99,7 @@ def test_code_is_not_widened_by_a_block_that_does_not_fit() -> None:
         ("One.\n- two", "One.", False),
         ("One:\n\n- two", "One:", True),
         ("One.", "One.", False),
+        ("**Fixes**\n\n- two", "**Fixes**", True),
     ],
 )
 def test_whether_a_statement_goes_on(text: str, shown: str, cut: bool) -> None:

@@ -252,12 +252,12 @@ def test_a_path_tells_the_role_of_a_file(path: str, role: Role) -> None:
 
 
 def test_a_role_that_is_asked_for_is_not_held_back() -> None:
-    assert factors("Redirects fail", is_report=True)[Role.TEST] < 1
-    assert factors("Tests of redirects fail", is_report=True)[Role.TEST] == 1
-    assert factors("", is_report=False)[Role.SOURCE] == 1
-    assert factors("How are redirects followed?", is_report=False)[Role.HISTORY] < 1
-    assert factors("Why are redirects followed?", is_report=False)[Role.HISTORY] == 1
-    assert factors("Who wrote it?", is_report=False)[Role.LOG] == 1
+    assert factors("Redirects fail", of="report")[Role.TEST] < 1
+    assert factors("Tests of redirects fail", of="report")[Role.TEST] == 1
+    assert factors("", of="question")[Role.SOURCE] == 1
+    assert factors("How are redirects followed?", of="question")[Role.HISTORY] < 1
+    assert factors("Why are redirects followed?", of="question")[Role.HISTORY] == 1
+    assert factors("Who wrote it?", of="question")[Role.LOG] == 1
 
 
 def test_comments_are_left_out_and_what_only_begins_like_one_is_kept() -> None:

@@ -1,0 +1,124 @@
+"""In a tree of code: the definition before its file, each file once before any comes again, copies once."""
+
+from __future__ import annotations
+
+import pytest
+from metatree_routers.evidence.evidence import TextEvidence
+
+from metatree import search
+from metatree.node import Node
+from metatree.trees.tree import Tree
+
+SESSIONS = {
+    "Session": "Keeps cookies and settings between requests.",
+    "Session.resolve_redirects": "while url: response = self.send(url); follow the location header",
+    "Session.send": "history = list(self.resolve_redirects(response)); self.resolve_redirects; return history",
+    "session": "return Session()",
+}
+MODELS = {
+    "Response.is_redirect": "Whether resolve_redirects would follow this response: status and location header",
+    "Response.json": "return decode(self.body)",
+}
+MAPS = {"FlatHashMap": "", "FlatHashMap.insert": "place the slot", "FlatHashMap.find": "probe the slots"}
+HASHES = {"mix": "a hash that is a map of bits: flat hash, map", "spread": "flat = map(hash, flat)"}
+
+
+def add_file(tree: Tree, path: str, definitions: dict[str, str], description: str = "") -> None:
+    tree.add(Node(path, path.rpartition("/")[2], description, kind="file", attributes={"path": path}))
+    for name, content in definitions.items():
+        said = {"name": name.rpartition(".")[2], "path": path}
+        node = Node(f"{path}::{name}", name, kind="definition", content=content, attributes=said)
+        tree.add(node, parent=path)
+
+
+@pytest.fixture
+def code() -> Tree:
+    tree = Tree.create(":memory:")
+    add_file(tree, "src/sessions.py", SESSIONS, "Classes: Session. Functions: session.")
+    add_file(tree, "src/models.py", MODELS, "Classes: Response.")
+    add_file(tree, "src/flat_maps.py", MAPS)
+    add_file(tree, "src/hashes.py", HASHES)
+    return tree
+
+
+def found(tree: Tree, question: str, k: int = 3, accept: str | None = None) -> list[str]:
+    return [node.id for node in search(question, tree=tree, returns="nodes", k=k, accept=accept).nodes]
+
+
+def test_the_definition_comes_before_its_file_and_before_who_calls_it(code: Tree) -> None:
+    first, second, *_ = found(code, "resolve_redirects")
+    assert (first, second) == (
+        "src/sessions.py::Session.resolve_redirects",
+        "src/models.py::Response.is_redirect",
+    )
+
+
+def test_a_file_comes_first_where_the_question_is_about_it(code: Tree) -> None:
+    assert found(code, "sessions", 1) == found(code, "src/sessions.py", 1) == ["src/sessions.py"]
+
+
+def test_a_file_comes_first_where_its_parts_share_the_evidence(code: Tree) -> None:
+    assert found(code, "cookies, history and location", 1) == ["src/sessions.py"]
+
+
+def test_kinds_and_k_are_what_is_listed(code: Tree) -> None:
+    assert found(code, "resolve_redirects", 2, accept="file") == ["src/sessions.py", "src/models.py"]
+    definitions = found(code, "resolve_redirects", 3, accept="definition")
+    assert definitions[0] == "src/sessions.py::Session.resolve_redirects"
+    assert len(definitions) == 3 and all("::" in id_ for id_ in definitions)
+    assert len(found(code, "resolve_redirects hash", 12)) == 12
+
+
+def test_what_else_a_file_has_comes_behind_the_best_of_others(code: Tree) -> None:
+    listed = found(code, "follow the redirects: resolve_redirects", 4)
+    assert [id_.partition("::")[0] for id_ in listed[:2]] == ["src/sessions.py", "src/models.py"]
+
+
+def test_neighbouring_words_are_a_name(code: Tree) -> None:
+    assert found(code, "the flat hash map", 1) == ["src/flat_maps.py::FlatHashMap"]
+
+
+def test_copies_have_one_place(code: Tree) -> None:
+    add_file(code, "dist/sessions.py", SESSIONS, "Classes: Session. Functions: session.")
+    assert found(code, "resolve_redirects", 2) == [
+        "src/sessions.py::Session.resolve_redirects",
+        "src/models.py::Response.is_redirect",
+    ]
+    add_file(
+        code, "other/sessions.py", {"Session.resolve_redirects": "raise NotImplementedError in every case"}
+    )
+    assert "other/sessions.py::Session.resolve_redirects" in found(code, "resolve_redirects", 3)
+
+
+def test_tests_documents_and_old_versions_come_behind() -> None:
+    tree = Tree.create(":memory:")
+    for path in ("a/v1/parse.py", "a/v2/parse.py", "tests/parse.py", "compat/parse.py"):
+        add_file(tree, path, {f"parse_{path[0]}": f"parse the header of {path}"})
+    ranked = found(tree, "parse the header", 4)
+    assert ranked[0].startswith("a/v2/")
+    assert found(tree, "the tests that parse the header", 1)[0].startswith("tests/")
+
+
+def test_what_many_files_import_comes_first() -> None:
+    tree = Tree.create(":memory:")
+    for name in ("one", "two", "three"):
+        add_file(tree, f"src/{name}.py", {f"{name}_read": "read the header"})
+    assert found(tree, "read the header", 1) != ["src/three.py::three_read"]
+    tree.link("src/one.py", "src/three.py", "imports")
+    assert found(tree, "read the header", 1) == ["src/three.py::three_read"]
+
+
+def test_the_reason_is_what_is_defined_first(code: Tree) -> None:
+    evidence = TextEvidence(code)
+    definition = "src/sessions.py::Session.resolve_redirects"
+    assert evidence.why(["resolve_redirects"], definition).startswith("defines `resolve_redirects`; says ")
+    assert evidence.why(["sessions"], "src/sessions.py").startswith("is called `sessions`")
+    code.link("src/models.py", "src/sessions.py", "imports")
+    said = TextEvidence(code).why(["resolve_redirects"], definition)
+    assert said.endswith("; its file is imported by 1 other")
+
+
+def test_a_tree_of_documents_is_none_of_code(note_tree: Tree) -> None:
+    question = "How long is a token valid?"
+    before = [(s.node_id, s.score) for s in TextEvidence(note_tree).rank([question])]
+    assert before == [(s.node_id, s.score) for s in TextEvidence(note_tree).score([question])]
