@@ -400,11 +400,14 @@ def test_links_of_folders_are_followed_inside_and_never_out(tmp_path: Path) -> N
     (tmp_path / "root/inside").symlink_to(tmp_path / "root/docs")
     (tmp_path / "root/out").symlink_to(tmp_path / "away")
     (tmp_path / "link").symlink_to(tmp_path / "root")
-    for root in (tmp_path / "root", tmp_path / "link"):
-        assert read_inside(root, "docs/a.md")[0] == read_inside(root, "inside/a.md")[0] == b"root/docs"
-        for path in ("out/a.md", "docs/../../away/a.md", "../away/a.md", str(tmp_path / "away/a.md"), ""):
-            with pytest.raises(UserError, match="lies outside"):
-                read_inside(root, path)
+    root = tmp_path / "root"
+    assert read_inside(root, "docs/a.md")[0] == read_inside(root, "inside/a.md")[0] == b"root/docs"
+    for path in ("out/a.md", "docs/../../away/a.md", "../away/a.md", str(tmp_path / "away/a.md"), ""):
+        with pytest.raises(UserError, match="lies outside"):
+            read_inside(root, path)
+    if hasattr(os, "O_PATH"):  # the folder itself is named without links: one came later
+        with pytest.raises(UserError, match="lies outside"):
+            read_inside(tmp_path / "link", "docs/a.md")
 
 
 def test_a_file_that_became_a_link_is_not_followed_out(source: Path, tmp_path: Path) -> None:

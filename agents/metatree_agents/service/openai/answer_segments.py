@@ -27,8 +27,10 @@ class AnswerSegment:
 def answer_segments(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterator[AnswerSegment]:
     """Yield the pieces of an answer in their order; paragraphs that belong together are one.
 
-    A paragraph is quoted when it is one of the quotes, or a part of one.
+    A paragraph is quoted when it is one of the quotes, or a part of one. Beside quoted code, what looks like code is of
+    the same source: a signature, lines around `…`.
     """
+    quotes_code = any(_is_code(quote) for quote in quotes)
     own: list[str] = []
     place: tuple[str, int, int] | None = None
     for paragraph in paragraphs:
@@ -39,11 +41,14 @@ def answer_segments(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterato
         if place is not None:
             yield _exactly(place)
         place = match
-        if match is None:
+        is_code = match is None and quotes_code and "```" not in paragraph and _is_code(paragraph)
+        if match is None and not is_code:
             own.append(paragraph)
         elif own:
             yield AnswerSegment("said", "\n\n".join(own))
             own.clear()
+        if is_code:
+            yield AnswerSegment("code", textwrap.dedent(paragraph))
     if place is not None:
         yield _exactly(place)
     if own:

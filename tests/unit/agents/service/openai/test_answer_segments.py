@@ -52,3 +52,14 @@ def test_no_code_ends_its_own_fence(code: str) -> None:
 def test_no_word_is_lost(paragraphs: list[str], quotes: list[str]) -> None:
     made = "".join(piece.text for piece in answer_segments(paragraphs, quotes))
     assert "".join(made.split()) == "".join("".join(paragraphs).split())
+
+
+def test_the_signature_above_quoted_code_is_code_too() -> None:
+    quote = "    b = __init__\n    return b"
+    answer = ["Here:", 'def __new__(a):\n    """Do.\n    …\n' + quote, "It is *so*."]
+    assert [(piece.kind, piece.text) for piece in answer_segments(answer, [quote])] == [
+        ("said", "Here:"),
+        ("code", answer[1]),
+        ("said", "It is *so*."),
+    ]
+    assert [piece.kind for piece in answer_segments(["def f():\n    return 1"], ["Words alone."])] == ["said"]
