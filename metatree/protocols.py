@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from metatree.node import Node
+from metatree.result import QuestionNote
 
 ABSTAINED = 0.01
 """Scores of evidence up to here say that nothing can answer, where it `may_abstain`."""
@@ -256,19 +257,6 @@ class Passage:
     """Its first and last line in the content, from 1, both included."""
     score: float
     """How likely it answers, in [0, 1], calibrated."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionNote:
-    """What is to be said of how a question was read."""
-
-    question: str
-    read_as: str = ""
-    """The question with the words corrected that no text has; empty when it was read as it is."""
-    language: str = ""
-    """The language that it is in, when no text is."""
-    tree_languages: tuple[str, ...] = ()
-    """The languages of the texts, the most frequent first, when the question is in none of them."""
 
 
 @runtime_checkable

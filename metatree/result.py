@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
-from metatree.protocols import QuestionNote
-
 Ended = Literal["answered", "exhausted", "waiting", "limit", "cancelled", "failed"]
 TraceEvent = Literal[
     "frame",
@@ -109,6 +107,19 @@ class QuestionAnswer:
     it was asked once more."""
     cited: str = ""
     """The answer with the numbers of its sources behind what rests on them: `It is red. [1]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionNote:
+    """What is to be said of how a question was read."""
+
+    question: str
+    read_as: str = ""
+    """The question with the words corrected that no text has; empty when it was read as it is."""
+    language: str = ""
+    """The language that it is in, when no text is."""
+    tree_languages: tuple[str, ...] = ()
+    """The languages of the texts, the most frequent first, when the question is in none of them."""
 
 
 @dataclass(frozen=True, slots=True)

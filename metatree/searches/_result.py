@@ -8,13 +8,13 @@ from decimal import Decimal
 from typing import Any, cast
 
 from metatree.durable import Effect
-from metatree.protocols import QuestionNote
 from metatree.result import (
     ClosestPassage,
     Ended,
     NodeRef,
     PersonQuestion,
     QuestionAnswer,
+    QuestionNote,
     Quote,
     SearchResult,
     TraceEntry,

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from metatree.errors import UnknownNode
 from metatree.node import Node
-from metatree.protocols import ABSTAINED, Evidence, Passage, QuestionNote, Scored, ToolSpec, Traits
+from metatree.protocols import ABSTAINED, Evidence, Passage, Scored, ToolSpec, Traits
+from metatree.result import QuestionNote
 from metatree.storage.store import Store
 from metatree.trees.tree import Tree
 from metatree_routers.embeddings.choose import SLOW, embedder_of, embedding_set
