@@ -208,7 +208,7 @@ class IndexSnapshot:
 
     def postings(self, terms: Collection[str]) -> dict[str, Postings]:
         """Read the posting lists of these terms; terms that no node has are left out."""
-        return self._store.postings(self.table, terms)
+        return self._store.postings(self.generation, self.table, terms)
 
     def terms(self, low: str, high: str) -> Iterator[str]:
         """Yield the terms from `low` up to `high`, some twice, and some that no living node has any more."""

@@ -12,6 +12,7 @@ import heapq
 import json
 import threading
 from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -36,6 +37,9 @@ VECTOR_CHUNK = 256
 _MERGE_PAGE = 64
 _IN = 500
 _MOST_FIRSTS = 4 * MAX_SEGMENTS
+_MOST_SETS = 8
+_MOST_RECENT = 200_000
+"""Postings of one set of terms that are remembered: eight bytes each."""
 
 T = TypeVar("T")
 
@@ -105,6 +109,7 @@ class IndexStore:
         self._lock = threading.Lock()
         self._table: tuple[int, NodeTable] | None = None
         self._firsts: dict[tuple[int, int], list[str]] = {}
+        self._recent: OrderedDict[tuple[int, frozenset[str]], dict[str, Postings]] = OrderedDict()
         if not self._is_current():
             self._create()
 
@@ -168,8 +173,23 @@ class IndexStore:
                 self._table = (generation, NodeTable(data, tuple(self._meta("kinds", []))))
             return self._table[1]
 
-    def postings(self, table: NodeTable, terms: Collection[str]) -> dict[str, Postings]:
-        """Read the posting lists of these terms, without dead postings; terms that no node has are left out."""
+    def postings(self, generation: int, table: NodeTable, terms: Collection[str]) -> dict[str, Postings]:
+        """Read the posting lists of these terms, without dead postings; terms that no node has are left out.
+
+        The latest are remembered: each reason of a question's results asks for the same.
+        """
+        key = (generation, frozenset(terms))
+        known = self._recent.get(key)
+        if known is None:
+            known = self._read_postings(table, key[1])
+            with self._lock:
+                if sum(map(len, known.values())) <= _MOST_RECENT:
+                    self._recent[key] = known
+                while len(self._recent) > _MOST_SETS:
+                    self._recent.popitem(last=False)
+        return dict(known)
+
+    def _read_postings(self, table: NodeTable, terms: Collection[str]) -> dict[str, Postings]:
         parts: dict[str, list[Postings]] = {}
         for segment, made in self._db.rows("SELECT segment, made FROM text_segment"):
             wanted = places(self._firsts_of(segment, made), terms)
