@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from metatree.node import Node
+from metatree.result import QuestionNote
 
 ABSTAINED = 0.01
 """Scores of evidence up to here say that nothing can answer, where it `may_abstain`."""
@@ -313,6 +314,10 @@ class Evidence(HasTraits, Protocol):
             offers: tools, each with a node that the question names.
         """
         return ()
+
+    def note(self, question: str) -> QuestionNote | None:
+        """Say how a question was read, where that is not as it stands."""
+        return None
 
     def is_common(self, word: str) -> bool:
         """Say whether so many texts have a word that it tells none from another, as the name of a project."""

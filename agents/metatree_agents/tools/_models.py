@@ -159,6 +159,9 @@ class Answers(Answer):
     answer: str = Field(description="All answers in one text; empty if nothing was found.")
     cited: str = Field(description="The same with the numbers of the sources.")
     answers: list[AnsweredQuestion]
+    notes: list[str] = Field(
+        description="How questions were read, where not as they stand: corrected words, a language that no text is in."
+    )
     open_questions: list[str] = Field(description="Questions that found no answer.")
     closest: list[ClosePassage] = Field(
         description="What comes closest to each open question, the likeliest first: no answers, places to look at."

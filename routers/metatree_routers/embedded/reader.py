@@ -43,6 +43,8 @@ SAME_QUESTION = 0.6
 _MAX_RECALLED_CHARS = 4_000
 _MOST_PASSAGES = 40
 
+_DATABASE_KINDS = frozenset({"database", "schema", "table", "view", "rows"})
+"""Nodes whose tables are some of many rows."""
 # What is said of such a tool closes no question. Lost: leaving it unread; it is all there is on how to get something.
 _TOOL_KINDS = frozenset({"api operation", "mcp tool"})
 """Nodes whose own text says what a call of a server would answer, and is no answer itself."""
@@ -95,7 +97,10 @@ class EmbeddedReader(Reader):
                 continue
             if table:
                 called = f"{request.node.title}\n{request.node.description}"
-                passage = best_row(request.content, question, called=called, embedder=embedder)
+                of_many = request.node.kind in _DATABASE_KINDS or not request.node.has_content
+                passage = best_row(
+                    request.content, question, called=called, embedder=embedder, of_many=of_many
+                )
             else:
                 passage = best_passage(request.content, question, is_code=is_code, embedder=embedder)
             if passage is not None and passage.score >= USEFUL:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import json
 import threading
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -22,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree.storage.schema import SQLITE
-from metatree_routers.index._posting_blocks import lists_in, pack, places, unpack
+from metatree_routers.index._posting_blocks import MOST_HEAD_BYTES, lists_in, pack, places, terms_of, unpack
 from metatree_routers.index._schema import TEXT
 from metatree_routers.index.node_table import CHUNK, RECORD, NodeTable
 from metatree_routers.index.postings import Postings, Segment, decode
@@ -201,6 +202,15 @@ class IndexStore:
                         if len(postings):
                             parts.setdefault(term, []).append(postings)
         return {term: lists[0] if len(lists) == 1 else np.concatenate(lists) for term, lists in parts.items()}
+
+    def terms(self, low: str, high: str) -> Iterator[str]:
+        """Yield the terms from `low` up to `high` of all segments, those without living postings too."""
+        for segment, made in self._db.rows("SELECT segment, made FROM text_segment"):
+            firsts = self._firsts_of(segment, made)
+            start, end = max(0, bisect_right(firsts, low) - 1), bisect_left(firsts, high)
+            sql = "SELECT substr(data, 1, ?) FROM text_posting WHERE segment = ? AND block >= ? AND block < ?"
+            for (head,) in self._db.rows(sql, (MOST_HEAD_BYTES, segment, start, end)):
+                yield from (term for term in terms_of(head) if low <= term < high)
 
     def _firsts_of(self, segment: int, made: int) -> list[str]:
         """Return the first terms of the blocks of a segment, which never change."""
