@@ -181,6 +181,7 @@ class Answers(Answer):
                 for source in one.sources
             ]
         rows += [f"not answered: {question}" for question in self.open_questions]
+        rows += [f"note: {note}" for note in self.notes]
         rows += [f"close, {near.place}:{near.lines} [{near.node}]:\n{near.quote}" for near in self.closest]
         return rows
 
