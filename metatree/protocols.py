@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from metatree.node import Node
+from metatree.result import QuestionNote
 
 SURE: Final = 0.5
 """How likely an answer must be right to be claimed: more likely than not."""
@@ -317,6 +318,10 @@ class Evidence(HasTraits, Protocol):
             offers: tools, each with a node that the question names.
         """
         return ()
+
+    def note(self, question: str) -> QuestionNote | None:
+        """Say how a question was read, where that is not as it stands."""
+        return None
 
 
 class GivenToTools:

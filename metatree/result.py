@@ -110,6 +110,19 @@ class QuestionAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionNote:
+    """What is to be said of how a question was read."""
+
+    question: str
+    read_as: str = ""
+    """The question with the words corrected that no text has; empty when it was read as it is."""
+    language: str = ""
+    """The language that it is in, when no text is."""
+    tree_languages: tuple[str, ...] = ()
+    """The languages of the texts, the most frequent first, when the question is in none of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClosestPassage:
     """A passage that comes close to a question that nothing has answered."""
 
@@ -186,6 +199,8 @@ class SearchResult:
     """`returns="nodes"`: what was collected, best first. `returns="answer"`: the nodes that the answers come from."""
     open_questions: tuple[str, ...] = ()
     """Those of the caller that no complete answer was found for."""
+    notes: tuple[QuestionNote, ...] = ()
+    """How questions were read, where that is not as they stand: corrected words, and a language that no text is in."""
     closest: tuple[ClosestPassage, ...] = ()
     """What comes closest to the questions that stayed open, at most three passages for each, the likeliest first.
 

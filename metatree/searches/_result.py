@@ -14,6 +14,7 @@ from metatree.result import (
     NodeRef,
     PersonQuestion,
     QuestionAnswer,
+    QuestionNote,
     Quote,
     SearchResult,
     TraceEntry,
@@ -57,6 +58,10 @@ def result_of(
         answers=tuple(answers),
         nodes=tuple(nodes),
         open_questions=tuple(open_questions),
+        notes=tuple(
+            QuestionNote(note["question"], note["read_as"], note["language"], tuple(note["tree_languages"]))
+            for note in state.given.get("notes", ())
+        ),
         closest=tuple(_closest_passage(passage) for passage in state.closest or ()),
         trace=trace_of(state.trace),
         usage=usage_of(used),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from metatree.durable import Effect, Journal, Replayed, Runner
-from metatree.errors import LeaseLost, UserError
+from metatree.errors import LeaseLost, MetatreeError, UserError
 from metatree.node import Node
 from metatree.parts import as_evidence, find_evidence, whole_suite
 from metatree.result import Limits, SearchResult, TraceEntry
@@ -124,6 +124,7 @@ class Search:
             tool_options=toolbox.options,
             timeout_s=limits.effect_seconds,
         )
+        self._evidence = evidence
         self.asks_tools = suite.router.traits.follows_evidence and toolbox.asks_tools
         """Whether tools that questions ask for outright are called before anything is read."""
         self._menus = menus
@@ -131,6 +132,19 @@ class Search:
         self.handlers = world.handlers() | toolbox.handlers()
         self.policies = world.policies() | toolbox.policies()
         self._emitted = 0
+
+    def notes(self, questions: Sequence[str]) -> list[dict[str, Any]]:
+        """Return how the evidence reads questions, where that is not as they stand."""
+        if self._evidence is None:
+            return []
+        try:
+            notes = [self._evidence.note(question) for question in questions]
+        except MetatreeError:
+            raise
+        except Exception:
+            _log.warning("the evidence could not say how it reads the questions", exc_info=True)
+            return []
+        return [asdict(note) for note in notes if note is not None]
 
     async def drive(
         self,

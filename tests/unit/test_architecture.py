@@ -88,8 +88,8 @@ PUBLIC = {
     "metatree": """
         Answer Blackboard ClosestPassage ComposeRequest Composer DescribeRequest Describer Description Ended Evidence
         FallbackRequest FallbackResult Forgotten Limits Merge MetatreeError Node NodeRef Option Passage PersonQuestion
-        QuestionAnswer Quote ReadRequest Reader Reading Remembered RouteDecision RouteRequest Router RunInfo Scored
-        SearchResult Settings Source SourceRef Suite Tool ToolCaller ToolGroup
+        QuestionAnswer QuestionNote Quote ReadRequest Reader Reading Remembered RouteDecision RouteRequest Router
+        RunInfo Scored SearchResult Settings Source SourceRef Suite Tool ToolCaller ToolGroup
         ToolRequest ToolSpec TraceEntry TraceEvent Traits Tree Usage UserError aresume asearch ask_person astream cancel
         forget load_run memories remember resume runs search tool
     """,

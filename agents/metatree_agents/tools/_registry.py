@@ -13,6 +13,7 @@ from typing import Any, Final, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, create_model
 
+from metatree_agents.tools._models import Answer
 from metatree_agents.tools.toolkit import Toolkit
 
 
@@ -20,7 +21,7 @@ from metatree_agents.tools.toolkit import Toolkit
 class AgentTool:
     """A tool: a method of the toolkit, whose name, docstring and arguments are those of the tool."""
 
-    method: Callable[..., Awaitable[BaseModel]]
+    method: Callable[..., Awaitable[Answer]]
     title: str
     read_only: bool = True
     destructive: bool = False
@@ -31,7 +32,7 @@ class AgentTool:
 
     @property
     def description(self) -> str:
-        return inspect.getdoc(self.method) or ""
+        return " ".join((inspect.getdoc(self.method) or "").split())
 
     @property
     def takes_caller(self) -> bool:
@@ -56,10 +57,18 @@ class AgentTool:
 
 
 TOOLS: Final[Sequence[AgentTool]] = (
-    AgentTool(Toolkit.search, "Search the memory"),
-    AgentTool(Toolkit.ask, "Ask the memory"),
-    AgentTool(Toolkit.read, "Read a node"),
-    AgentTool(Toolkit.browse, "Browse the tree"),
+    AgentTool(Toolkit.ask, "Ask"),
+    AgentTool(Toolkit.search, "Search"),
+    AgentTool(Toolkit.files_to_edit, "Files to edit"),
+    AgentTool(Toolkit.context, "Context"),
+    AgentTool(Toolkit.read, "Read"),
+    AgentTool(Toolkit.outline, "Outline"),
+    AgentTool(Toolkit.grep, "Grep"),
+    AgentTool(Toolkit.references, "References"),
     AgentTool(Toolkit.remember, "Remember", read_only=False),
-    AgentTool(Toolkit.forget, "Forget", read_only=False, destructive=True),
+    AgentTool(Toolkit.browse, "Browse"),
 )
+"""Those of MCP, and of functions where nobody names others."""
+MORE: Final[Sequence[AgentTool]] = (AgentTool(Toolkit.forget, "Forget", read_only=False, destructive=True),)
+"""Those that functions have when they are named. Lost: `forget` over MCP, an eleventh tool for what people do with
+`metatree forget`."""

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ValidationError
 from metatree import Limits, Tree
 from metatree._util.threads import run_apart
 from metatree.errors import MetatreeError
-from metatree_agents.tools._registry import TOOLS, AgentTool
+from metatree_agents.tools._models import Answer
+from metatree_agents.tools._registry import MORE, TOOLS, AgentTool
 from metatree_agents.tools.toolkit import Toolkit
 
 NAMES = tuple(tool.name for tool in TOOLS)
@@ -27,7 +28,7 @@ class FunctionTool:
     description: str
     parameters: Mapping[str, Any]
     """JSON Schema of the arguments, an object."""
-    function: Callable[..., Awaitable[BaseModel]]
+    function: Callable[..., Awaitable[Answer]]
     _model: type[BaseModel]
 
     @property
@@ -61,7 +62,7 @@ class FunctionTool:
         except MetatreeError as exc:
             error = str(exc)
         else:
-            return result.model_dump_json()
+            return json.dumps(result.as_json(), ensure_ascii=False, separators=(",", ":"))
         return json.dumps({"error": error}, ensure_ascii=False)
 
     def call(self, arguments: str | Mapping[str, Any] = "{}") -> str:
@@ -81,11 +82,11 @@ def function_tools(
     parts: Mapping[str, Any] | None = None,
     limits: Limits | None = None,
 ) -> list[FunctionTool]:
-    """Return the tools of a tree: search, ask, read, browse, remember, forget.
+    """Return the tools of a tree, those of `metatree mcp`; `forget` too when it is named in `only`.
 
     Args:
         tree: the tree, or a function that opens it when it is first needed.
-        only: the names of those that are wanted; leave `remember` and `forget` out for agents that may only look.
+        only: the names of those that are wanted; leave `remember` out for agents that may only look.
         prefix: put before each name, for example `handbook_` when an agent has several trees.
         who: who says what is remembered.
         parts: router, reader and so on, as `search` takes them.
@@ -97,12 +98,12 @@ def function_tools(
         >>> _ = tree.add(Node("tea", "Tea", content="Tea is served at four."))
         >>> ask, read = function_tools(tree, only=["ask", "read"])
         >>> ask.schema["function"]["name"], list(ask.parameters["properties"])
-        ('ask', ['questions', 'under', 'context'])
+        ('ask', ['questions', 'under', 'context', 'max_tokens'])
         >>> json.loads(read(node="tea"))["text"]
         'Tea is served at four.'
     """
     kit = Toolkit(tree, who=who, parts=parts, limits=limits)
-    tools = {tool.name: tool for tool in TOOLS}
+    tools = {tool.name: tool for tool in (*TOOLS, *MORE)}
     unknown = [name for name in only if name not in tools]
     if unknown:
         from metatree import UserError

@@ -1,4 +1,4 @@
-"""A tree behind the Model Context Protocol: search, ask, read, browse, remember and forget for any agent host.
+"""A tree behind the Model Context Protocol: the tools of `_registry` for any agent host.
 
 Needs `metatree[mcp]`; importing this module without it raises `MissingExtra`.
 """
@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, get_type_hints
+from typing import Any
 
-from pydantic import BaseModel
-
+from metatree._util.threads import in_thread
 from metatree.errors import MetatreeError, MissingExtra
 from metatree_agents.tools._registry import TOOLS, AgentTool
 from metatree_agents.tools.instructions import DESCRIPTION, instructions
@@ -21,7 +20,7 @@ try:
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
     from mcp.server.mcpserver.resources import ResourceSecurity
-    from mcp_types import ToolAnnotations
+    from mcp_types import CallToolResult, TextContent, ToolAnnotations
 except ImportError as exc:
     raise MissingExtra("mcp", what="an MCP server") from exc
 
@@ -30,7 +29,7 @@ def mcp_server(kit: Toolkit) -> MCPServer:
     """Return an MCP server with the tools of a tree; run it with `run_stdio_async` or as an ASGI app."""
     from importlib.metadata import version
 
-    server = MCPServer(
+    server = _Server(
         "metatree",
         title="metatree",
         description=DESCRIPTION,
@@ -44,18 +43,15 @@ def mcp_server(kit: Toolkit) -> MCPServer:
             title=tool.title,
             description=tool.description,
             annotations=ToolAnnotations(
-                read_only_hint=tool.read_only,
-                destructive_hint=None if tool.read_only else tool.destructive,
-                idempotent_hint=None if tool.read_only else True,
-                open_world_hint=False,
+                read_only_hint=tool.read_only, destructive_hint=None if tool.read_only else tool.destructive
             ),
-            structured_output=True,
+            structured_output=False,
         )
 
     async def node_text(node: str) -> str:
         """The text of a node of the memory."""
         try:
-            return (await kit.read(node, max_chars=200_000)).text
+            return await in_thread(kit.whole_text, named=node)
         except MetatreeError as exc:
             raise ResourceNotFoundError(str(exc)) from exc
 
@@ -71,25 +67,42 @@ def mcp_server(kit: Toolkit) -> MCPServer:
     return server
 
 
-def _function(tool: AgentTool, kit: Toolkit) -> Callable[..., Awaitable[BaseModel]]:
+class _Server(MCPServer):
+    """A server whose listing has no more words than a model needs: every host sends it with every question."""
+
+    async def list_tools(self) -> list[Any]:
+        tools = await super().list_tools()
+        for tool in tools:
+            tool.title = None
+            tool.input_schema.pop("title", None)
+            for about in tool.input_schema.get("properties", {}).values():
+                about.pop("title", None)
+        return tools
+
+
+def _function(tool: AgentTool, kit: Toolkit) -> Callable[..., Awaitable[CallToolResult]]:
     """Return a tool as the server takes one: a function whose signature has the arguments and the call."""
 
-    async def called(ctx: Any, **arguments: Any) -> BaseModel:
+    async def called(ctx: Any, **arguments: Any) -> CallToolResult:
         async def tell(steps: int, what: str) -> None:
             await ctx.report_progress(steps, None, what)
 
         if tool.takes_caller:
             arguments["caller"] = CallContext(_client(ctx), tell)
         try:
-            return await tool.method(kit, **arguments)
+            answer = await tool.method(kit, **arguments)
+            basis = (await in_thread(kit.basis)).line
         except MetatreeError as exc:
             raise ToolError(str(exc)) from exc
+        return CallToolResult(
+            content=[TextContent(type="text", text=answer.text_for_model(basis))],
+            structured_content=answer.as_json(),
+        )
 
     about = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=Call)
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in tool.parameters()]
-    returns = get_type_hints(tool.method)["return"]
     called.__name__ = tool.name
-    called.__signature__ = inspect.Signature([*parameters, about], return_annotation=returns)  # type: ignore[attr-defined]
+    called.__signature__ = inspect.Signature([*parameters, about], return_annotation=CallToolResult)  # type: ignore[attr-defined]
     called.__annotations__ = {"ctx": Call}  # in which the server looks for the one that gets the call
     return called
 

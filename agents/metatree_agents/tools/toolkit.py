@@ -1,6 +1,7 @@
-"""What other agents do with a tree: search, ask, read, browse, remember, forget.
+"""What other agents do with a tree: ask, search, files, context, read, outline, grep, references, remember, browse.
 
-The docstrings and arguments of these six methods are what models read; `_registry` makes the tools of them.
+The docstrings and arguments of these methods are what models read; `_registry` makes the tools of them. Each answer has
+what it stands on, fits the tokens that it may take, and says what was cut, or why it is empty.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from metatree_memory_tools.text.readable import readable
 
-from metatree import ClosestPassage, Limits, Node, SearchResult, Tree, astream
+from metatree import ClosestPassage, Limits, Node, SearchResult, Tree, UserError, astream
 from metatree import Source as NodeSource
 from metatree._util.threads import in_thread
 from metatree.notes.feedback import FLAG, take_back
@@ -22,34 +23,54 @@ from metatree.notes.placement import GROUP_KIND, MEMORY_KIND
 from metatree.result import Quote
 from metatree.trees.content import Contents
 from metatree.trees.text import lines_of
+from metatree_agents.basis import Basis, basis_of
+from metatree_agents.code import files_to_edit
+from metatree_agents.context import context_for, token_counter
+from metatree_agents.tools import _code_look
 from metatree_agents.tools._models import (
+    Answer,
     AnsweredQuestion,
     Answers,
+    BasisAnswer,
     ClosePassage,
     Context,
+    ContextAnswer,
+    DefinitionAnswer,
+    Depth,
+    FileAnswer,
+    FileAnswers,
     ForgottenNodes,
     Hit,
     Hits,
     HowMany,
+    IgnoreCase,
+    Issue,
+    Lines,
     ListedNode,
     Listing,
-    MaxChars,
+    MaxTokens,
     MemorySource,
     MemoryText,
     MemoryTitle,
     MemoryUnder,
+    Name,
     NodeId,
     Offset,
+    Pattern,
     Query,
     Questions,
+    RangeAnswer,
     RememberedNode,
     Source,
     Text,
+    TextRows,
     Under,
     Who,
+    fields_of,
 )
 from metatree_agents.tools.closest import line_range, telling
 from metatree_agents.tools.locations import readable_answer, source_place
+from metatree_agents.tools.question_notes import notes_of
 
 REFRESH_EVERY_S = 3.0
 """How often a look is taken at whether the sources have changed."""
@@ -60,6 +81,11 @@ _PASSAGE_LINES = 12
 _PASSAGE_CHARS = 400
 """Of each passage that comes close: an agent pays for them, and can read the node."""
 
+LEAST_TOKENS = 50
+_CUT_TOKENS = 40
+"""That the note on what was cut takes."""
+
+T = TypeVar("T", bound=Answer)
 Progress = Callable[[int, str], Awaitable[None]]
 """Told how many steps were made, and what the last one was."""
 
@@ -104,6 +130,7 @@ class Toolkit:
         self._parts = dict(parts or {})
         self._limits = limits or Limits(seconds=MAX_SECONDS)
         self._refresh = refresh
+        self._basis: tuple[float, Basis] | None = None
 
     def close(self) -> None:
         """Close the tree if this object opened it."""
@@ -129,36 +156,79 @@ class Toolkit:
                 self._looked_at = time.monotonic()
             return self._tree
 
+    def basis(self) -> Basis:
+        """Return what answers stand on, as it was at most a few seconds ago."""
+        tree, now = self.ready(), time.monotonic()
+        if self._basis is None or now - self._basis[0] > REFRESH_EVERY_S:
+            self._basis = now, basis_of(tree)
+        return self._basis[1]
+
+    def finished(self, answer: T, max_tokens: int) -> T:
+        """Add to an answer what it stands on, and leave out from the end what is more than the tokens hold."""
+        basis = self.basis()
+        answer.basis = BasisAnswer.model_validate(basis, from_attributes=True)
+        count = token_counter()[0]
+        items: list[Any] = getattr(answer, answer.listed) if answer.listed else []
+        whole = list(items)
+        low, high = 0, len(whole)
+        while low < high:  # the most items that fit
+            middle = (low + high + 1) // 2
+            items[:] = whole[:middle]
+            if count(answer.text_for_model(basis.line)) <= max(max_tokens, LEAST_TOKENS) - _CUT_TOKENS * (
+                middle < len(whole)
+            ):
+                low = middle
+            else:
+                high = middle - 1
+        items[:] = whole[:low]
+        if low < len(whole):
+            count_out = f"{len(whole) - low} of {len(whole)} {answer.listed}"
+            cut = f"cut: {count_out} left out; for them: max_tokens above {max_tokens}"
+            answer.cut = f"{answer.cut}; {cut}".lstrip("; ")
+        return answer
+
     # finding
 
     async def search(
-        self, query: Query, *, k: HowMany = 10, under: Under = None, caller: CallContext = _NOBODY
+        self,
+        query: Query,
+        *,
+        k: HowMany = 10,
+        under: Under = "",
+        max_tokens: MaxTokens = 2_000,
+        caller: CallContext = _NOBODY,
     ) -> Hits:
-        """Find the parts of the memory that are about something: files, definitions, sections, notes; best first."""
+        """Better than grep when you know what code or text does but not how it is spelled.
+
+        Definitions and passages with path and lines, best first.
+        """
         tree = await self._ready_with_evidence(caller.progress)
-        result = await self._searched(tree, [query], under, caller.progress, returns="nodes", k=k)
+        result = await self._searched(tree, [query], under or None, caller.progress, returns="nodes", k=k)
         hits = []
         for ref in result.nodes:
             node = tree.find(ref.id)
             if node is not None:
                 hits.append(_hit(node, ref.score, ref.reason))
-        return Hits(nodes=hits, ended=result.ended, run=result.run_id)
+        found = Hits(nodes=hits, ended=result.ended, run=result.run_id)
+        if not hits:
+            found.empty = await in_thread(lambda: _code_look.why_empty(tree, query, under))
+        return await in_thread(lambda: self.finished(found, max_tokens))
 
     async def ask(
         self,
         questions: Questions,
         *,
-        under: Under = None,
+        under: Under = "",
         context: Context = "",
+        max_tokens: MaxTokens = 2_000,
         caller: CallContext = _NOBODY,
     ) -> Answers:
-        """Answer questions from the memory, each answer with its sources and their exact words.
+        """Better than reading files when a question has an answer in words: each answer with its exact source.
 
-        It says what it could not answer, and which passages come closest to that. For the text around an answer or a
-        passage, `read` its node.
+        What is not answered has the passages that come closest.
         """
         tree = await self._ready_with_evidence(caller.progress)
-        result = await self._searched(tree, questions, under, caller.progress, context=context)
+        result = await self._searched(tree, questions, under or None, caller.progress, context=context)
         answers = [
             AnsweredQuestion(
                 question=each.question,
@@ -169,16 +239,109 @@ class Toolkit:
             )
             for each in result.answers
         ]
-        return Answers(
+        found = Answers(
             answer=result.answer,
             cited=answers[0].cited if len(answers) == 1 else readable(result.cited),
             answers=answers,
+            notes=list(notes_of(result)),
             open_questions=list(result.open_questions),
             closest=[_close_passage(tree, passage) for passage in result.closest],
             ended=result.ended,
             detail=result.detail,
             run=result.run_id,
         )
+        if not answers and not found.closest:
+            found.empty = await in_thread(lambda: _code_look.why_empty(tree, " ".join(questions), under))
+        return await in_thread(lambda: self.finished(found, max_tokens))
+
+    async def files_to_edit(
+        self, issue: Issue, *, k: HowMany = 5, max_tokens: MaxTokens = 1_500
+    ) -> FileAnswers:
+        """Better than grep to find which files a bug report or task wants changed, with the definitions in them."""
+        tree = await self._ready_with_evidence(None)
+
+        def find() -> FileAnswers:
+            files = [
+                FileAnswer(
+                    path=file.place,
+                    score=round(file.score, 4),
+                    reason=file.reason,
+                    definitions=[
+                        DefinitionAnswer.model_validate(each, from_attributes=True)
+                        for each in file.definitions
+                    ],
+                )
+                for file in files_to_edit(issue, tree, k, limits=self._limits)
+            ]
+            found = FileAnswers(files=files)
+            if not files:
+                found.empty = _code_look.why_empty(tree, issue, "")
+            return self.finished(found, max_tokens)
+
+        return await in_thread(find)
+
+    async def context(self, issue: Issue, *, max_tokens: MaxTokens = 4_000) -> ContextAnswer:
+        """Better than grep and reading to start on a bug report or task: the lines to look at, within max_tokens."""
+        tree = await self._ready_with_evidence(None)
+
+        def find() -> ContextAnswer:
+            room = max(1, max(max_tokens, LEAST_TOKENS) - token_counter()[0](self.basis().line) - 5)
+            chosen = context_for(issue, tree, room)
+            ranges = [RangeAnswer.model_validate(each, from_attributes=True) for each in chosen.ranges]
+            found = ContextAnswer(ranges=ranges, empty=chosen.detail)
+            if chosen.left_out and ranges:
+                rest = ", ".join(f"{x.path}:{x.start_line}-{x.end_line}" for x in chosen.left_out[:2])
+                found.cut = f"next: {rest}"
+            return self.finished(found, max_tokens)
+
+        return await in_thread(find)
+
+    async def grep(
+        self,
+        pattern: Pattern,
+        *,
+        under: Under = "",
+        ignore_case: IgnoreCase = False,
+        max_tokens: MaxTokens = 2_000,
+    ) -> TextRows:
+        """Lines that match, for a text whose spelling you know; for what code does, `search` is better."""
+        tree = await in_thread(self.ready)
+
+        def find() -> TextRows:
+            place = tree.resolve(under) if under else tree.root
+            rows, cut = _code_look.grep(tree, place, pattern, ignore_case=ignore_case)
+            found = TextRows(rows=rows, cut=cut)
+            if not rows:
+                found.empty = _code_look.no_lines(tree, place, pattern)
+            return self.finished(found, max_tokens)
+
+        return await in_thread(find)
+
+    async def references(self, name: Name, *, max_tokens: MaxTokens = 2_000) -> TextRows:
+        """Better than grep for a name: where it is defined, which lines call it, which files import it."""
+        tree = await in_thread(self.ready)
+
+        def find() -> TextRows:
+            rows = _code_look.references(tree, name)
+            found = TextRows(rows=rows)
+            if not rows:
+                found.empty = _code_look.why_empty(tree, name, "")
+            return self.finished(found, max_tokens)
+
+        return await in_thread(find)
+
+    async def outline(
+        self, node: NodeId = ".", *, depth: Depth = 2, max_tokens: MaxTokens = 2_000
+    ) -> TextRows:
+        """Better than reading a file or listing a folder to see what is in it: names, lines, what each is."""
+        tree = await in_thread(self.ready)
+
+        def find() -> TextRows:
+            rows = _code_look.outline(tree, tree.resolve(node), depth)
+            empty = "" if len(rows) > 1 else f"{node} has nothing below it: `read` it"
+            return self.finished(TextRows(rows=rows, empty=empty), max_tokens)
+
+        return await in_thread(find)
 
     async def _ready_with_evidence(self, progress: Progress | None) -> Tree:
         if progress is not None and self._tree is None:
@@ -208,41 +371,90 @@ class Toolkit:
 
     # reading
 
-    async def read(self, node: NodeId, *, offset: Offset = 0, max_chars: MaxChars = 20_000) -> Text:
-        """Read the text of a node: a definition, a section, a whole file, a memory."""
+    async def read(self, node: NodeId, *, lines: Lines = "", max_tokens: MaxTokens = 6_000) -> Text:
+        """Read lines of a file, or a definition, section or memory by id, with line numbers."""
         tree = await in_thread(self.ready)
-        return await in_thread(self._read, tree=tree, named=node, offset=offset, max_chars=max_chars)
+        return await in_thread(self._read, tree=tree, named=node, lines=lines, max_tokens=max_tokens)
 
-    def _read(self, tree: Tree, named: str, offset: int, max_chars: int) -> Text:
+    def whole_text(self, named: str) -> str:
+        """Return the text of a node: of a file all of it, of a folder a list."""
+        tree = self.ready()
+        return _text_of(tree, tree.get(tree.resolve(named)))
+
+    def _read(self, tree: Tree, named: str, lines: str, max_tokens: int) -> Text:
         node = tree.get(tree.resolve(named))
-        text = _text_of(tree, node)
-        end = offset + max_chars
-        return Text(
-            **_named(node),
+        start = node.source.start_line if node.source is not None else None
+        if lines and node.path is not None and node.path in tree:
+            node, start = tree.get(node.path), 1  # lines are those of the file
+        text = _text_of(tree, node).split("\n")
+        if len(text) > 1 and not text[-1]:
+            text.pop()
+        offset = start or 1
+        first, _, last = lines.partition("-")
+        begin = max(int(first or offset), offset)
+        end = min(int(last or (first if lines and "-" not in lines else 10**9)), offset + len(text) - 1)
+        if begin > end:
+            raise UserError(
+                f"lines {lines} are not in {node.id!r}, which has {offset}-{offset + len(text) - 1}"
+            )
+        basis, count = self.basis(), token_counter()[0]
+        made = Text(
+            **fields_of(node),
             path=node.path,
-            lines=_lines(node),
+            first_line=begin,
+            last_line=end,
+            total_lines=len(text),
             said_by=said_by(node),
-            text=text[offset:end],
-            total_chars=len(text),
-            next_offset=end if end < len(text) else None,
+            text="",
         )
+        made.basis = BasisAnswer.model_validate(basis, from_attributes=True)
+        shown = text[begin - offset : end - offset + 1]
 
-    async def browse(self, node: NodeId = ".", *, offset: Offset = 0, limit: HowMany = 100) -> Listing:
-        """List what lies directly below a node of the memory; `.` is the root."""
+        def fits(number: int) -> bool:
+            made.text, made.last_line = "\n".join(shown[:number]), begin + number - 1
+            made.cut = (
+                ""
+                if number == len(shown)
+                else f"cut: the rest is lines {begin + number}-{end}, for `lines` or a larger max_tokens"
+            )
+            return count(made.text_for_model(basis.line)) <= max(max_tokens, LEAST_TOKENS)
+
+        low, high = 1, len(shown)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if fits(middle) else (low, middle - 1)
+        if not fits(low):  # one line alone is too long
+            keep = max(LEAST_TOKENS, max_tokens)
+            made.text = made.text[:keep] + "…"
+            made.cut = f"cut: line {begin} is {len(shown[0])} characters long; use `grep` for a part of it"
+        return made
+
+    async def browse(
+        self, node: NodeId = ".", *, offset: Offset = 0, limit: HowMany = 50, max_tokens: MaxTokens = 2_000
+    ) -> Listing:
+        """List what lies directly below a node, with ids; `.` is the root. For code, `outline` is better."""
         tree = await in_thread(self.ready)
-        return await in_thread(self._browse, tree=tree, named=node, offset=offset, limit=limit)
+        made = await in_thread(self._browse, tree=tree, named=node, offset=offset, limit=limit)
+        if not made.children:
+            made.empty = f"nothing lies below {node}: `read` it"
+        whole = len(made.children)
+        made = await in_thread(lambda: self.finished(made, max_tokens))
+        if len(made.children) < whole:
+            made.next_offset = offset + len(made.children)
+            made.cut += f", or offset {made.next_offset}"
+        return made
 
     def _browse(self, tree: Tree, named: str, offset: int, limit: int) -> Listing:
         node = tree.get(tree.resolve(named))
         children = tree.children(node)
         end = offset + limit
         return Listing(
-            **_named(node),
+            **fields_of(node),
             description=node.description,
             above=tree.ancestors(node),
             children=[
                 ListedNode(
-                    **_named(child),
+                    **fields_of(child),
                     description=child.description,
                     children=tree.child_count(child),
                     has_text=_has_text(tree, child),
@@ -259,27 +471,25 @@ class Toolkit:
         self,
         text: MemoryText,
         *,
-        title: MemoryTitle = None,
-        source: MemorySource = None,
-        under: MemoryUnder = None,
-        who: Who = None,
+        title: MemoryTitle = "",
+        source: MemorySource = "",
+        under: MemoryUnder = "",
+        who: Who = "",
+        max_tokens: MaxTokens = 500,
         caller: CallContext = _NOBODY,
     ) -> RememberedNode:
-        """Keep a fact, decision or preference in the memory, where the next search finds it.
-
-        It is marked with who said it and when. The same text is kept once. Never remember passwords or keys.
-        """
+        """Keep a fact or decision where the next search finds it, with who said it and when. Never secrets."""
         tree = await in_thread(self.ready)
         made = await in_thread(
             remember,
             tree=tree,
             text=text,
-            title=title,
-            source=source,
+            title=title or None,
+            source=source or None,
             who=who or caller.name or self.who,
-            under=None if under is None else tree.resolve(under),
+            under=tree.resolve(under) if under else None,
         )
-        return RememberedNode(
+        kept = RememberedNode(
             id=made.node.id,
             title=made.node.title,
             under=made.parent,
@@ -287,6 +497,7 @@ class Toolkit:
             known=made.known,
             warnings=list(made.warnings),
         )
+        return await in_thread(lambda: self.finished(kept, max_tokens))
 
     async def forget(self, node: NodeId) -> ForgottenNodes:
         """Take back a memory, or another node that was added; what was built from a source cannot be forgotten."""
@@ -315,14 +526,9 @@ async def _last(events: AsyncIterator[Any], progress: Progress | None) -> Search
     return result
 
 
-def _named(node: Node) -> dict[str, Any]:
-    """Return the fields of a `NodeAnswer`."""
-    return {"id": node.id, "title": node.title, "kind": node.kind}
-
-
 def _hit(node: Node, score: float, reason: str) -> Hit:
     return Hit(
-        **_named(node),
+        **fields_of(node),
         description=node.description,
         path=node.path,
         lines=_lines(node),

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from hashlib import blake2b
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import Annotated
 
 from pydantic import Field
@@ -23,6 +24,7 @@ from metatree.tools.tool import ToolGroup, tool
 from metatree.trees.source_files import read_inside
 from metatree.trees.sources import disk_root
 from metatree.trees.tree import Tree
+from metatree_memory_tools.databases._look_up import Column, Lookup, Shape, fit
 from metatree_memory_tools.databases._model import OpenDatabase, Rows
 from metatree_memory_tools.databases._nodes import KINDS
 from metatree_memory_tools.databases._open import open_database, shows_secrets
@@ -121,6 +123,49 @@ def _matches(
         return None
 
 
+def _tables_for(tree: Tree, question: str) -> list[Node]:
+    """Return the tables that a question may be about, the best first, by what they and their columns are called."""
+    ids = islice(sorted(tree.ids({"table", "view"})), _MOST_TABLES)
+    fits = [
+        (-fit(_shape(tree, table), question), number, table)
+        for number, table in enumerate(map(tree.get, ids))
+    ]
+    return [table for score, _, table in sorted(fits, key=lambda one: one[:2]) if score < 0]
+
+
+def _shape(tree: Tree, table: Node) -> Shape:
+    """Return what a tree says of a table, without asking the database."""
+    columns = tuple(
+        Column(node.title, node.description.partition(",")[0])
+        for node in tree.children(table.id)
+        if node.kind == "column"
+    )
+    above = tree.parent(table)
+    siblings = (
+        [] if above is None else [node for node in tree.children(above) if node.kind in ("table", "view")]
+    )
+    called = (PurePosixPath(tree.get(above).title).stem,) if above is not None and len(siblings) == 1 else ()
+    return Shape(*_named(tree, table), columns, called)
+
+
+@tool(
+    kind="exploratory",
+    title="answer from the rows",
+    kinds=("table", "view"),
+    reuse="run",
+    first_on=_tables_for,
+)
+def look_up(
+    node: Node,
+    tree: Tree,
+    question: Annotated[str, Field(description="The question, in its own words.")],
+) -> str:
+    """Answer a question about values in a table: of the row that it names, how many, the largest, latest or average."""
+    with closing(database_of(tree, node)) as database:
+        rows, sql = Lookup(database, _shape(tree, node), question).answer()
+        return f"{rows_text(rows)}\n\n{sql}"
+
+
 @tool(kind="interactive", title="keep a query as a node", kinds=KINDS, timeout_s=30.0)
 def save_query(
     node: Node,
@@ -179,6 +224,6 @@ DATABASE_TOOLS = ToolGroup(
     "query the database",
     "Ask the table or database itself: count, sum, average, filter, sort, join, or look up the record of a name,"
     " customer, person, product, order, city, number or date",
-    (query_database, find_rows, save_query),
+    (look_up, query_database, find_rows, save_query),
 )
 """The tool tree of databases."""

@@ -326,7 +326,8 @@ def _rst_lines(text: str, *, is_code: bool = False) -> list[tuple[int, str]]:
     literal: int | None = None  # how far the line is indented below which text stands as it is
     below: int | None = None  # the same of a field or a directive that goes on
     option: int | None = None  # how far the options of a directive are indented
-    for number, line in enumerate(text.split("\n")):
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
         if option is not None and line.strip() and (_OPTION.match(line) or indent > option > 0):
             option = option or indent
@@ -349,7 +350,10 @@ def _rst_lines(text: str, *, is_code: bool = False) -> list[tuple[int, str]]:
             option = 0
             literal = indent if name in _CODE_DIRECTIVES else None
             below = indent if name in _SAID or name in _NOTES else None
-            prose.extend((number, said) for said in _directive(directive[1], name, directive[3].strip()))
+            under = next((each for each in lines[number + 1 :] if each.strip()), "")
+            goes_on = len(under) - len(under.lstrip()) > indent
+            said = _directive(directive[1], name, directive[3].strip())
+            prose.extend((number, each if goes_on else each.removesuffix(":")) for each in said)
         elif _LABEL.match(line) or ornament.match(line) or (not is_code and _BORDER.match(line)):
             flush()
         elif note := _NOTE.match(line):

@@ -31,6 +31,8 @@ SAME_QUESTION = 0.6
 _MAX_RECALLED_CHARS = 4_000
 _MOST_PASSAGES = 40
 
+_DATABASE_KINDS = frozenset({"database", "schema", "table", "view", "rows"})
+"""Nodes whose tables are some of many rows."""
 # What is said of such a tool closes no question. Lost: leaving it unread; it is all there is on how to get something.
 _TOOL_KINDS = frozenset({"api operation", "mcp tool"})
 """Nodes whose own text says what a call of a server would answer, and is no answer itself."""
@@ -131,7 +133,8 @@ def _recalled_answer(request: ReadRequest, question: str) -> Answer | None:
 def _row(request: ReadRequest, question: str, embedder: Embedder | None) -> Answer | None:
     """Return the row of a table that answers, below the names of its columns."""
     called = f"{request.node.title}\n{request.node.description}"
-    row = best_row(request.content, question, called=called, embedder=embedder)
+    of_many = request.node.kind in _DATABASE_KINDS or not request.node.has_content
+    row = best_row(request.content, question, called=called, embedder=embedder, of_many=of_many)
     if row is None or row.score < USEFUL:
         return None
     quote = request.content[row.start : row.end]

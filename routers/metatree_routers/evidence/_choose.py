@@ -29,7 +29,7 @@ AROUND = 0.1
 """What a file counts, a part of which is shown."""
 COPIED = 0.8
 """Two texts of one name are copies when they share so much of their neighbouring words."""
-LOOKED_AT = 40
+LOOKED_AT = 20
 """So many results are compared for copies."""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Literal, TypeVar, overload
@@ -20,6 +21,7 @@ import numpy.typing as npt
 from metatree.errors import UnknownNode
 from metatree.node import Node
 from metatree.protocols import ABSTAINED, Evidence, Passage, Scored, ToolSpec, Traits
+from metatree.result import QuestionNote
 from metatree.storage.store import Store
 from metatree.trees.tree import Tree
 from metatree_routers.embeddings.choose import SLOW, embedder_of, embedding_set
@@ -27,6 +29,7 @@ from metatree_routers.embeddings.static import static_embedder
 from metatree_routers.evidence._asked_tools import asked_for
 from metatree_routers.evidence._choose import LOOKED_AT, copies, shown_scores
 from metatree_routers.evidence._explain_nodes import reason
+from metatree_routers.evidence._misspelt import corrected
 from metatree_routers.evidence._question import rank_question
 from metatree_routers.evidence._ranking import (
     Ranking,
@@ -51,6 +54,7 @@ from metatree_routers.passages.features import PassageCandidate
 from metatree_routers.passages.ranking import best_apart, rank_passages
 from metatree_routers.query.best_line import best_line
 from metatree_routers.query.key_terms import key_terms_of, missing
+from metatree_routers.query.languages import language_of, languages_of
 from metatree_routers.query.parse import MAX_CHARS, sections
 
 _CACHED_SCORES = 6_000_000
@@ -66,6 +70,10 @@ PASSAGE_NODES = 60
 """Contents in which the passages that may answer are looked for."""
 _LOOKED_AT = 3
 """Nodes looked at for each of them: folders and files that have no content of their own come between."""
+_FOREIGN_SHARE = 0.5
+"""Of how likely a passage answers, for a question in a language that no text is in: what they share is names."""
+_SAMPLED_TEXTS = 60
+"""Texts by which the languages of a tree are told."""
 
 T = TypeVar("T")
 RankedPassages = list[tuple[PassageCandidate, float]]
@@ -132,6 +140,8 @@ class TextEvidence(Evidence):
         self._passages: OrderedDict[tuple[str, str | None, int], tuple[dict[str, Text], RankedPassages]] = (
             OrderedDict()
         )
+        self._known_languages: tuple[int, tuple[str, ...]] | None = None
+        self._read_as: dict[tuple[str, int], str] = {}
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
         self.index = TextIndex(tree, embedder=self._embedder, embedding=self._embedding)
         self.commits = CommitIndex(tree.index) if history and isinstance(tree.index, Store) else None
@@ -189,7 +199,7 @@ class TextEvidence(Evidence):
         may_abstain: bool,
         shown: bool = False,
     ) -> list[Scored]:
-        cleaned = _cleaned(questions)
+        cleaned = self._read(questions)
 
         def find(snapshot: IndexSnapshot) -> list[tuple[str, float, str]]:
             scope = None if among is None else _number(snapshot, under)
@@ -252,7 +262,7 @@ class TextEvidence(Evidence):
         Args:
             under: the node below which alone nodes competed, if any.
         """
-        cleaned = _cleaned(questions)
+        cleaned = self._read(questions)
 
         def find(snapshot: IndexSnapshot) -> str:
             number = snapshot.numbers([node]).get(node)
@@ -275,7 +285,7 @@ class TextEvidence(Evidence):
 
     def missing(self, question: str) -> tuple[str, ...]:
         """Return the words that the question turns on and that no text of the tree has, if there are any."""
-        cleaned = _cleaned([question])
+        cleaned = self._read([question])
         return (
             self.query(lambda snapshot: self._missing(self.ranking(snapshot, cleaned), cleaned[0]))
             if cleaned
@@ -285,6 +295,60 @@ class TextEvidence(Evidence):
     def asked_for(self, question: str, offers: Sequence[tuple[ToolSpec, Node]]) -> list[int]:
         """Return the numbers of the tools that a question asks for outright, the surest first."""
         return asked_for(question, offers)
+
+    def note(self, question: str) -> QuestionNote | None:
+        """Say which words were corrected, and whether the question is in a language that no text is in."""
+        foreign = self._foreign(question)
+        if foreign is not None:
+            return QuestionNote(question, "", *foreign)
+        read_as = self._corrected(question)
+        return QuestionNote(question, read_as) if read_as != question else None
+
+    def _foreign(self, question: str) -> tuple[str, tuple[str, ...]] | None:
+        """Return the language of a question, and those of the texts when no text is in it; else None."""
+        language = language_of(question)
+        languages = () if language is None else self.query(self._languages)
+        return (
+            (language, languages)
+            if language is not None and languages and language not in languages
+            else None
+        )
+
+    def _languages(self, snapshot: IndexSnapshot) -> tuple[str, ...]:
+        """Return the languages of some texts, taken evenly; the latest are remembered."""
+        with self._lock:
+            if self._known_languages is not None and self._known_languages[0] == snapshot.generation:
+                return self._known_languages[1]
+        numbers = np.flatnonzero(snapshot.table.alive)
+        sample = numbers[:: max(1, len(numbers) // _SAMPLED_TEXTS)].tolist()
+        languages = languages_of(NodeTexts(self._tree, snapshot).contents(sample))
+        with self._lock:
+            self._known_languages = (snapshot.generation, languages)
+        return languages
+
+    def _corrected(self, question: str) -> str:
+        """Return a question as it is read: with words that are in no text corrected; the latest are remembered."""
+        if not question.strip() or sections(question).is_long or self._foreign(question) is not None:
+            return question
+        embedder = static_embedder() if self._embeddings else None
+
+        def find(snapshot: IndexSnapshot) -> str:
+            key = (question, snapshot.generation)
+            with self._lock:
+                known = self._read_as.get(key)
+            if known is None:
+                known = corrected(question, snapshot, NodeTexts(self._tree, snapshot), embedder)
+                with self._lock:
+                    if len(self._read_as) > _MOST_RANKINGS:
+                        self._read_as.clear()
+                    self._read_as[key] = known
+            return known
+
+        return self.query(find)
+
+    def _read(self, questions: Sequence[str]) -> tuple[str, ...]:
+        """Return questions as they are read."""
+        return tuple(dict.fromkeys(map(self._corrected, _cleaned(questions))))
 
     def passages(
         self, question: str, *, under: str | None = None, k: int = 3, text: tuple[Node, str] | None = None
@@ -297,8 +361,10 @@ class TextEvidence(Evidence):
         """
         if not question.strip() or k <= 0:
             return []
-        texts, ranked = self._ranked_passages(question, under, text)
-        return best_apart(ranked, k, texts)
+        texts, ranked = self._ranked_passages(self._corrected(question), under, text)
+        best = best_apart(ranked, k, texts)
+        share = _FOREIGN_SHARE if self._foreign(question) else 1.0
+        return [replace(passage, score=share * passage.score) for passage in best]
 
     def _ranked_passages(
         self, question: str, under: str | None = None, text: tuple[Node, str] | None = None
@@ -378,7 +444,7 @@ class TextEvidence(Evidence):
 
         Nodes without evidence have an empty list. What lies below two of the nodes belongs to the nearer one.
         """
-        cleaned = _cleaned(questions)
+        cleaned = self._read(questions)
         hints: dict[str, list[Scored]] = {id_: [] for id_ in nodes}
         if not cleaned or k <= 0:
             return hints

@@ -21,6 +21,8 @@ MOST_TERMS = 64
 MOST_BYTES = 16_384
 """A block is closed when it has so many terms or bytes; a longer list is a block of its own."""
 
+MOST_HEAD_BYTES = 8_192
+"""More are not read of a block for its terms: room for all of them, but for those that are not words."""
 _NUMBER = np.dtype("<u4")
 
 
@@ -87,6 +89,21 @@ def unpack(block: bytes) -> Iterator[tuple[str, bytes]]:
     for at in range(count):
         term = block[ends[at] : ends[at + 1]].decode("utf-8", "surrogatepass")
         yield term, block[ends[count + at] : ends[count + at + 1]]
+
+
+def terms_of(head: bytes) -> Iterator[str]:
+    """Yield the terms of a block, of which the first `MOST_HEAD_BYTES` suffice.
+
+    Example:
+        >>> [list(terms_of(block)) for _, block in pack([("a", b"1"), ("bc", b"22")])]
+        [['a', 'bc']]
+    """
+    count = int(np.frombuffer(head, _NUMBER, 1)[0])
+    lengths = np.frombuffer(head, _NUMBER, count, _NUMBER.itemsize).tolist()
+    at = (2 * count + 1) * _NUMBER.itemsize
+    for length in lengths:
+        yield head[at : at + length].decode("utf-8", "replace")
+        at += length
 
 
 def lists_in(block: bytes, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:

@@ -208,7 +208,11 @@ class IndexSnapshot:
 
     def postings(self, terms: Collection[str]) -> dict[str, Postings]:
         """Read the posting lists of these terms; terms that no node has are left out."""
-        return self._store.postings(self.table, terms)
+        return self._store.postings(self.generation, self.table, terms)
+
+    def terms(self, low: str, high: str) -> Iterator[str]:
+        """Yield the terms from `low` up to `high`, some twice, and some that no living node has any more."""
+        return self._store.terms(low, high)
 
     def ids(self, numbers: Any) -> dict[int, str]:
         """Return the ids of nodes by their numbers."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 import heapq
 import json
 import threading
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -21,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree.storage.schema import SQLITE
-from metatree_routers.index._posting_blocks import lists_in, pack, places, unpack
+from metatree_routers.index._posting_blocks import MOST_HEAD_BYTES, lists_in, pack, places, terms_of, unpack
 from metatree_routers.index._schema import TEXT
 from metatree_routers.index.node_table import CHUNK, RECORD, NodeTable
 from metatree_routers.index.postings import Postings, Segment, decode
@@ -35,6 +37,9 @@ VECTOR_CHUNK = 256
 _MERGE_PAGE = 64
 _IN = 500
 _MOST_FIRSTS = 4 * MAX_SEGMENTS
+_MOST_SETS = 8
+_MOST_RECENT = 200_000
+"""Postings of one set of terms that are remembered: eight bytes each."""
 
 T = TypeVar("T")
 
@@ -104,6 +109,7 @@ class IndexStore:
         self._lock = threading.Lock()
         self._table: tuple[int, NodeTable] | None = None
         self._firsts: dict[tuple[int, int], list[str]] = {}
+        self._recent: OrderedDict[tuple[int, frozenset[str]], dict[str, Postings]] = OrderedDict()
         if not self._is_current():
             self._create()
 
@@ -167,8 +173,23 @@ class IndexStore:
                 self._table = (generation, NodeTable(data, tuple(self._meta("kinds", []))))
             return self._table[1]
 
-    def postings(self, table: NodeTable, terms: Collection[str]) -> dict[str, Postings]:
-        """Read the posting lists of these terms, without dead postings; terms that no node has are left out."""
+    def postings(self, generation: int, table: NodeTable, terms: Collection[str]) -> dict[str, Postings]:
+        """Read the posting lists of these terms, without dead postings; terms that no node has are left out.
+
+        The latest are remembered: each reason of a question's results asks for the same.
+        """
+        key = (generation, frozenset(terms))
+        known = self._recent.get(key)
+        if known is None:
+            known = self._read_postings(table, key[1])
+            with self._lock:
+                if sum(map(len, known.values())) <= _MOST_RECENT:
+                    self._recent[key] = known
+                while len(self._recent) > _MOST_SETS:
+                    self._recent.popitem(last=False)
+        return dict(known)
+
+    def _read_postings(self, table: NodeTable, terms: Collection[str]) -> dict[str, Postings]:
         parts: dict[str, list[Postings]] = {}
         for segment, made in self._db.rows("SELECT segment, made FROM text_segment"):
             wanted = places(self._firsts_of(segment, made), terms)
@@ -181,6 +202,15 @@ class IndexStore:
                         if len(postings):
                             parts.setdefault(term, []).append(postings)
         return {term: lists[0] if len(lists) == 1 else np.concatenate(lists) for term, lists in parts.items()}
+
+    def terms(self, low: str, high: str) -> Iterator[str]:
+        """Yield the terms from `low` up to `high` of all segments, those without living postings too."""
+        for segment, made in self._db.rows("SELECT segment, made FROM text_segment"):
+            firsts = self._firsts_of(segment, made)
+            start, end = max(0, bisect_right(firsts, low) - 1), bisect_left(firsts, high)
+            sql = "SELECT substr(data, 1, ?) FROM text_posting WHERE segment = ? AND block >= ? AND block < ?"
+            for (head,) in self._db.rows(sql, (MOST_HEAD_BYTES, segment, start, end)):
+                yield from (term for term in terms_of(head) if low <= term < high)
 
     def _firsts_of(self, segment: int, made: int) -> list[str]:
         """Return the first terms of the blocks of a segment, which never change."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from metatree_agents import FunctionTool, function_tools
+from metatree_agents.tools.functions import NAMES
 from metatree_memory_tools import build_tree
 from openai import AsyncOpenAI
 
@@ -28,18 +29,20 @@ def tree(project: Path) -> Tree:
 
 
 def _by_name(tree: Tree, **options: Any) -> dict[str, FunctionTool]:
-    return {tool.name: tool for tool in function_tools(tree, **options)}
+    given = {"only": [*NAMES, "forget"], **options}
+    return {tool.name: tool for tool in function_tools(tree, **given)}
 
 
 def test_schemas_are_what_models_take(tree: Tree) -> None:
     tools = _by_name(tree)
-    assert list(tools) == ["search", "ask", "read", "browse", "remember", "forget"]
+    assert [tool.name for tool in function_tools(tree)] == list(NAMES) and len(NAMES) == 10
     for tool in tools.values():
         function = tool.schema["function"]
         assert tool.schema["type"] == "function" and function["description"]
         assert function["parameters"]["type"] == "object"
         assert function["parameters"]["additionalProperties"] is False
-        assert all(about.get("description") for about in function["parameters"]["properties"].values())
+        properties = function["parameters"]["properties"]
+        assert all(about.get("description") for name, about in properties.items() if name != "max_tokens")
         assert tool.response_schema["name"] == tool.name
         json.dumps(tool.schema)
     assert tools["remember"].parameters["required"] == ["text"]
@@ -54,7 +57,7 @@ def test_functions_and_mcp_are_the_same_tools(tree: Tree) -> None:
     from metatree_agents.tools.mcp_server import mcp_server
     from metatree_agents.tools.toolkit import Toolkit
 
-    functions = _by_name(tree)
+    functions = _by_name(tree, only=NAMES)
 
     async def compare() -> None:
         async with Client(mcp_server(Toolkit(tree))) as client:
@@ -70,7 +73,7 @@ def test_functions_and_mcp_are_the_same_tools(tree: Tree) -> None:
                 ("search", {"query": "refunds", "k": 2}),
                 ("ask", {"questions": ["When are refunds paid?"]}),
                 ("ask", {"questions": ["Which refunds did Napoleon get at Waterloo?"]}),
-                ("read", {"node": "docs/guide.md", "max_chars": 50}),
+                ("read", {"node": "docs/guide.md", "lines": "2-4"}),
                 ("browse", {}),
                 ("remember", {"text": "Ann handles refunds", "who": "ann"}),
             ):
@@ -80,7 +83,8 @@ def test_functions_and_mcp_are_the_same_tools(tree: Tree) -> None:
                 if name == "remember":
                     assert (told["id"], told["known"], called["known"]) == (called["id"], False, True)
                 else:
-                    assert {**told, "run": ""} == {**called, "run": ""}, name
+                    varies = {"run": "", "basis": None}
+                    assert {**told, **varies} == {**called, **varies}, name
 
     asyncio.run(compare())
 
@@ -114,13 +118,13 @@ def test_calls(tree: Tree) -> None:
 def test_reading_a_file_gives_all_of_it_and_a_folder_a_list(tree: Tree, project: Path) -> None:
     read = _by_name(tree)["read"]
     whole = (project / "src/shop/cart.py").read_text()
-    assert json.loads(read(node="src/shop/cart.py"))["text"] == whole
-    parts, offset = [], 0
-    while offset is not None:
-        page = json.loads(read(node="src/shop/cart.py", offset=offset, max_chars=100))
+    assert json.loads(read(node="src/shop/cart.py"))["text"] == whole.rstrip("\n")
+    parts, lines = [], "1-"
+    while lines:
+        page = json.loads(read(node="src/shop/cart.py", lines=lines, max_tokens=150))
         parts.append(page["text"])
-        offset = page["next_offset"]
-    assert "".join(parts) == whole
+        lines = page["cut"].partition("lines ")[2].partition(",")[0]
+    assert len(parts) > 2 and "\n".join(parts) == whole.rstrip("\n")
     assert "docs/guide.md  guide.md" in json.loads(read(node="docs"))["text"]
     assert "def add" in json.loads(read(node="src/shop/cart.py::Cart"))["text"]
 
@@ -144,7 +148,7 @@ def test_errors_are_reported_to_the_model(tree: Tree, name: str, arguments: str,
 
 def test_only_some_tools(tree: Tree) -> None:
     assert list(_by_name(tree, only=["read"])) == ["read"]
-    with pytest.raises(UserError, match="choose from search"):
+    with pytest.raises(UserError, match="choose from ask"):
         function_tools(tree, only=["write"])
 
 

@@ -117,7 +117,11 @@ def test_pages_that_were_found_have_the_tools_of_pages(
     monkeypatch.setenv("METATREE_WEB_ALLOW", pages.host)
     look = web_search_fallback(SearxNG(engine.url), hits=10)
     result = search(
-        "How many kuna does a ticket for the ferry cost?", tree=tree, fallbacks=[look], tools=page_tools
+        "How many kuna does a ticket for the ferry cost?",
+        tree=tree,
+        fallbacks=[look],
+        tools=page_tools,
+        sure=0.7,
     )
     assert "47 kuna" in str(result.answer)
     (prices,) = [node for _, node in tree.walk() if node.title == "Prices of tickets"]

@@ -72,7 +72,7 @@ def recording(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, set[int]]]:
             patch.setattr(owner, name, called)
 
     with monkeypatch.context() as patch:
-        watch("evidence", TextEvidence, "score", "rank", "why")
+        watch("evidence", TextEvidence, "score", "rank", "why", "passages")
         watch("index", TextIndex, "refresh")
         watch("reader", EmbeddedReader, "_likeliest")
         watch("router", EmbeddedRouter, "_scores")

@@ -122,3 +122,17 @@ def test_passages_outside_of_where_a_search_is_are_not_in_its_ranking() -> None:
     assert [scored.node_id for scored in menus._ranking("b", ("q",), 10) if scored.score > ABSTAINED] == [
         "b/z"
     ]
+
+
+def test_an_answer_and_a_closest_passage_go_on_to_what_their_colon_announces() -> None:
+    steps = "\n".join(f"Note {n} is about cups and saucers." for n in range(11))
+    commands = "\n".join(f"    kettle step{n}" for n in range(16))
+    content = f"{steps}\nTo descale the kettle, run these commands:\n\n{commands}\n\nThen rest."
+    tree = Tree.create(":memory:")
+    tree.add(Node("care.md", "care.md", content=content))
+    tree.add(Node("other.md", "other.md", content="Saucers are white."))
+    for sure in (0.0, 1.0):
+        result = search("How do I descale the kettle?", tree=tree, sure=sure)
+        shown = result.answer if sure == 0.0 else result.closest[0].quote
+        assert shown.startswith("To descale")
+        assert shown.rstrip().endswith("kettle step15")

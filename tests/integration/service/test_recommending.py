@@ -28,8 +28,8 @@ REFUND = "Who approves refunds?"
 TRIP = "Who approves trips?"
 FILES = {
     "zebra.md": "# The zebra team\n\nRefunds are approved by the zebra team, they say.\n",
-    "rumours.md": "# The desk\n\nEach month the desk looks at refunds, and Ann approves them.\n",
-    "trips.md": "# Trips\n\nTrips are approved by the head of the department.\n",
+    "rumours.md": "# The desk\n\nEach month the desk looks at refunds, and Ann Miller approves them.\n",
+    "trips.md": "# Trips\n\nTrips are approved by Bob Carter, the head of the department.\n",
 }
 
 
@@ -147,7 +147,7 @@ def test_an_answer_that_says_nothing_of_its_question_answers_it_in_other_words_t
 def test_a_paragraph_with_something_left_out_is_that_of_its_source_alone(service: Served, tree: Tree) -> None:
     from metatree_agents.service.engine.memory import named
 
-    shown = "Each month the desk\n    …\nand Ann approves them."
+    shown = "Each month the desk\n    …\nand Ann Miller approves them."
     nodes = {
         Path(node.path).name: node.id for _, node in tree.walk(tree.root) if node.has_content and node.path
     }

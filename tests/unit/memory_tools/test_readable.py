@@ -40,6 +40,7 @@ def test_markdown(text: str, shown: str) -> None:
         ("For example::\n\n    x = `1`\n\nEnd", "For example:\n\n    x = `1`\n\nEnd"),
         (".. versionchanged:: 8.0\n    Now ``None``.", "Changed in version 8.0:\n    Now None."),
         (".. versionadded:: 2.1 Faster.", "Added in version 2.1: Faster."),
+        (".. versionadded:: 2.1\n\nText", "Added in version 2.1\n\nText"),
         (
             ":param str name: the name\n              of it\n:returns: a :class:`Node`",
             "name: the name\n    of it\nReturns: a Node",
@@ -84,12 +85,12 @@ def test_docstrings_lose_their_markup_and_lines_keep_their_numbers() -> None:
         "    args: what it",
         "        takes",
         "",
-        "    Added in version 2.0:",
+        "    Added in version 2.0",
         '    """',
     ]
     by_number = dict(readable_code(CODE, "a.py"))
     assert by_number[0] == "def run(*args, **kwargs):"
-    assert by_number[6] == "    Added in version 2.0:"
+    assert by_number[6] == "    Added in version 2.0"
     assert by_number[8].endswith('__init__, "|x|"')
 
 

@@ -36,7 +36,7 @@ def mcp(
     no_refresh: options.NoRefresh = False,
     where: TreeOptions,
 ) -> int:
-    """Serve the tree over the Model Context Protocol: search, ask, read, browse, remember, forget.
+    """Serve the tree over the Model Context Protocol: ten tools to find, read and remember.
 
     The tree is built when it is first needed, and refreshed when its source has changed. Over HTTP, a host that others
     can reach needs a token in METATREE_MCP_TOKEN. With --web, pages are kept as nodes, as `metatree ask` does it.

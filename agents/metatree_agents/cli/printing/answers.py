@@ -14,6 +14,7 @@ from metatree.notes.notes import said_by
 from metatree_agents.cli._output import counted, styled, visible
 from metatree_agents.tools.closest import line_range, of_question, telling
 from metatree_agents.tools.locations import NOT_IN_SOURCE, code_lines, readable_answer, source_place
+from metatree_agents.tools.question_notes import notes_of
 
 if TYPE_CHECKING:
     from metatree import ClosestPassage, SearchResult, Tree
@@ -53,6 +54,8 @@ def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> 
     Args:
         verbose: whether all of each passage and each definition is shown, and the scores.
     """
+    for note in notes_of(result):
+        yield styled(visible(note), "dim")
     code: set[int] = set()
     if result.answer and all(each.answer in result.answer for each in result.answers):
         alone = len(result.answers) == 1 and not result.open_questions

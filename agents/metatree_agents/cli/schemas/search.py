@@ -72,12 +72,26 @@ class ClosestOutput(Output):
     score: Score
 
 
+class NoteOutput(Output):
+    """How a question was read, where that is not as it stands.
+
+    `read_as` is the question with the words corrected that no text has; `language` is its language where no text is in
+    it, and `tree_languages` are those of the texts. What does not apply is empty.
+    """
+
+    question: str
+    read_as: str
+    language: str
+    tree_languages: list[str]
+
+
 class AskOutput(Output):
     """`metatree ask --json`."""
 
     answer: str
     cited: str
     answers: list[AnswerOutput]
+    notes: list[NoteOutput]
     closest: list[ClosestOutput]
     open_questions: list[str]
     ended: str

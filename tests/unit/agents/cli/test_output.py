@@ -30,7 +30,7 @@ from metatree_agents.cli.schemas.registry import OUTPUTS
 from metatree_agents.code import Definition, FileToEdit
 from metatree_agents.tools.locations import source_place
 
-from metatree import ClosestPassage, Node, Tree
+from metatree import ClosestPassage, Node, QuestionNote, Tree
 from metatree.node import Source
 from metatree.result import (
     Ended,
@@ -453,6 +453,7 @@ def test_ask_json_is_the_contract() -> None:
                 "cited": "30 seconds [1]",
             }
         ],
+        "notes": [],
         "closest": [],
         "open_questions": [],
         "ended": "answered",
@@ -490,3 +491,16 @@ def test_an_answer_whose_words_are_in_no_source_is_marked_and_is_nothing_found(t
     assert "(not in the source: q)" in list(
         answer_lines(SearchResult(answer="…", answers=both, ended="answered"), tree)
     )
+
+
+def test_how_a_question_was_read_is_said_before_the_answer(tree: Tree) -> None:
+    foreign = QuestionNote("Wer?", "", "German", ("English", "French"))
+    read_as = QuestionNote("Who suports it?", "Who supports it?")
+    found = SearchResult(answer="", open_questions=("Wer?",), notes=(read_as, foreign), ended="exhausted")
+    lines = list(answer_lines(found, tree))
+    assert lines[:2] == [
+        "Read as: Who supports it?",
+        "The question is in German; the texts are in English and French",
+    ]
+    answered = SearchResult(answer="It is 4.", notes=(foreign,), ended="answered")
+    assert "German" not in "\n".join(answer_lines(answered, tree))

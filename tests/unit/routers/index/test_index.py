@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from metatree_routers.evidence.signals.matching import PART, match
 from metatree_routers.index._posting_blocks import unpack
 from metatree_routers.index.index import IndexSnapshot, TextIndex
+from metatree_routers.index.node_table import NodeTable
+from metatree_routers.index.postings import Postings
 from metatree_routers.index.store import MAX_SEGMENTS
 from metatree_routers.query.terms import terms
 
@@ -252,3 +254,27 @@ def test_odd_content_is_indexed(text: str) -> None:
     index.refresh()
     assert list(_scores(index, "cat")) == ["plain"]
     assert list(_scores(index, "odd")) == ["odd"]
+
+
+def test_the_latest_posting_lists_are_read_once_and_anew_after_a_change() -> None:
+    tree = Tree.create()
+    tree.add(Node("a", "a", content="cat and dog"), tree.root)
+    index = TextIndex(tree)
+    index.refresh()
+
+    def holders() -> int:
+        return index.query(lambda reader: len(reader.postings(["cat"]).get("cat", ())))
+
+    with pytest.MonkeyPatch.context() as patch:
+        asked: list[object] = []
+        read = index.store._read_postings
+
+        def noted(table: NodeTable, of: frozenset[str]) -> dict[str, Postings]:
+            asked.append(of)
+            return read(table, of)
+
+        patch.setattr(index.store, "_read_postings", noted)
+        assert (holders(), holders(), len(asked)) == (1, 1, 1)
+        tree.add(Node("b", "b", content="another cat"), tree.root)
+        index.refresh()
+        assert (holders(), len(asked)) == (2, 2)

@@ -1,0 +1,75 @@
+"""Words of a question that are in no text, replaced by what is meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from metatree_routers.embeddings.static import StaticEmbedder
+from metatree_routers.index.index import IndexSnapshot
+from metatree_routers.index.node_texts import NodeTexts
+from metatree_routers.query import spelling
+from metatree_routers.query.terms import STOP_WORDS, expand, raw_tokens
+
+_QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)")
+_MOST_CORRECTED = 5
+_MOST_STEMS = 12
+_TEXTS_OF_A_STEM = 4
+
+
+def corrected(
+    question: str, snapshot: IndexSnapshot, texts: NodeTexts, embedder: StaticEmbedder | None
+) -> str:
+    """Return a question with the words that are in no text replaced by near ones that are; as it is when none is.
+
+    What is quoted, identifiers, acronyms and words that are in a text stay as they are; so does a word of any text
+    (one token of the embeddings), since it is meant: a tree that does not speak of prices says nothing of primes.
+    """
+    plain = _QUOTED.sub(" ", question)
+    words = list(dict.fromkeys(raw for raw in raw_tokens(plain) if spelling.may_be_misspelt(raw)))
+    terms = {raw: expand(raw) for raw in words}
+    known = snapshot.postings({term for own in terms.values() for term in own})
+    found: dict[str, str] = {}
+    first = next(iter(raw_tokens(question)), "")
+    for raw in words:
+        own = terms[raw]
+        if not own or own[-1] in known or len(found) >= _MOST_CORRECTED:
+            continue
+        word = raw.lower()
+        if embedder is not None and len(embedder.tokens(word)) < 2:
+            continue
+        little = spelling.little_word(word)
+        if little is not None:
+            found[raw] = little
+            continue
+        most = spelling.most_edits(word, named=raw[0].isupper() and raw != first)
+        best = spelling.meant(word, _forms(word, snapshot, texts, most), most)
+        if best is not None:
+            found[raw] = best
+    return spelling.replaced(question, found) if found else question
+
+
+def _forms(word: str, snapshot: IndexSnapshot, texts: NodeTexts, most: int) -> dict[str, int]:
+    """Return the words of texts that may be meant, with how many texts have each."""
+    stems = (
+        stem for start in spelling.beginnings(word) for stem in snapshot.terms(start, chr(ord(start) + 1))
+    )
+    near = spelling.near_stems(word, dict.fromkeys(stems), most)[:_MOST_STEMS]
+    postings = snapshot.postings(near)
+    forms: dict[str, int] = {}
+    for stem in near:
+        if stem in postings:
+            held = postings[stem]
+            nodes = held["node"][held["content"] + held["title"] > 0][:_TEXTS_OF_A_STEM]
+            for form in _written(stem, texts.signatures([int(number) for number in nodes])):
+                forms[form] = max(forms.get(form, 0), len(postings[stem]))
+    return forms
+
+
+def _written(stem: str, texts: Iterable[str]) -> Iterator[str]:
+    """Yield the words of texts that have a stem: a name as it is written, all else in lower case."""
+    raws = dict.fromkeys(raw for text in texts for raw in raw_tokens(text) if raw.isalpha())
+    for raw in raws:
+        terms = expand(raw)
+        if stem in terms[-1:] and raw.lower() not in STOP_WORDS:
+            yield raw if len(terms) > 1 else raw.lower()
