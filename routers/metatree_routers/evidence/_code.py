@@ -52,8 +52,11 @@ def rank_code(
         gain = np.float32(NAMED_PART * float(matches.parts.max()))
         own = np.asarray(matches.parts + gain * surely, dtype=np.float32)
         own[table.homes] = 0
-        if scores.max() >= 1:  # the best of all words
-            whole *= np.float32(said[rows >= 0].max() / said[plain].max())
+        if scores.any():
+            # A note that has more of the question, or says it more, than any part of a file comes before files.
+            own_best = (said[rows >= 0].max(), matches.covered[rows >= 0].max())
+            noted = (said[plain].max(), matches.covered[plain].max())
+            whole *= np.float32(min(1.0, *(a / b for a, b in zip(own_best, noted, strict=True) if b > 0)))
         below = np.flatnonzero((rows >= 0) & (own > 0))
         best = best_of(rows[below], own[below], len(table.homes))
         scores[below] = whole[rows[below]] * own[below] / best[rows[below]]
