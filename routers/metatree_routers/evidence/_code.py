@@ -44,7 +44,7 @@ def rank_code(
     role_factors = factors(parts.heading, of="code")[table.role]
     rows, scores = table.home_row, np.zeros(len(table), dtype=np.float32)
     # Notes and whatever else lies outside files compete with these by their words.
-    plain = (rows < 0) & inside & readable_mask(table)
+    plain = ((rows < 0) | table.of_kind({"memory"})) & inside & readable_mask(table)
     said = matches.parts * role_factors
     scores[plain] = share_of_best(said * (plain | (rows >= 0)))[plain]
     if len(table.homes):
@@ -54,10 +54,11 @@ def rank_code(
         own[table.homes] = 0
         if scores.any():
             # A note that has more of the question, or says it more, than any part of a file comes before files.
-            own_best = (said[rows >= 0].max(), matches.covered[rows >= 0].max())
+            parts_of = (rows >= 0) & ~plain
+            own_best = (said[parts_of].max(initial=0), matches.covered[parts_of].max(initial=0))
             noted = (said[plain].max(), matches.covered[plain].max())
             whole *= np.float32(min(1.0, *(a / b for a, b in zip(own_best, noted, strict=True) if b > 0)))
-        below = np.flatnonzero((rows >= 0) & (own > 0))
+        below = np.flatnonzero((rows >= 0) & (own > 0) & ~plain)
         best = best_of(rows[below], own[below], len(table.homes))
         scores[below] = whole[rows[below]] * own[below] / best[rows[below]]
         scores[table.homes] = whole
