@@ -44,7 +44,7 @@ def rank_code(
     role_factors = factors(parts.heading, of="code")[table.role]
     rows, scores = table.home_row, np.zeros(len(table), dtype=np.float32)
     # Notes and whatever else lies outside files compete with these by their words.
-    plain = (rows < 0) & inside & readable_mask(table)
+    plain = ((rows < 0) | table.of_kind({"memory"})) & inside & readable_mask(table)
     said = matches.parts * role_factors
     scores[plain] = share_of_best(said * (plain | (rows >= 0)))[plain]
     if len(table.homes):
@@ -52,9 +52,13 @@ def rank_code(
         gain = np.float32(NAMED_PART * float(matches.parts.max()))
         own = np.asarray(matches.parts + gain * surely, dtype=np.float32)
         own[table.homes] = 0
-        if scores.max() >= 1:  # the best of all words
-            whole *= np.float32(said[rows >= 0].max() / said[plain].max())
-        below = np.flatnonzero((rows >= 0) & (own > 0))
+        if scores.any():
+            # A note that has more of the question, or says it more, than any part of a file comes before files.
+            parts_of = (rows >= 0) & ~plain
+            own_best = (said[parts_of].max(initial=0), matches.covered[parts_of].max(initial=0))
+            noted = (said[plain].max(), matches.covered[plain].max())
+            whole *= np.float32(min(1.0, *(a / b for a, b in zip(own_best, noted, strict=True) if b > 0)))
+        below = np.flatnonzero((rows >= 0) & (own > 0) & ~plain)
         best = best_of(rows[below], own[below], len(table.homes))
         scores[below] = whole[rows[below]] * own[below] / best[rows[below]]
         scores[table.homes] = whole

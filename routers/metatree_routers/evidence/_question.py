@@ -88,6 +88,8 @@ def rank_question(
     embedder: Callable[[], Embedder | None] | None = None,
     texts: Texts | None = None,
     under: int | None = None,
+    *,
+    shown: bool = False,
 ) -> Ranking:
     """Rank all nodes, or those below one, for a question.
 
@@ -95,10 +97,12 @@ def rank_question(
         embedder: gives what adds embeddings; None for words alone.
         texts: None for a ranking without the second hop.
         under: nodes that do not lie at or below this one get no score.
+        shown: whether nodes are to be listed: a tree of code then has a ranking of its own. Lost: to read by it too,
+            which puts code that has some of a question before the note that answers it.
     """
     table, parts = snapshot.table, sections(question)
     inside = table.alive.copy() if under is None else _below(table, under)
-    if is_code(table, inside, readable_mask(table)):
+    if shown and is_code(table, inside, readable_mask(table)):
         return rank_code(snapshot, question, texts, inside)
     own, related = question_weights(snapshot, question, parts)
     postings = snapshot.postings({**own, **related})

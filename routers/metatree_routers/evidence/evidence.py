@@ -77,8 +77,8 @@ _SAMPLED_TEXTS = 60
 
 T = TypeVar("T")
 RankedPassages = list[tuple[PassageCandidate, float]]
-_RankingKey = tuple[tuple[str, ...], int, int | None, tuple[str, ...]]
-"""Questions, generation of the index, scope, ids of flags."""
+_RankingKey = tuple[tuple[str, ...], int, int | None, tuple[str, ...], bool]
+"""Questions, generation of the index, scope, ids of flags, whether nodes are listed."""
 
 
 class _LateScored(Scored):
@@ -203,7 +203,7 @@ class TextEvidence(Evidence):
 
         def find(snapshot: IndexSnapshot) -> list[tuple[str, float, str]]:
             scope = None if among is None else _number(snapshot, under)
-            ranking = self.ranking(snapshot, cleaned, scope)
+            ranking = self.ranking(snapshot, cleaned, scope, shown=shown)
             scored = (show if shown and ranking.code is not None else best)(snapshot, ranking)
             if may_abstain and self._abstains(ranking, cleaned):
                 scored = [(number, score * ABSTAINED) for number, score in scored]
@@ -268,7 +268,7 @@ class TextEvidence(Evidence):
             number = snapshot.numbers([node]).get(node)
             if number is None:
                 return ""
-            ranking = self.ranking(snapshot, cleaned, _number(snapshot, under))
+            ranking = self.ranking(snapshot, cleaned, _number(snapshot, under), shown=True)
             texts = NodeTexts(self._tree, snapshot)
             why = reason(
                 snapshot,
@@ -477,15 +477,21 @@ class TextEvidence(Evidence):
         return hints
 
     def ranking(
-        self, snapshot: IndexSnapshot, questions: tuple[str, ...], scope: int | None = None
+        self,
+        snapshot: IndexSnapshot,
+        questions: tuple[str, ...],
+        scope: int | None = None,
+        *,
+        shown: bool = False,
     ) -> Ranking:
         """Return the ranking of all nodes for these questions; a few of the latest are remembered.
 
         Args:
+            shown: whether nodes are to be listed, where a tree of code has its own ranking, or read for an answer.
             scope: number of the node below which alone nodes compete; a report is always ranked over all.
         """
         flagged = () if self._feedback is None else self._feedback.token()
-        key = (questions, snapshot.generation, scope, flagged)
+        key = (questions, snapshot.generation, scope, flagged, shown)
         with self._lock:
             known = self._rankings.get(key)
             if known is not None:
@@ -493,11 +499,15 @@ class TextEvidence(Evidence):
                 return known
         embedder = self._embedder
         if len(questions) > 1:
-            ranking = together([self.ranking(snapshot, (question,), scope) for question in questions])
+            ranking = together(
+                [self.ranking(snapshot, (question,), scope, shown=shown) for question in questions]
+            )
         elif sections(questions[0]).is_long:
             ranking = rank(snapshot, questions[0])
         else:
-            ranking = rank_question(snapshot, questions[0], embedder, NodeTexts(self._tree, snapshot), scope)
+            ranking = rank_question(
+                snapshot, questions[0], embedder, NodeTexts(self._tree, snapshot), scope, shown=shown
+            )
         if len(questions) == 1 and self._feedback is not None and flagged:
             ranking = lowered(snapshot, ranking, self._feedback.of(questions[0]))
         with self._lock:

@@ -122,3 +122,9 @@ def test_a_tree_of_documents_is_none_of_code(note_tree: Tree) -> None:
     question = "How long is a token valid?"
     before = [(s.node_id, s.score) for s in TextEvidence(note_tree).rank([question])]
     assert before == [(s.node_id, s.score) for s in TextEvidence(note_tree).score([question])]
+
+
+def test_a_note_that_has_more_of_the_question_comes_before_files(code: Tree) -> None:
+    note = Node("n", "Redirects", kind="memory", content="Redirects: at most ten in production.")
+    code.add(note, parent=code.root)
+    assert found(code, "How many redirects to follow in production?", 1) == ["n"]
