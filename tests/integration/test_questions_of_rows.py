@@ -177,7 +177,7 @@ def test_rows_are_asked_before_a_passage_closes_the_question(tree: Tree) -> None
     found = ask(tree, "Which is the largest package?")
     assert "libc6 | 13001" in found.answer
     assert "emacs" not in found.answer
-    assert "Friday" in search("When are films shown?", tree=tree, journal=":memory:", sure=0.0).answer
+    assert "Friday" in search("When are films shown?", tree=tree, journal=":memory:").answer
 
 
 def test_columns_that_may_hold_secrets_are_not_looked_up(tmp_path: Path) -> None:

@@ -96,7 +96,9 @@ def best_row(
     header = text.split("\n", 1)[0]
     around = weights.keys() & term_counts(f"{called}\n{header}").keys()
     terms = weights.keys() - around
-    names = [name.strip('"?.,').lower() for name in _NAME.findall(question)]
+    parts = sections(question)
+    asked = parts.title if parts.is_long else question
+    names = [name.strip('"?.,').lower() for name in _NAME.findall(asked)]
     if asks_of_all_rows(question) and (of_many or not names):
         return None
     known = f"{called}\n{header}".lower()
