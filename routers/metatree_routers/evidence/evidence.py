@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Literal, TypeVar, overload
@@ -70,6 +69,8 @@ PASSAGE_NODES = 60
 """Contents in which the passages that may answer are looked for."""
 _LOOKED_AT = 3
 """Nodes looked at for each of them: folders and files that have no content of their own come between."""
+_LEAST_LEFT = 0.75
+"""Of how likely a passage answers that was flagged: a flag changes the order, and does not say that nothing is found."""
 _FOREIGN_SHARE = 0.5
 """Of how likely a passage answers, for a question in a language that no text is in: what they share is names."""
 _SAMPLED_TEXTS = 60
@@ -362,9 +363,12 @@ class TextEvidence(Evidence):
         if not question.strip() or k <= 0:
             return []
         texts, ranked = self._ranked_passages(self._corrected(question), under, text)
-        best = best_apart(ranked, k, texts)
         share = _FOREIGN_SHARE if self._foreign(question) else 1.0
-        return [replace(passage, score=share * passage.score) for passage in best]
+        flagged = {} if self._feedback is None else self._feedback.of(question)
+        left = {node: max(each.left, _LEAST_LEFT) for node, each in flagged.items()}
+        ranked = [(each, share * left.get(each.node, 1.0) * score) for each, score in ranked]
+        ranked.sort(key=lambda pair: -pair[1])
+        return best_apart(ranked, k, texts)
 
     def _ranked_passages(
         self, question: str, under: str | None = None, text: tuple[Node, str] | None = None

@@ -98,6 +98,8 @@ class Asked:
             return True
         if not _ASKS.search(text):
             return False
+        if set(terms(text)) == self.terms:
+            return True
         colon = _COLON.search(text)
         if colon is None:
             return False

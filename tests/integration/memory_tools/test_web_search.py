@@ -121,7 +121,7 @@ def test_pages_that_were_found_have_the_tools_of_pages(
         tree=tree,
         fallbacks=[look],
         tools=page_tools,
-        sure=0.7,
+        sure=0.8,
     )
     assert "47 kuna" in str(result.answer)
     (prices,) = [node for _, node in tree.walk() if node.title == "Prices of tickets"]

@@ -135,4 +135,4 @@ def test_an_answer_and_a_closest_passage_go_on_to_what_their_colon_announces() -
         result = search("How do I descale the kettle?", tree=tree, sure=sure)
         shown = result.answer if sure == 0.0 else result.closest[0].quote
         assert shown.startswith("To descale")
-        assert shown.rstrip().endswith("kettle step15")
+        assert "kettle step15" in shown
