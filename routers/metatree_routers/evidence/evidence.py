@@ -70,7 +70,7 @@ PASSAGE_NODES = 60
 _LOOKED_AT = 3
 """Nodes looked at for each of them: folders and files that have no content of their own come between."""
 _LEAST_LEFT = 0.75
-"""Of how likely a passage answers that was flagged: a flag changes the order, and does not say that nothing is found."""
+"""Of how likely a passage answers that was flagged: that changes the order, and does not say that nothing is found."""
 _FOREIGN_SHARE = 0.5
 """Of how likely a passage answers, for a question in a language that no text is in: what they share is names."""
 _SAMPLED_TEXTS = 60
