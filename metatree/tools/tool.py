@@ -11,8 +11,6 @@ from functools import cached_property, partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
-from metatree._util.threads import GaveUp, called, within
-from metatree.durable import InDoubt
 from metatree.errors import BadModelAnswer, ToolFailed, UserError
 from metatree.node import Node
 from metatree.protocols import GivenToTools, ToolSpec
@@ -138,6 +136,10 @@ class Tool:
             ToolFailed: it raised, or took too long and may be called again.
             InDoubt: it took too long and is not repeatable.
         """
+        # Here, since `import metatree` loads this module, and these load asyncio.
+        from metatree._util.threads import GaveUp, called, within
+        from metatree.durable import InDoubt
+
         try:
             return await within(partial(called, self.function, parameters), self.timeout_s)
         except GaveUp as exc:

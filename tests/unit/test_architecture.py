@@ -28,6 +28,7 @@ HEAVY = (
     "diskcache",
     "rich",
     "typer",
+    "asyncio",
 )
 
 
