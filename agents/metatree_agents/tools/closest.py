@@ -47,16 +47,16 @@ def telling(question: str, text: Sequence[str], *, lines: int, chars: int) -> li
         # A heading or a signature says what the rest is about.
         before = [_cut(whole[0], chars // 4)]
         start, end = _window(question, whole[1:], most - 1, chars - len(before[0]))
-        start, end = _whole_sentences(whole, start + 1, end + 1)
+        start, end = _whole_sentences(whole, start + 1, end + 1, chars)
         before += [LEFT_OUT] if any(line.strip() for line in whole[1:start]) else []
     else:
-        start, end = _whole_sentences(whole, start, end)
+        start, end = _whole_sentences(whole, start, end, chars)
     after = [LEFT_OUT] if any(line.strip() for line in whole[end:]) else []
     return [*before, *_without_empty_ends([_cut(line, chars) for line in whole[start:end]]), *after]
 
 
-def _whole_sentences(whole: Sequence[str], start: int, end: int) -> tuple[int, int]:
-    """Widen a window to where a sentence begins and ends, by some lines at most."""
+def _whole_sentences(whole: Sequence[str], start: int, end: int, chars: int) -> tuple[int, int]:
+    """Widen a window to where a sentence begins and ends, by some lines at most and within the characters."""
     first, last = start, end
     while first > 1 and not _is_cut(whole[first - 1], whole[first]):
         first -= 1
@@ -68,7 +68,7 @@ def _whole_sentences(whole: Sequence[str], start: int, end: int) -> tuple[int, i
         if last - end > _MORE_LINES:
             last = end
             break
-    return first, last
+    return (first, last) if sum(map(len, whole[first:last])) <= chars else (start, end)
 
 
 def _is_cut(line: str, below: str) -> bool:

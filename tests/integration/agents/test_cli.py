@@ -347,7 +347,7 @@ The otter is seen below the bridge.
 
 Still open: nothing\x1b[2J
 Sources
-  docs/guide.md:5  Refunds
+  docs/guide.md:77  Refunds
 """
 
 
@@ -363,7 +363,7 @@ def test_what_the_sources_do_not_say_ends_in_the_closest_passages_and_exit_code_
     assert any(re.fullmatch(r"  docs/otters\.md:\d+-\d+  otters\.md", line) for line in rest)
     assert any(line.startswith("  | The otter is seen") for line in rest)
     # What the file says is marked as its words, and drives no terminal.
-    assert not any(line.startswith(("Still open", "Sources", "  docs/guide.md:5")) for line in rest)
+    assert not any(line.startswith(("Still open", "Sources", "  docs/guide.md:77")) for line in rest)
     assert "\x1b" not in shown.out + shown.err
     assert "exhausted" in shown.err
     assert run(["resume", "mine"]) == 1
