@@ -21,8 +21,9 @@ def asked_for(question: str, offers: Sequence[tuple[ToolSpec, Node]]) -> list[in
     Which reasons there are, or how something is done, no tool counts or lists.
 
     Example:
+        >>> from metatree import Node, ToolSpec
         >>> count = ToolSpec("todos", "todos", "Count the TODO comments in a file", "exploratory", {})
-        >>> offers = [(count, Node(id="fields.py", title="fields.py", path="fields.py"))]
+        >>> offers = [(count, Node(id="fields.py", title="fields.py"))]
         >>> asked_for("How many TODO comments has fields.py?", offers)
         [0]
         >>> asked_for("Which classes does fields.py have, and how many TODO comments?", offers)

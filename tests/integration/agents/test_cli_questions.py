@@ -52,7 +52,7 @@ def test_an_answer_of_a_person_is_shown_as_a_persons(
     assert run(["ask", QUESTION, "--human", "--run", "r1"]) == 4
     (question,) = _open(capsys)
     assert run(["answer", question["id"], "In the zoo"]) == 0
-    assert capsys.readouterr().out == "In the zoo\n\nSources\n  a person\n"
+    assert capsys.readouterr().out == "In the zoo [1]\n\nSources\n  [1] a person\n"
 
 
 def test_answer_wakes_the_run_that_waits_in_another_process(

@@ -154,5 +154,5 @@ def test_a_quote_that_is_not_in_the_text_is_asked_for_once_more_and_then_marked(
     asked.clear()
     assert run(arguments) == code
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0] == "It is 42."
+    assert printed[0] == "It is 42. [1]"
     assert ("(not in the source)" in printed) is bool(code)
