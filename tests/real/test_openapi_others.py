@@ -116,7 +116,7 @@ def tree(address: str, tmp_path: Path) -> Iterator[Tree]:
 
 def test_a_description_made_by_fastapi_calls_its_server(tree: Tree) -> None:
     assert tree.get("observatory").title == "Observatory"
-    result = search("Show the planet `Mars`: how heavy is Phobos, its moon?", tree=tree)
+    result = search("Show the planet `Mars`: how heavy is Phobos, its moon?", tree=tree, sure=0.1)
     assert '"Phobos"' in str(result.answer)
     assert next(e.data["tool"] for e in result.trace if e.event == "tool").endswith("show_planets__name__get")
     with pytest.raises(FetchFailed, match=r"answers 404: .*no such planet"):

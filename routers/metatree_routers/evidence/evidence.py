@@ -558,6 +558,17 @@ class TextEvidence(Evidence):
         self._follow()
         return self.index.query(query)
 
+    def _weights(self, snapshot: IndexSnapshot, questions: tuple[str, ...]) -> Mapping[str, float]:
+        """Return the weights of the words of questions, which all rankings of them share."""
+        with self._lock:
+            known = (
+                ranking
+                for key, ranking in self._rankings.items()
+                if key[:2] == (questions, snapshot.generation)
+            )
+            ranking = next(known, None)
+        return (ranking or self.ranking(snapshot, questions)).weights
+
     def _lines(self, questions: tuple[str, ...], ids: Collection[str]) -> dict[str, str]:
         """Return the line of each node that matches best; of a node without content, of what it is called."""
         with self._lock:
@@ -566,7 +577,7 @@ class TextEvidence(Evidence):
             }
         missing = sorted(set(ids) - known.keys())
         if missing:
-            weights = self.index.query(lambda snapshot: self.ranking(snapshot, questions).weights)
+            weights = self.index.query(lambda snapshot: self._weights(snapshot, questions))
             for node, _, content in self._tree.texts(missing):
                 known[node.id] = best_line(content or f"{node.title}\n{node.description}", weights)
             with self._lock:
