@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from metatree_routers.passages.asked import read_question
 from metatree_routers.passages.candidates import Text
-from metatree_routers.passages.ranking import rank_passages
+from metatree_routers.passages.features import PassageCandidate
+from metatree_routers.passages.ranking import joined, rank_passages
 
 from metatree import Evidence, Node, Passage, Scored, SearchResult, Traits, Tree, UserError, search
 from metatree.protocols import ABSTAINED
@@ -136,3 +137,17 @@ def test_an_answer_and_a_closest_passage_go_on_to_what_their_colon_announces() -
         shown = result.answer if sure == 0.0 else result.closest[0].quote
         assert shown.startswith("To descale")
         assert "kettle step15" in shown
+
+
+def test_a_passage_goes_on_with_the_next_best_where_it_ends_and_not_with_one_far_away() -> None:
+    lines = [f"line {n}" for n in range(60)]
+    content = "\n".join(lines)
+
+    def passage(first: int, last: int) -> PassageCandidate:
+        text = "\n".join(lines[first : last + 1])
+        return PassageCandidate("n", "n", "n", content.index(text), first, last, (), text, False, 1.0)
+
+    whole = joined([passage(10, 15), passage(17, 20)], content)
+    assert (whole.first, whole.last, whole.text) == (10, 20, "\n".join(lines[10:21]))
+    assert joined([passage(10, 15), passage(40, 45)], content) == passage(10, 15)
+    assert joined([passage(10, 15), passage(16, 50)], content) == passage(10, 15), "too long together"
