@@ -300,6 +300,12 @@ class Evidence(HasTraits, Protocol):
         """
         return ""
 
+    def reasons(
+        self, questions: Sequence[str], nodes: Sequence[str], *, under: str | None = None
+    ) -> dict[str, str]:
+        """Say of each of these nodes what `why` says of one."""
+        return {node: self.why(questions, node, under=under) for node in nodes}
+
     def passages(
         self, question: str, *, under: str | None = None, k: int = 3, text: tuple[Node, str] | None = None
     ) -> list[Passage]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Literal, TypeVar, overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ from metatree_routers.embeddings.choose import SLOW, embedder_of, embedding_set
 from metatree_routers.embeddings.static import static_embedder
 from metatree_routers.evidence._asked_tools import asked_for
 from metatree_routers.evidence._choose import LOOKED_AT, copies, shown_scores
-from metatree_routers.evidence._explain_nodes import reason
+from metatree_routers.evidence._explain_nodes import Explainer
 from metatree_routers.evidence._misspelt import corrected
 from metatree_routers.evidence._question import rank_question
 from metatree_routers.evidence._ranking import (
@@ -43,7 +44,7 @@ from metatree_routers.evidence.signals.named_commits import named_commits, names
 from metatree_routers.evidence.signals.rerank import Reranker
 from metatree_routers.index.commits import CommitIndex, SimilarCommit
 from metatree_routers.index.index import IndexedTree, IndexSnapshot, TextIndex
-from metatree_routers.index.node_table import Ints
+from metatree_routers.index.node_table import Ints, NodeTable
 from metatree_routers.index.node_texts import NodeTexts
 from metatree_routers.index.store import is_indexed
 from metatree_routers.index.vectors import MOST_VECTORS, Progress
@@ -64,7 +65,7 @@ _MOST_LINES = 4_096
 _BLOCK = 512
 _EAGER_LINES = 20
 """Up to so many results have their lines at once; of more, lines are computed in blocks when they are asked for."""
-_LINE_BLOCK = 8
+_LINE_BLOCK = 10
 PASSAGE_NODES = 60
 """Contents in which the passages that may answer are looked for."""
 _LOOKED_AT = 3
@@ -75,6 +76,9 @@ _FOREIGN_SHARE = 0.5
 """Of how likely a passage answers, for a question in a language that no text is in: what they share is names."""
 _SAMPLED_TEXTS = 60
 """Texts by which the languages of a tree are told."""
+
+_languages: WeakKeyDictionary[NodeTable, tuple[str, ...]] = WeakKeyDictionary()
+"""The languages of the texts of a tree, at one moment of its index."""
 
 T = TypeVar("T")
 RankedPassages = list[tuple[PassageCandidate, float]]
@@ -141,7 +145,6 @@ class TextEvidence(Evidence):
         self._passages: OrderedDict[tuple[str, str | None, int], tuple[dict[str, Text], RankedPassages]] = (
             OrderedDict()
         )
-        self._known_languages: tuple[int, tuple[str, ...]] | None = None
         self._read_as: dict[tuple[str, int], str] = {}
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
         self.index = TextIndex(tree, embedder=self._embedder, embedding=self._embedding)
@@ -263,26 +266,34 @@ class TextEvidence(Evidence):
         Args:
             under: the node below which alone nodes competed, if any.
         """
+        return self.reasons(questions, [node], under=under).get(node, "")
+
+    def reasons(
+        self, questions: Sequence[str], nodes: Sequence[str], *, under: str | None = None
+    ) -> dict[str, str]:
+        """Say why each of these nodes was found, by one look at the index; see `why`."""
         cleaned = self._read(questions)
 
-        def find(snapshot: IndexSnapshot) -> str:
-            number = snapshot.numbers([node]).get(node)
-            if number is None:
-                return ""
+        def find(snapshot: IndexSnapshot) -> dict[str, str]:
             ranking = self.ranking(snapshot, cleaned, _number(snapshot, under), shown=True)
             texts = NodeTexts(self._tree, snapshot)
-            why = reason(
-                snapshot,
-                ranking,
-                cleaned,
-                number,
-                lambda n: dict(zip(n, texts.titles(n), strict=True)),
-                texts,
-            )
-            against = flag_clause(flagged_for(self._feedback, cleaned).get(node))
-            return "; ".join(filter(None, (against, why)))  # people are shown the first clause
+            known: dict[int, str] = {}
 
-        return self.query(find) if cleaned else ""
+            def titles(numbers: Sequence[int]) -> dict[int, str]:
+                new = [number for number in numbers if number not in known]
+                known.update(zip(new, texts.titles(new), strict=True))
+                return known
+
+            ids = {number: node for node, number in snapshot.numbers(nodes).items()}
+            explainer = Explainer(snapshot, ranking, cleaned, ids, titles, texts)
+            flagged = flagged_for(self._feedback, cleaned)
+            return {
+                # people are shown the first clause
+                node: "; ".join(filter(None, (flag_clause(flagged.get(node)), explainer.reason(number))))
+                for number, node in ids.items()
+            }
+
+        return self.query(find) if cleaned and nodes else {}
 
     def missing(self, question: str) -> tuple[str, ...]:
         """Return the words that the question turns on and that no text of the tree has, if there are any."""
@@ -317,21 +328,19 @@ class TextEvidence(Evidence):
 
     def _languages(self, snapshot: IndexSnapshot) -> tuple[str, ...]:
         """Return the languages of some texts, taken evenly; the latest are remembered."""
-        with self._lock:
-            if self._known_languages is not None and self._known_languages[0] == snapshot.generation:
-                return self._known_languages[1]
-        numbers = np.flatnonzero(snapshot.table.alive)
-        sample = numbers[:: max(1, len(numbers) // _SAMPLED_TEXTS)].tolist()
-        languages = languages_of(NodeTexts(self._tree, snapshot).contents(sample))
-        with self._lock:
-            self._known_languages = (snapshot.generation, languages)
+        languages = _languages.get(snapshot.table)
+        if languages is None:
+            numbers = np.flatnonzero(snapshot.table.alive)
+            sample = numbers[:: max(1, len(numbers) // _SAMPLED_TEXTS)].tolist()
+            languages = languages_of(NodeTexts(self._tree, snapshot).contents(sample))
+            _languages[snapshot.table] = languages
         return languages
 
     def _corrected(self, question: str) -> str:
         """Return a question as it is read: with words that are in no text corrected; the latest are remembered."""
         if not question.strip() or sections(question).is_long or self._foreign(question) is not None:
             return question
-        embedder = static_embedder() if self._embeddings else None
+        embedder = static_embedder if self._embeddings else None
 
         def find(snapshot: IndexSnapshot) -> str:
             key = (question, snapshot.generation)
