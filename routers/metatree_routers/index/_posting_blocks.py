@@ -10,7 +10,7 @@ whose insertion was a seventh of the index's CPU.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 
@@ -120,7 +120,7 @@ def lists_in(block: bytes, wanted: Collection[str]) -> Iterator[tuple[str, bytes
         name = _encoded(term)
         place = block.find(name, ends[0], ends[count])
         while place >= 0:
-            at = bisect_left(ends, place, 0, count)
+            at = bisect_right(ends, place, 0, count) - 1 if name else 0  # the empty term begins where the next does
             if ends[at] == place and ends[at + 1] == place + len(name):
                 yield term, block[ends[count + at] : ends[count + at + 1]]
                 break
