@@ -120,7 +120,9 @@ def lists_in(block: bytes, wanted: Collection[str]) -> Iterator[tuple[str, bytes
         name = _encoded(term)
         place = block.find(name, ends[0], ends[count])
         while place >= 0:
-            at = bisect_right(ends, place, 0, count) - 1 if name else 0  # the empty term begins where the next does
+            at = (
+                bisect_right(ends, place, 0, count) - 1 if name else 0
+            )  # the empty term begins where the next does
             if ends[at] == place and ends[at + 1] == place + len(name):
                 yield term, block[ends[count + at] : ends[count + at + 1]]
                 break
