@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Literal, TypeVar, overload
@@ -48,8 +49,9 @@ from metatree_routers.index.node_texts import NodeTexts
 from metatree_routers.index.store import is_indexed
 from metatree_routers.index.vectors import MOST_VECTORS, Progress
 from metatree_routers.passages.asked import read_question
-from metatree_routers.passages.candidates import Text
+from metatree_routers.passages.candidates import Text, weigh
 from metatree_routers.passages.features import PassageCandidate
+from metatree_routers.passages.later import in_time
 from metatree_routers.passages.ranking import best_apart, rank_passages
 from metatree_routers.query.best_line import best_line
 from metatree_routers.query.key_terms import key_terms_of, missing
@@ -368,7 +370,25 @@ class TextEvidence(Evidence):
         left = {node: max(each.left, _LEAST_LEFT) for node, each in flagged.items()}
         ranked = [(each, share * left.get(each.node, 1.0) * score) for each, score in ranked]
         ranked.sort(key=lambda pair: -pair[1])
-        return best_apart(ranked, k, texts)
+        asked = read_question(self._corrected(question), embeddings=self._embeddings)
+        weights = weigh(asked, *self.document_frequencies(asked.weights))
+        ranked, earlier = in_time(asked, weights, ranked, self._lineage)
+        passages = best_apart(ranked, k, texts)
+        if earlier:
+            passages[0] = replace(passages[0], earlier=earlier)
+        return passages
+
+    def _lineage(self, node: str) -> list[tuple[Node, str]]:
+        """Return a node and those above it, the nearest first, each with its content."""
+        lineage: list[tuple[Node, str]] = []
+        at: str | None = node
+        while at is not None:
+            at, found = next(
+                ((above, (each, text)) for each, above, text in self._tree.texts([at])), (None, None)
+            )
+            if found is not None:
+                lineage.append(found)
+        return lineage
 
     def _ranked_passages(
         self, question: str, under: str | None = None, text: tuple[Node, str] | None = None
