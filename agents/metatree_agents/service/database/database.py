@@ -271,8 +271,13 @@ async def _opened(path: Path) -> Store:
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:  # the thread goes on, and nobody else would close what it opens
-        opening.add_done_callback(lambda done: done.exception() or done.result().close())
+        opening.add_done_callback(_close)
         raise
+
+
+def _close(opening: asyncio.Future[Store]) -> None:
+    if opening.exception() is None:
+        opening.result().close()
 
 
 class _SqliteTransaction(Transaction):
