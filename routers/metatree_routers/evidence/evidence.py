@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Literal, TypeVar, overload
@@ -20,7 +21,7 @@ import numpy.typing as npt
 
 from metatree.errors import UnknownNode
 from metatree.node import Node
-from metatree.protocols import ABSTAINED, Evidence, Passage, Scored, ToolSpec, Traits
+from metatree.protocols import ABSTAINED, EarlierStatement, Evidence, Passage, Scored, ToolSpec, Traits
 from metatree.result import QuestionNote
 from metatree.storage.store import Store
 from metatree.trees.tree import Tree
@@ -49,8 +50,9 @@ from metatree_routers.index.node_texts import NodeTexts
 from metatree_routers.index.store import is_indexed
 from metatree_routers.index.vectors import MOST_VECTORS, Progress
 from metatree_routers.passages.asked import read_question
-from metatree_routers.passages.candidates import Text
+from metatree_routers.passages.candidates import Text, weigh
 from metatree_routers.passages.features import PassageCandidate
+from metatree_routers.passages.later import in_time
 from metatree_routers.passages.ranking import best_apart, rank_passages
 from metatree_routers.query.best_line import best_line
 from metatree_routers.query.key_terms import key_terms_of, missing
@@ -82,6 +84,9 @@ _languages: WeakKeyDictionary[NodeTable, tuple[str, ...]] = WeakKeyDictionary()
 
 T = TypeVar("T")
 RankedPassages = list[tuple[PassageCandidate, float]]
+SaidBefore = dict[PassageCandidate, tuple[EarlierStatement, ...]]
+_KnownPassages = tuple[dict[str, Text], RankedPassages, SaidBefore, dict[PassageCandidate, Passage]]
+"""Contents by node, their candidates, what contradicts them, and those that were made whole statements."""
 _RankingKey = tuple[tuple[str, ...], int, int | None, tuple[str, ...], bool]
 """Questions, generation of the index, scope, ids of flags, whether nodes are listed."""
 
@@ -142,9 +147,7 @@ class TextEvidence(Evidence):
         self._lock = threading.Lock()
         self._rankings: OrderedDict[_RankingKey, Ranking] = OrderedDict()
         self._file_rankings: OrderedDict[tuple[str, int, str], Ranking] = OrderedDict()
-        self._passages: OrderedDict[tuple[str, str | None, int], tuple[dict[str, Text], RankedPassages]] = (
-            OrderedDict()
-        )
+        self._passages: OrderedDict[tuple[str, str | None, int], _KnownPassages] = OrderedDict()
         self._read_as: dict[tuple[str, int], str] = {}
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
         self.index = TextIndex(tree, embedder=self._embedder, embedding=self._embedding)
@@ -371,51 +374,65 @@ class TextEvidence(Evidence):
         """
         if not question.strip() or k <= 0:
             return []
-        texts, ranked = self._ranked_passages(self._corrected(question), under, text)
+        texts, ranked, said_before, widened = self._ranked_passages(self._corrected(question), under, text)
         share = _FOREIGN_SHARE if self._foreign(question) else 1.0
         flagged = {} if self._feedback is None else self._feedback.of(question)
         left = {node: max(each.left, _LEAST_LEFT) for node, each in flagged.items()}
         ranked = [(each, share * left.get(each.node, 1.0) * score) for each, score in ranked]
         ranked.sort(key=lambda pair: -pair[1])
-        return best_apart(ranked, k, texts)
+        passages = best_apart(ranked, k, texts, widened)
+        if ranked and (earlier := said_before.get(ranked[0][0])):
+            passages[0] = replace(passages[0], earlier=earlier)
+        return passages
+
+    def _lineage(self, node: str) -> list[tuple[Node, str]]:
+        """Return a node and those above it, the nearest first, each with its content."""
+        lineage: list[tuple[Node, str]] = []
+        at: str | None = node
+        while at is not None:
+            at, found = next(
+                ((above, (each, text)) for each, above, text in self._tree.texts([at])), (None, None)
+            )
+            if found is not None:
+                lineage.append(found)
+        return lineage
 
     def _ranked_passages(
         self, question: str, under: str | None = None, text: tuple[Node, str] | None = None
-    ) -> tuple[Mapping[str, Text], RankedPassages]:
+    ) -> _KnownPassages:
         """Rank the passages of the best nodes for a question, and of another content; the latest are remembered.
 
         Returns:
-            The contents by node, and their passages.
+            The contents by node; their passages; what was said before that contradicts the latest of them; and those of
+            them that were made whole statements.
         """
         key = (question, under, self.query(lambda snapshot: snapshot.generation))
         with self._lock:
             known = self._passages.get(key)
         if known is None:
             texts = {each.node.id: each for each in self.texts(question, under=under)}
-            known = (texts, self._rank(question, texts.values()))
+            known = (texts, *self._rank(question, texts.values()), {})
             with self._lock:
                 self._passages[key] = known
                 while len(self._passages) > _MOST_RANKINGS:
                     self._passages.popitem(last=False)
-        texts, ranked = known
         if text is None:
-            return texts, ranked
+            return known
         node, content = text
+        texts = known[0]
         there = texts.get(node.id)
         if there is not None and there.content == content:
-            return texts, ranked
+            return known
         evidence = 0.0 if there is None else there.evidence
         texts = {**texts, node.id: Text(node, content, evidence)}
-        return texts, self._rank(question, texts.values())
+        return texts, *self._rank(question, texts.values()), {}
 
-    def _rank(self, question: str, texts: Collection[Text]) -> RankedPassages:
+    def _rank(self, question: str, texts: Collection[Text]) -> tuple[RankedPassages, SaidBefore]:
         asked = read_question(question, embeddings=self._embeddings)
-        return rank_passages(
-            asked,
-            texts,
-            *self.document_frequencies(asked.weights),
-            static_embedder() if self._embeddings else None,
-        )
+        frequencies = self.document_frequencies(asked.weights)
+        ranked = rank_passages(asked, texts, *frequencies, static_embedder() if self._embeddings else None)
+        ranked, earlier = in_time(asked, weigh(asked, *frequencies), ranked, self._lineage)
+        return ranked, {ranked[0][0]: earlier} if earlier else {}
 
     def texts(self, question: str, *, under: str | None = None) -> Iterator[Text]:
         """Yield the contents of the nodes that most speaks for, with the evidence for each."""
