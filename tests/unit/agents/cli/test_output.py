@@ -16,14 +16,8 @@ from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import exit_code
 from metatree_agents.cli._main import app
 from metatree_agents.cli.commands._search import ended
-from metatree_agents.cli.printing.answers import (
-    answer_lines,
-    file_lines,
-    node_lines,
-    summary,
-    usage_text,
-    with_sources,
-)
+from metatree_agents.cli.printing.answers import answer_lines, with_sources
+from metatree_agents.cli.printing.results import file_lines, node_lines, summary, usage_text
 from metatree_agents.cli.printing.traces import path_lines, trace_lines
 from metatree_agents.cli.schemas import search
 from metatree_agents.cli.schemas.registry import OUTPUTS
