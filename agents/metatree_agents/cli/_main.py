@@ -22,8 +22,6 @@ A command is loaded when it is run: all of them together take longer than most s
 # Typer carries click inside, or depends on it, by its version; this is the base of its usage errors in both.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-_SHORT = {"find"}
-"""Commands that end soon: a tenth of their time went into looking for garbage among modules just loaded."""
 _INTERRUPTED = 130
 """What Typer returns for a command that Ctrl-C ended; the commands themselves return no such code."""
 
@@ -188,7 +186,5 @@ def run(arguments: Sequence[str]) -> int:
 def _command_line(arguments: Sequence[str]) -> int:
     name = arguments[0] if arguments else ""
     only = name if any(name in commands for commands in _COMMANDS.values()) else None
-    if only in _SHORT:
-        gc.disable()
     command = typer.main.get_command(app(only))
     return int(command(args=list(arguments), prog_name="metatree", standalone_mode=False) or 0)

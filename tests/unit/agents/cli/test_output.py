@@ -419,7 +419,7 @@ def test_every_command_that_prints_json_has_a_model() -> None:
             yield name
 
     in_registry = {name.partition(" --")[0] for name in OUTPUTS}
-    assert set(named("", typer.main.get_command(app))) - {"service serve"} == in_registry
+    assert set(named("", typer.main.get_command(app()))) - {"service serve"} == in_registry
 
 
 def test_ask_json_is_the_contract() -> None:
