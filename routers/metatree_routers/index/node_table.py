@@ -85,7 +85,7 @@ class NodeTable:
         return ancestry_of(self)
 
     def once(self, make: Callable[[NodeTable], T]) -> T:
-        """Return what a function concludes from these records alone; it is asked once, and nobody changes the result."""
+        """Return what a function concludes from these records alone: asked once, and changed by nobody."""
         if make not in self._concluded:
             self._concluded[make] = make(self)
         result: T = self._concluded[make]
