@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from metatree._util.threads import check_cancelled
 from metatree.node import Node
+from metatree.notes.wishes import KIND as WISH
 from metatree.storage.store import Store
 from metatree_routers.embeddings.static import Embedder
 from metatree_routers.index.digit_density import digit_density
@@ -127,7 +128,12 @@ class TextIndex:
         builder = SegmentBuilder(self._vocabulary())
         for page in pages(tree.changes(batch.sequence), _PAGE):
             ids = [id_ for _, id_, there in page if there]
-            texts = {node.id: (node, parent, content) for node, parent, content in tree.texts(ids)}
+            # A wish is offered beside what is found: what states it is in the index.
+            texts = {
+                node.id: (node, parent, content)
+                for node, parent, content in tree.texts(ids)
+                if node.kind != WISH
+            }
             parents = (parent for _, parent, _ in texts.values() if parent is not None)
             numbers.look_up(chain((id_ for _, id_, _ in page), parents))
             for sequence, id_, _ in page:

@@ -85,6 +85,13 @@ def memories(
         bool,
         typer.Option("--flags", help="List what people have flagged instead: what counts less, and why."),
     ] = False,
+    wishes: Annotated[
+        bool,
+        typer.Option(
+            "--wishes",
+            help="List what people want always instead, as they said it, without what they took back.",
+        ),
+    ] = False,
     *,
     where: TreeOptions,
     json: options.Json = False,
@@ -96,6 +103,8 @@ def memories(
     """
     if flags:
         return _flags(where, who, json=json)
+    if wishes:
+        return _wishes(where, who, under, json=json)
     from metatree.notes.notes import memories as listed
 
     with where.existing() as opened:
@@ -140,6 +149,22 @@ def forget(
         )
         output.note(f"to take this back: {output.visible(removal.command)}")
     return FOUND
+
+
+def _wishes(where: TreeOptions, who: str | None, under: str | None, *, json: bool) -> int:
+    from metatree.notes.wishes import standing
+    from metatree_agents.cli.printing.answers import wish_lines
+
+    with where.existing() as opened:
+        kept = standing(opened, None if under is None else node_named(opened, under))
+    kept = [wish for wish in kept if who in (None, wish.who)]
+    if json:
+        output.write_json("memories --wishes", {"wishes": kept})
+    elif kept:
+        output.write(wish_lines(kept))
+    else:
+        output.note("nobody has said what they want always")
+    return FOUND if kept else NOTHING
 
 
 def _flags(where: TreeOptions, who: str | None, *, json: bool) -> int:

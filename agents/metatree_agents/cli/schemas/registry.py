@@ -27,6 +27,7 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "remember": "_memory.RememberOutput",
     "memories": "_memory.MemoriesOutput",
     "memories --flags": "_memory.FlagsOutput",
+    "memories --wishes": "search.WishesOutput",
     "forget": "_memory.ForgetOutput",
     "export": "_memory.ExportOutput",
     "import": "_memory.ImportOutput",

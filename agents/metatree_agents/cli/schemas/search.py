@@ -85,6 +85,22 @@ class NoteOutput(Output):
     tree_languages: list[str]
 
 
+class WishOutput(Output):
+    """What somebody wants always, which can apply to the questions: beside what was found, and no part of it.
+
+    `node` is the wish, `source` the turn or the memory that it stands in; `about` is what it is for, empty for
+    everything; `what` is `rule` or `preference`.
+    """
+
+    node: str
+    text: str
+    what: str
+    about: str
+    who: str
+    at: str
+    source: str
+
+
 class AskOutput(Output):
     """`metatree ask --json`."""
 
@@ -93,6 +109,7 @@ class AskOutput(Output):
     answers: list[AnswerOutput]
     notes: list[NoteOutput]
     closest: list[ClosestOutput]
+    wishes: list[WishOutput]
     open_questions: list[str]
     ended: str
     usage: UsageOutput
@@ -118,6 +135,7 @@ class FindOutput(Output):
     """`metatree find --json`."""
 
     nodes: list[FoundNodeOutput]
+    wishes: list[WishOutput]
     usage: UsageOutput
     run: Run
 
@@ -215,6 +233,12 @@ class OmittedOutput(Output):
     """`metatree show --omitted --json`."""
 
     omitted: list[OmissionOutput]
+
+
+class WishesOutput(Output):
+    """`metatree memories --wishes --json`."""
+
+    wishes: list[WishOutput]
 
 
 class EntryOutput(Output):
