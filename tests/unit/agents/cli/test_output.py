@@ -455,6 +455,7 @@ def test_ask_json_is_the_contract() -> None:
         ],
         "notes": [],
         "closest": [],
+        "wishes": [],
         "open_questions": [],
         "ended": "answered",
         "usage": search.UsageOutput.model_validate(usage).as_json(),
