@@ -399,8 +399,8 @@ class _SyntaxReader:
             while line <= len(self.lines) and self.comments[line]:
                 line += 1
             text = prose(self.lines[first - 1 : line - 1])
-            joined = line <= len(self.lines) and self.lines[line - 1].strip()
-            joined = joined and not self.lines[first - 1].startswith("//!")
+            joined = line <= len(self.lines) and bool(self.lines[line - 1].strip())
+            joined = joined and not self.lines[first - 1].startswith("//!")  # of the file itself
             if text and not _LICENSE.search(text[:400]) and (not joined or self._is_trivial(root, line)):
                 return text
         return ""

@@ -1,9 +1,9 @@
 """What is known of each language: its files, its grammar, and queries for its definitions and imports.
 
 A query names what it finds: the capture of a definition is its type (`@class`, `@function`, `@method`, …), `@name` is
-its name (several are joined), `@scope` what the name is said of (the receiver of a Go method, the type of a Rust `impl`),
-`@head` where its signature ends, if nothing that is known for a body begins there. Definitions in functions are passed
-over. `@import` is what `references` resolves to files, `@package` the name that a file XX
+its name (several are joined), `@scope` what the name is said of (the receiver of a Go method, the type of a Rust
+`impl`), `@head` where its signature ends, if nothing that is known for a body begins there. Definitions in functions
+are passed over. `@import` is what `references` resolves to files, `@package` the name that a file XX
 Ids, descriptions and what is left follow the rules for Python. Lost: the language pack (loads parsers at run time),
 the `tags.scm` of the grammars (some have none, others no methods).
 """
@@ -46,6 +46,8 @@ class Language:
     """Whether definitions of one name that follow one another are one, written in clauses."""
     dialect_of: str = ""
     """The language that its nodes are said to be in, if another."""
+    extra: str = "languages"
+    """The extra that installs its grammar."""
 
 
 _JS_DEFINITIONS = """
@@ -103,7 +105,8 @@ _C_AROUND = frozenset(
 
 _OCAML_DEFINITIONS = """
 (value_definition . (let_binding pattern: (value_name) @name (parameter)) .) @function
-(value_definition . (let_binding pattern: (value_name) @name body: [(fun_expression) (function_expression)]) .) @function
+(value_definition .
+    (let_binding pattern: (value_name) @name body: [(fun_expression) (function_expression)]) .) @function
 (value_definition (let_binding pattern: (value_name) @name (parameter)) @function)
 (value_definition (let_binding pattern: (value_name) @name body: [(fun_expression) (function_expression)]) @function)
 (value_specification . (_) @name) @function
@@ -364,8 +367,10 @@ LANGUAGES = (
         (binary_operator left: (call target: (identifier) @name) operator: "when")
         (binary_operator left: (identifier) @name operator: "when")
     ])
-    (#any-of? @called "def" "defp" "defdelegate" "defguard" "defguardp" "defmacro" "defmacrop" "defn" "defnp")) @function
-(call target: (identifier) @called (arguments . (string (quoted_content) @name)) (#any-of? @called "test" "describe")) @test
+    (#any-of? @called
+        "def" "defp" "defdelegate" "defguard" "defguardp" "defmacro" "defmacrop" "defn" "defnp")) @function
+(call target: (identifier) @called (arguments . (string (quoted_content) @name))
+    (#any-of? @called "test" "describe")) @test
 """,
         """
 (call target: (identifier) @called (arguments . [(alias) (dot)] @import)
@@ -426,7 +431,8 @@ LANGUAGES = (
         "tree_sitter_lua",
         """
 (function_declaration name: (_) @name) @function
-(chunk (assignment_statement (variable_list . name: (_) @name .) (expression_list . value: (function_definition) .)) @function)
+(chunk (assignment_statement
+    (variable_list . name: (_) @name .) (expression_list . value: (function_definition) .)) @function)
 (chunk (variable_declaration (assignment_statement
     (variable_list . name: (_) @name .) (expression_list . value: (function_definition) .))) @function)
 """,
@@ -484,7 +490,8 @@ LANGUAGES = (
 (function_definition (signature (call_expression . (_) @name)) @head) @function
 (function_definition (signature (typed_expression . (call_expression . (_) @name))) @head) @function
 (function_definition (signature (where_expression . (call_expression . (_) @name))) @head) @function
-(function_definition (signature (where_expression . (typed_expression . (call_expression . (_) @name)))) @head) @function
+(function_definition
+    (signature (where_expression . (typed_expression . (call_expression . (_) @name)))) @head) @function
 (assignment . (call_expression . (_) @name) @head) @function
 (assignment . (typed_expression . (call_expression . (_) @name)) @head) @function
 (assignment . (where_expression . (call_expression . (_) @name)) @head) @function
@@ -498,12 +505,15 @@ LANGUAGES = (
     (parametrized_type_expression . (identifier) @name)
     (binary_expression . (parametrized_type_expression . (identifier) @name))])) @type
 """,
-        """((call_expression . (identifier) @called (argument_list . (string_literal) @import .)) (#eq? @called "include"))""",
+        """
+((call_expression . (identifier) @called (argument_list . (string_literal) @import .)) (#eq? @called "include"))
+""",
         docs="""
 ((string_literal (content) @doc) @above . [(function_definition) (macro_definition) (struct_definition)
     (abstract_definition) (assignment) (module_definition) (const_statement) (identifier)])
 """,
         trivial=frozenset({"using_statement", "import_statement", "export_statement", "string_literal"}),
+        extra="more-languages",
     ),
     Language(
         "ocaml",
@@ -513,6 +523,7 @@ LANGUAGES = (
         _OCAML_IMPORTS,
         function="language_ocaml",
         docs=_OCAML_DOCS,
+        extra="more-languages",
         bodies=frozenset({"structure", "signature", "object_expression"}),
         trivial=frozenset({"open_module"}),
     ),
@@ -524,6 +535,7 @@ LANGUAGES = (
         _OCAML_IMPORTS,
         function="language_ocaml_interface",
         docs=_OCAML_DOCS,
+        extra="more-languages",
         bodies=frozenset({"structure", "signature", "object_expression"}),
         trivial=frozenset({"open_module"}),
         dialect_of="ocaml",
@@ -542,6 +554,7 @@ LANGUAGES = (
 (create_index column: (identifier) @name) @index
 """,
         wrappers=frozenset({"statement"}),
+        extra="more-languages",
     ),
     Language(
         "hcl",

@@ -11,6 +11,7 @@ import importlib
 import re
 import time
 import warnings
+from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
@@ -102,10 +103,13 @@ def installed() -> tuple[Language, ...]:
     return tuple(language for language in LANGUAGES if find_spec(language.module) is not None)
 
 
-def missing() -> list[str]:
-    """Return the names of the languages whose grammars are not installed."""
-    have = installed()
-    return [language.name for language in LANGUAGES if language not in have]
+def missing() -> dict[str, list[str]]:
+    """Return the names of the languages whose grammars are not installed, by the extra that installs them."""
+    have, lacking = installed(), defaultdict(list)
+    for language in LANGUAGES:
+        if language not in have:
+            lacking[language.extra].append(language.name)
+    return dict(lacking)
 
 
 @cache
