@@ -14,9 +14,7 @@ OWN: Mapping[str, Callable[[Path], QuestionSet]] = {
     "own-a": partial(own, "a"),
     "own-b": partial(own, "b"),
 }
-"""Read from a work folder that their sources are fetched into; the model is fitted on them."""
-HELD: Mapping[str, Callable[[Path], QuestionSet]] = {"own-c": partial(own, "c")}
-"""Read like those; nothing is fitted on it, and nothing is tuned on it."""
+"""Read from this folder and a work folder that its sources are fetched into."""
 SHARED: Mapping[str, Callable[[Path], QuestionSet]] = {
     "locomo": locomo,
     "beam": beam,
@@ -24,7 +22,7 @@ SHARED: Mapping[str, Callable[[Path], QuestionSet]] = {
     "financebench": financebench,
 }
 """Read from a folder of data."""
-SETS = (*OWN, *HELD, *SHARED)
+SETS = (*OWN, *SHARED)
 
 
 def load(name: str, data: Path | None, work: Path) -> QuestionSet:
@@ -33,8 +31,8 @@ def load(name: str, data: Path | None, work: Path) -> QuestionSet:
     Raises:
         FileNotFoundError: the data is not there.
     """
-    if read := OWN.get(name) or HELD.get(name):
-        return read(work)
+    if name in OWN:
+        return OWN[name](work)
     if data is None:
         raise FileNotFoundError(f"{name} is read from a folder of data: name it with --data")
     return SHARED[name](data)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, PrivateAttr
 
 Query = Annotated[str, Field(description="Question or key words", max_length=20_000)]
 Issue = Annotated[str, Field(description="Its whole text", max_length=50_000)]
@@ -57,6 +57,12 @@ class Answer(BaseModel):
 
     listed: ClassVar[str] = ""
     """The field whose items are left out first, from the end."""
+    _chars: int | None = PrivateAttr(default=None)
+    """Of the text, that a model reads at most; None for all."""
+
+    def shorten(self, chars: int | None) -> None:
+        """Let a model read so many characters of it at most, besides what was cut and what it stands on."""
+        self._chars = chars
 
     def lines(self) -> Sequence[str]:
         """Return what a model reads of it."""
@@ -71,7 +77,10 @@ class Answer(BaseModel):
 
     def text_for_model(self, basis: str) -> str:
         """Return all that a model reads."""
-        return "\n".join(line for line in (*self.lines(), self.empty, self.cut, basis) if line)
+        text = "\n".join(line for line in self.lines() if line)
+        if self._chars is not None and len(text) > self._chars:
+            text = text[: self._chars] + "…"
+        return "\n".join(line for line in (text, self.empty, self.cut, basis) if line)
 
 
 def _place(path: str | None, lines: str | None, id_: str) -> str:

@@ -26,6 +26,7 @@ from metatree.trees.text import lines_of
 from metatree_agents.basis import Basis, basis_of
 from metatree_agents.code import files_to_edit
 from metatree_agents.context import context_for, token_counter
+from metatree_agents.nothing_found import why_empty
 from metatree_agents.tools import _code_look
 from metatree_agents.tools._models import (
     Answer,
@@ -85,6 +86,9 @@ _PASSAGE_CHARS = 400
 LEAST_TOKENS = 50
 _CUT_TOKENS = 40
 """That the note on what was cut takes."""
+
+_LEAST_CHARS = 40
+"""Of a text that is cut."""
 
 T = TypeVar("T", bound=Answer)
 Progress = Callable[[int, str], Awaitable[None]]
@@ -186,7 +190,22 @@ class Toolkit:
             count_out = f"{len(whole) - low} of {len(whole)} {answer.listed}"
             cut = f"cut: {count_out} left out; for them: max_tokens above {max_tokens}"
             answer.cut = f"{answer.cut}; {cut}".lstrip("; ")
+        self._shorten(answer, basis.line, max_tokens)
         return answer
+
+    def _shorten(self, answer: Answer, basis: str, max_tokens: int) -> None:
+        """Cut the text of an answer that takes too many tokens though nothing more can be left out."""
+        count, most = token_counter()[0], max(max_tokens, LEAST_TOKENS)
+        if count(answer.text_for_model(basis)) <= most:
+            return
+        cut = f"cut: the text goes on; for all of it: max_tokens above {max_tokens}"
+        answer.cut = f"{answer.cut}; {cut}".lstrip("; ")
+        low, high = _LEAST_CHARS, max(_LEAST_CHARS, len("\n".join(answer.lines())))
+        while low < high:
+            middle = (low + high + 1) // 2
+            answer.shorten(middle)
+            low, high = (middle, high) if count(answer.text_for_model(basis)) <= most else (low, middle - 1)
+        answer.shorten(low)
 
     # finding
 
@@ -212,7 +231,7 @@ class Toolkit:
                 hits.append(_hit(node, ref.score, ref.reason))
         found = Hits(nodes=hits, wishes=_wishes(result), ended=result.ended, run=result.run_id)
         if not hits:
-            found.empty = await in_thread(lambda: _code_look.why_empty(tree, query, under))
+            found.empty = await in_thread(lambda: why_empty(tree, query, under))
         return await in_thread(lambda: self.finished(found, max_tokens))
 
     async def ask(
@@ -253,7 +272,7 @@ class Toolkit:
             run=result.run_id,
         )
         if not answers and not found.closest:
-            found.empty = await in_thread(lambda: _code_look.why_empty(tree, " ".join(questions), under))
+            found.empty = await in_thread(lambda: why_empty(tree, " ".join(questions), under))
         return await in_thread(lambda: self.finished(found, max_tokens))
 
     async def files_to_edit(
@@ -277,7 +296,7 @@ class Toolkit:
             ]
             found = FileAnswers(files=files)
             if not files:
-                found.empty = _code_look.why_empty(tree, issue, "")
+                found.empty = why_empty(tree, issue, "")
             return self.finished(found, max_tokens)
 
         return await in_thread(find)
@@ -327,7 +346,7 @@ class Toolkit:
             rows = _code_look.references(tree, name)
             found = TextRows(rows=rows)
             if not rows:
-                found.empty = _code_look.why_empty(tree, name, "")
+                found.empty = why_empty(tree, name, "")
             return self.finished(found, max_tokens)
 
         return await in_thread(find)

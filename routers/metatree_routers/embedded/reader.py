@@ -95,7 +95,7 @@ class EmbeddedReader(Reader):
             return self._passages(question, k=_MOST_PASSAGES, text=(node, content))
         asked = read_question(question, embeddings=self._embeddings)
         texts = {node.id: Text(node, content, evidence=1.0)}
-        return best_apart(rank_passages(asked, texts.values(), {}, 1, embedder), 1, texts, {})
+        return best_apart(rank_passages(asked, texts.values(), {}, 1, embedder), 1, texts)
 
 
 _MOST_TOLD_CHARS = 4_000

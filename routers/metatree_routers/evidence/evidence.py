@@ -81,8 +81,6 @@ _SAMPLED_TEXTS = 60
 
 T = TypeVar("T")
 RankedPassages = list[tuple[PassageCandidate, float]]
-_KnownPassages = tuple[dict[str, Text], RankedPassages, dict[PassageCandidate, Passage]]
-"""Contents by node, their candidates, and those that were made whole statements."""
 _RankingKey = tuple[tuple[str, ...], int, int | None, tuple[str, ...], bool]
 """Questions, generation of the index, scope, ids of flags, whether nodes are listed."""
 
@@ -143,7 +141,9 @@ class TextEvidence(Evidence):
         self._lock = threading.Lock()
         self._rankings: OrderedDict[_RankingKey, Ranking] = OrderedDict()
         self._file_rankings: OrderedDict[tuple[str, int, str], Ranking] = OrderedDict()
-        self._passages: OrderedDict[tuple[str, str | None, int], _KnownPassages] = OrderedDict()
+        self._passages: OrderedDict[tuple[str, str | None, int], tuple[dict[str, Text], RankedPassages]] = (
+            OrderedDict()
+        )
         self._known_languages: tuple[int, tuple[str, ...]] | None = None
         self._read_as: dict[tuple[str, int], str] = {}
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
@@ -369,42 +369,42 @@ class TextEvidence(Evidence):
         """
         if not question.strip() or k <= 0:
             return []
-        texts, ranked, widened = self._ranked_passages(self._corrected(question), under, text)
+        texts, ranked = self._ranked_passages(self._corrected(question), under, text)
         share = _FOREIGN_SHARE if self._foreign(question) else 1.0
         flagged = {} if self._feedback is None else self._feedback.of(question)
         left = {node: max(each.left, _LEAST_LEFT) for node, each in flagged.items()}
         ranked = [(each, share * left.get(each.node, 1.0) * score) for each, score in ranked]
         ranked.sort(key=lambda pair: -pair[1])
-        return best_apart(ranked, k, texts, widened)
+        return best_apart(ranked, k, texts)
 
     def _ranked_passages(
         self, question: str, under: str | None = None, text: tuple[Node, str] | None = None
-    ) -> _KnownPassages:
+    ) -> tuple[Mapping[str, Text], RankedPassages]:
         """Rank the passages of the best nodes for a question, and of another content; the latest are remembered.
 
         Returns:
-            The contents by node, their passages, and those of them that were made whole statements.
+            The contents by node, and their passages.
         """
         key = (question, under, self.query(lambda snapshot: snapshot.generation))
         with self._lock:
             known = self._passages.get(key)
         if known is None:
             texts = {each.node.id: each for each in self.texts(question, under=under)}
-            known = (texts, self._rank(question, texts.values()), {})
+            known = (texts, self._rank(question, texts.values()))
             with self._lock:
                 self._passages[key] = known
                 while len(self._passages) > _MOST_RANKINGS:
                     self._passages.popitem(last=False)
+        texts, ranked = known
         if text is None:
-            return known
+            return texts, ranked
         node, content = text
-        texts = known[0]
         there = texts.get(node.id)
         if there is not None and there.content == content:
-            return known
+            return texts, ranked
         evidence = 0.0 if there is None else there.evidence
         texts = {**texts, node.id: Text(node, content, evidence)}
-        return texts, self._rank(question, texts.values()), {}
+        return texts, self._rank(question, texts.values())
 
     def _rank(self, question: str, texts: Collection[Text]) -> RankedPassages:
         asked = read_question(question, embeddings=self._embeddings)

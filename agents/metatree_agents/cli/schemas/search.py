@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
+from metatree_agents.cli.schemas._basis import BasisOutput
 from metatree_agents.cli.schemas._model import Output, Score, Seconds, Time
 
 Run = Annotated[str, Field(validation_alias=AliasChoices("run", "run_id"))]
@@ -102,7 +103,7 @@ class WishOutput(Output):
 
 
 class AskOutput(Output):
-    """`metatree ask --json`."""
+    """`metatree ask --json`; `empty` says why there is neither an answer nor a passage that comes close."""
 
     answer: str
     cited: str
@@ -111,6 +112,8 @@ class AskOutput(Output):
     closest: list[ClosestOutput]
     wishes: list[WishOutput]
     open_questions: list[str]
+    empty: str
+    basis: BasisOutput
     ended: str
     usage: UsageOutput
     run: Run
@@ -132,10 +135,12 @@ class FoundNodeOutput(Output):
 
 
 class FindOutput(Output):
-    """`metatree find --json`."""
+    """`metatree find --json`; `empty` says why no node was found: what was looked for, and which names are near."""
 
     nodes: list[FoundNodeOutput]
     wishes: list[WishOutput]
+    empty: str
+    basis: BasisOutput
     usage: UsageOutput
     run: Run
 
@@ -170,9 +175,11 @@ class FileOutput(Output):
 
 
 class FilesOutput(Output):
-    """`metatree files --json`."""
+    """`metatree files --json`; `empty` says why no file was found."""
 
     files: list[FileOutput]
+    empty: str
+    basis: BasisOutput
     usage: UsageOutput
 
 
