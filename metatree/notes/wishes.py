@@ -223,19 +223,29 @@ def standing(tree: Tree, under: str | None = None) -> list[Wish]:
         under: where a search begins: a wish from a conversation holds at or above it, and in it; one that somebody
             told the tree to remember holds everywhere.
     """
+    return _left(_all(tree, under), {})
+
+
+def taken_back(tree: Tree) -> dict[str, Wish]:
+    """Return the wishes that later ones took back or replaced, by the ids of the later ones."""
+    taken: dict[str, Wish] = {}
+    _left(_all(tree, None), taken)
+    return taken
+
+
+def _all(tree: Tree, under: str | None) -> list[Wish]:
     known: tuple[int, list[Wish]] | None = tree.scratch.get(BRANCH)
     if known is None or known[0] != tree.sequence:
         sequence = tree.sequence
-        found = (_read(tree.get(node_id)) for node_id in tree.ids([KIND]))
-        known = tree.scratch[BRANCH] = (
-            sequence,
-            sorted(found, key=lambda each: (each.at, _order(each.node))),
-        )
+        branches = dict.fromkeys(tree.parent(node_id) or ROOT for node_id in sorted(tree.ids([KIND])))
+        found = [_read(each) for parent in branches for each in tree.children(parent) if each.kind == KIND]
+        # What was said in one second stays in the order in which it came.
+        known = tree.scratch[BRANCH] = (sequence, sorted(found, key=lambda each: each.at))
     wishes = known[1]
     if under is not None and under != ROOT:
         above = {*tree.ancestors(under), under}
         wishes = [wish for wish in wishes if _holds(tree, wish, under, above)]
-    return _left(wishes)
+    return wishes
 
 
 def _holds(tree: Tree, wish: Wish, under: str, above: set[str]) -> bool:
@@ -253,13 +263,12 @@ def _read(node: Node) -> Wish:
     return Wish(node.id, node.description, about["what"], about["about"], about["who"], about["at"], source)
 
 
-def _order(node_id: str) -> tuple[object, ...]:
-    """Return what sorts ids by the numbers in them: turn 10 comes after turn 9."""
-    return tuple((int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", node_id))
+def _left(wishes: Sequence[Wish], taken: dict[str, Wish]) -> list[Wish]:
+    """Return what later wishes of the same person leave: each takes back at most the one most like it.
 
-
-def _left(wishes: Sequence[Wish]) -> list[Wish]:
-    """Return what later wishes of the same person leave: each takes back at most the one most like it."""
+    Args:
+        taken: takes up which wish each later one took back.
+    """
     left: list[tuple[Wish, bool, set[str]]] = []
     for wish in wishes:
         changes = wish.what == "withdrawal" or _CHANGES.search(wish.text) is not None
@@ -270,7 +279,7 @@ def _left(wishes: Sequence[Wish]) -> list[Wish]:
             if other.who == wish.who and (changes or other_is_contrary != is_contrary)
         ]
         if like and max(like)[0] >= _SAME_SHARE:
-            del left[max(like)[1]]
+            taken[wish.node] = left.pop(max(like)[1])[0]
         if wish.what != "withdrawal":
             left.append((wish, is_contrary, words))
     return [wish for wish, _, _ in left]

@@ -106,6 +106,13 @@ class TextIndex:
             self._rebuild_when_mostly_dead()
         return done
 
+    def forget(self) -> None:
+        """Build the index anew, so that no word is left in it that only nodes had which are gone."""
+        with self._refreshing:
+            self._words = None
+            self.store.clear(overwrite=True)
+        self.refresh()
+
     def take_vocabulary(self) -> Vocabulary | None:
         """Give up the words that the last refresh met, if there was anything to do: they cost memory."""
         with self._refreshing:

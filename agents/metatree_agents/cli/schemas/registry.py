@@ -29,6 +29,7 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "memories --flags": "_memory.FlagsOutput",
     "memories --wishes": "search.WishesOutput",
     "forget": "_memory.ForgetOutput",
+    "audit": "_memory.AuditOutput",
     "export": "_memory.ExportOutput",
     "import": "_memory.ImportOutput",
     "plugins": "search.PluginsOutput",
