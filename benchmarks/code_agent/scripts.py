@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 from benchmarks.code_agent.tool_sets import WINDOW, Call, Shell, Shown
 
@@ -43,18 +43,19 @@ def queries(issue: str, shell: Shell) -> Iterator[str]:
     quoted = [one or other for one, other in _QUOTED.findall(issue)]
     words = dict.fromkeys(_WORD.findall(issue.lower()))
     given: set[str] = set()
-    for group, pattern in (
-        (names, r"\b{}\b"),
-        (dict.fromkeys(quoted), "{}"),
-        (words, r"(?i:\b{})"),
-    ):
+    folded: Counter[str] = Counter()
+    for word, count in shell.words.items():
+        folded[word.lower()] += count
+    groups: tuple[tuple[Iterable[str], str, Callable[[str], int]], ...] = (
+        (names, r"\b{}\b", lambda text: shell.words[text]),
+        (dict.fromkeys(quoted), "{}", lambda text: sum(1 for _ in shell.hits(re.escape(text)))),
+        (words, r"(?i:\b{}\b)", lambda text: folded[text]),
+    )
+    for group, pattern, count_of in groups:
         counted = []
         for text in group:
-            if len(text) > 2 and text.lower() not in given:
-                asked = pattern.format(re.escape(text))
-                count = sum(1 for _ in shell.hits(asked))
-                if 0 < count <= _COMMON:
-                    counted.append((count, text, asked))
+            if len(text) > 2 and text.lower() not in given and 0 < (count := count_of(text)) <= _COMMON:
+                counted.append((count, text, pattern.format(re.escape(text))))
         for _, text, asked in sorted(counted):
             if text.lower() not in given:
                 given.add(text.lower())

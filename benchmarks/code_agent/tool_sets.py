@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -11,11 +12,14 @@ from typing import Any, Protocol
 
 from metatree_agents.tools.toolkit import Toolkit
 
+from metatree.errors import MetatreeError
+
 WINDOW = 200
 """Lines of one `read`."""
 MOST_ROWS = 100
 """Lines of one `grep`."""
 _ROW_CHARS = 200
+_WORD = re.compile(r"\w+")
 _PLACE = re.compile(r"^(?P<path>[^\s:]+):(?P<line>\d+): ", re.MULTILINE)
 
 
@@ -48,7 +52,12 @@ class Shell:
     """`grep`, `glob` and `read` in windows, over the files that a fix may change."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        self.lines = {path: text.split("\n") for path, text in sorted(texts.items())}
+        self.lines = {path: text.rstrip("\n").split("\n") for path, text in sorted(texts.items())}
+        self.words: Counter[str] = Counter()
+        """How many lines have each word."""
+        for lines in self.lines.values():
+            for line in lines:
+                self.words.update(set(_WORD.findall(line)))
 
     def call(self, call: Call) -> Shown:
         """Do it."""
@@ -92,7 +101,10 @@ class Metatree:
 
     def call(self, call: Call) -> Shown:
         """Do it."""
-        answer = asyncio.run(getattr(self.kit, call.tool)(**call.arguments))
+        try:
+            answer = asyncio.run(getattr(self.kit, call.tool)(**call.arguments))
+        except MetatreeError as error:  # which an agent is told
+            return Shown(str(error))
         text = answer.text_for_model(self.kit.basis().line)
         return Shown(text, list(_lines_of(call.tool, answer, text)), answer)
 

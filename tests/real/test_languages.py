@@ -140,7 +140,8 @@ def test_every_line_that_says_something_lies_in_one_leaf(project: tuple[str, Tre
         ]
         # What is left out are comments that open a file and groups of imports; both go on over lines without a sign.
         comments = re.compile(
-            r"/\*.*?\*/|\(\*.*?\*\)|^\ufeff//.*?$|^import \(.*?^\)|^\s*(?:pub )?use [^;]*;", re.DOTALL | re.MULTILINE
+            r"/\*.*?\*/|\(\*.*?\*\)|^\ufeff//.*?$|^import \(.*?^\)|^\s*(?:pub )?use [^;]*;",
+            re.DOTALL | re.MULTILINE,
         )
         inside = {
             text.count("\n", 0, m.start()) + 1 + k
