@@ -124,7 +124,9 @@ class _GivenEvidence(Evidence):
     traits: Traits = Traits()
 
     def __init__(self, part: Any) -> None:
-        self._call = _take(self, part, "evidence", "score", "rank", "why", "passages", "asked_for", "note")
+        self._call = _take(
+            self, part, "evidence", "score", "rank", "why", "passages", "asked_for", "note", "near"
+        )
 
     def score(self, questions: Sequence[str], **where: Any) -> list[Scored]:
         scored: list[Scored] = self._call(questions, **where)

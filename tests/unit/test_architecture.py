@@ -91,7 +91,8 @@ PUBLIC = {
         FallbackRequest FallbackResult Forgotten Limits Merge MetatreeError Node NodeRef Option Passage PersonQuestion
         QuestionAnswer QuestionNote Quote ReadRequest Reader Reading Remembered RouteDecision RouteRequest Router
         RunInfo Scored SearchResult Settings Source SourceRef Suite Tool ToolCaller ToolGroup
-        ToolRequest ToolSpec TraceEntry TraceEvent Traits Tree Usage UserError aresume asearch ask_person astream cancel
+        ToolRequest ToolSpec TraceEntry TraceEvent Traits Tree Usage UserError Wish aresume asearch ask_person astream
+        cancel
         forget load_run memories remember resume runs search tool
     """,
     "metatree.rules": """

@@ -64,6 +64,7 @@ from metatree_agents.tools._models import (
     RangeAnswer,
     RememberedNode,
     Source,
+    StandingWish,
     Text,
     TextRows,
     Under,
@@ -234,7 +235,7 @@ class Toolkit:
             node = tree.find(ref.id)
             if node is not None:
                 hits.append(_hit(node, ref.score, ref.reason))
-        found = Hits(nodes=hits, ended=result.ended, run=result.run_id)
+        found = Hits(nodes=hits, wishes=_wishes(result), ended=result.ended, run=result.run_id)
         if not hits:
             found.empty = await in_thread(lambda: why_empty(tree, query, under))
         return await in_thread(lambda: self.finished(found, max_tokens))
@@ -269,6 +270,7 @@ class Toolkit:
             cited=answers[0].cited if len(answers) == 1 else readable(result.cited),
             answers=answers,
             notes=list(notes_of(result)),
+            wishes=_wishes(result),
             open_questions=list(result.open_questions),
             closest=[_close_passage(tree, passage) for passage in result.closest],
             ended=result.ended,
@@ -562,6 +564,13 @@ async def _last(events: AsyncIterator[Any], progress: Progress | None) -> Search
             await progress(steps, describe(entry))
     assert result is not None
     return result
+
+
+def _wishes(result: SearchResult) -> list[StandingWish]:
+    return [
+        StandingWish(text=wish.text, about=wish.about, who=wish.who, at=wish.at, source=wish.source)
+        for wish in result.wishes
+    ]
 
 
 def _hit(node: Node, score: float, reason: str) -> Hit:

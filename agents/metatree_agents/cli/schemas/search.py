@@ -86,6 +86,22 @@ class NoteOutput(Output):
     tree_languages: list[str]
 
 
+class WishOutput(Output):
+    """What somebody wants always, which can apply to the questions: beside what was found, and no part of it.
+
+    `node` is the wish, `source` the turn or the memory that it stands in; `about` is what it is for, empty for
+    everything; `what` is `rule` or `preference`.
+    """
+
+    node: str
+    text: str
+    what: str
+    about: str
+    who: str
+    at: str
+    source: str
+
+
 class AskOutput(Output):
     """`metatree ask --json`; `empty` says why there is neither an answer nor a passage that comes close."""
 
@@ -94,6 +110,7 @@ class AskOutput(Output):
     answers: list[AnswerOutput]
     notes: list[NoteOutput]
     closest: list[ClosestOutput]
+    wishes: list[WishOutput]
     open_questions: list[str]
     empty: str
     basis: BasisOutput
@@ -121,6 +138,7 @@ class FindOutput(Output):
     """`metatree find --json`; `empty` says why no node was found: what was looked for, and which names are near."""
 
     nodes: list[FoundNodeOutput]
+    wishes: list[WishOutput]
     empty: str
     basis: BasisOutput
     usage: UsageOutput
@@ -222,6 +240,12 @@ class OmittedOutput(Output):
     """`metatree show --omitted --json`."""
 
     omitted: list[OmissionOutput]
+
+
+class WishesOutput(Output):
+    """`metatree memories --wishes --json`."""
+
+    wishes: list[WishOutput]
 
 
 class EntryOutput(Output):

@@ -470,6 +470,7 @@ def test_ask_json_is_the_contract() -> None:
         ],
         "notes": [],
         "closest": [],
+        "wishes": [],
         "open_questions": [],
         "empty": "",
         "basis": BASIS,
