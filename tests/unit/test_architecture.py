@@ -108,6 +108,7 @@ PUBLIC = {
     """,
     "metatree_agents": """
         ContextRange Definition FileToEdit FunctionTool IssueContext context_for files_to_edit function_tools
+        langchain_retriever langchain_tools pydantic_ai_toolset
     """,
     "metatree_memory_tools": "build_tree",
     "metatree_routers": """

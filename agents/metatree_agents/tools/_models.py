@@ -229,6 +229,7 @@ class Text(Answer, NodeAnswer):
     last_line: int
     total_lines: int = Field(description="How many lines the file, or the text, has.")
     said_by: str
+    changed: str = Field(description="What has changed since it was found; empty if nothing has.")
     text: str
 
     def lines(self) -> Sequence[str]:
@@ -236,7 +237,8 @@ class Text(Answer, NodeAnswer):
             f"{number}: {line}" for number, line in enumerate(self.text.split("\n"), start=self.first_line)
         ]
         about = f" ({self.said_by})" if self.said_by else ""
-        return [f"{_place(self.path, f'{self.first_line}-{self.last_line}', self.id)}{about}", *numbered]
+        place = _place(self.path, f"{self.first_line}-{self.last_line}", self.id)
+        return [f"{place}{about}", *([self.changed] if self.changed else []), *numbered]
 
 
 class ListedNode(NodeAnswer):
