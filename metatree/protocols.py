@@ -346,6 +346,10 @@ class Evidence(HasTraits, Protocol):
         """Say how a question was read, where that is not as it stands."""
         return None
 
+    def near(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        """Say how near a question is in meaning to each of some short texts, in [0, 1]; zeros when it cannot tell."""
+        return [0.0] * len(texts)
+
 
 class GivenToTools:
     """Marks a class, such as that of blackboards, of which a search gives its own object to a tool.

@@ -94,7 +94,8 @@ _COMMANDS: _Sections = {
     "Remember": {
         "remember": ("memories:remember", "add a memory to the tree"),
         "memories": ("memories:memories", "list what the tree was told to remember"),
-        "forget": ("memories:forget", "take back a memory"),
+        "forget": ("memories:forget", "take back a memory, or all that somebody said"),
+        "audit": ("memories:audit", "say where a memory comes from and what it replaced"),
         "export": ("archive:export", "write what cannot be built again to one file"),
         "import": ("archive:import_", "merge an export into the tree"),
     },

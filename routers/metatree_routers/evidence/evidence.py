@@ -31,6 +31,7 @@ from metatree_routers.evidence._asked_tools import asked_for
 from metatree_routers.evidence._choose import LOOKED_AT, copies, shown_scores
 from metatree_routers.evidence._explain_nodes import Explainer
 from metatree_routers.evidence._misspelt import corrected
+from metatree_routers.evidence._nearness import nearness
 from metatree_routers.evidence._question import rank_question
 from metatree_routers.evidence._ranking import (
     Ranking,
@@ -40,6 +41,7 @@ from metatree_routers.evidence._ranking import (
     readable_mask,
     together,
 )
+from metatree_routers.evidence.signals.asker import is_of_talk, people_first
 from metatree_routers.evidence.signals.feedback import Feedback, flag_clause, flagged_for, lowered
 from metatree_routers.evidence.signals.named_commits import named_commits, names_of_commits
 from metatree_routers.evidence.signals.rerank import Reranker
@@ -50,6 +52,7 @@ from metatree_routers.index.node_texts import NodeTexts
 from metatree_routers.index.store import is_indexed
 from metatree_routers.index.vectors import MOST_VECTORS, Progress
 from metatree_routers.query.best_line import best_line
+from metatree_routers.query.cover import cover_of
 from metatree_routers.query.key_terms import key_terms_of, missing
 from metatree_routers.query.languages import language_of, languages_of
 from metatree_routers.query.parse import MAX_CHARS, sections
@@ -321,6 +324,10 @@ class TextEvidence(Evidence):
         read_as = self._corrected(question)
         return QuestionNote(question, read_as) if read_as != question else None
 
+    def near(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Say how near a question is in meaning to each of some short texts, in [0, 1]."""
+        return nearness(question, texts, static_embedder() if self._embeddings else None)
+
     def _foreign(self, question: str) -> tuple[str, tuple[str, ...]] | None:
         """Return the language of a question, and those of the texts when no text is in it; else None."""
         language = language_of(question)
@@ -548,9 +555,11 @@ class TextEvidence(Evidence):
         elif sections(questions[0]).is_long:
             ranking = rank(snapshot, questions[0])
         else:
-            ranking = rank_question(
-                snapshot, questions[0], embedder, NodeTexts(self._tree, snapshot), scope, shown=shown
-            )
+            cover = cover_of(questions[0]) if is_of_talk(snapshot) else None
+            question, texts = cover.subject if cover else questions[0], NodeTexts(self._tree, snapshot)
+            ranking = rank_question(snapshot, question, embedder, texts, scope, shown=shown)
+            if cover and cover.by_asker:
+                ranking = people_first(snapshot, ranking, texts.titles)
         if len(questions) == 1 and self._feedback is not None and flagged:
             ranking = lowered(snapshot, ranking, self._feedback.of(questions[0]))
         with self._lock:

@@ -170,8 +170,10 @@ class IndexStore:
             self._set_meta(version=TEXT.version, generation=0, sequence=0, next_segment=0, kinds=[])
             self._db.execute("INSERT INTO text_node(number, id) VALUES (?, '.')", (ROOT_NUMBER,))
 
-    def clear(self) -> None:
-        """Drop everything, so that the next refresh builds the index again."""
+    def clear(self, *, overwrite: bool = False) -> None:
+        """Drop everything, so that the next refresh builds the index again; `overwrite` leaves nothing in the file."""
+        if overwrite:
+            self._db.execute("PRAGMA secure_delete=ON")
         with self._db.transaction():
             generation = self.generation()
             self._db.execute("DROP TABLE text_meta")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from metatree_routers.passages.candidates import is_code_text
 
 from metatree.notes.notes import said_by
 from metatree_agents.cli._output import styled, visible
-from metatree_agents.cli.printing.results import first_line, nothing
+from metatree_agents.cli.printing.results import first_line, nothing, quoted_lines, wish_lines
 from metatree_agents.tools.closest import line_range, of_question, telling
 from metatree_agents.tools.locations import (
     NOT_IN_SOURCE,
@@ -89,6 +89,7 @@ def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> 
     if result.open_questions and not alone and (result.answer or result.ended != "exhausted"):
         yield ""
     yield from open_question_lines(result, tree, verbose=verbose, alone=alone)
+    yield from wish_lines(result.wishes)
 
 
 def _one_answer(answer: QuestionAnswer, tree: Tree, code: set[int], *, verbose: bool) -> Iterator[str]:
@@ -146,7 +147,7 @@ def _source_lines(source: Quote, tree: Tree, *, is_shown: bool, verbose: bool) -
     yield f"  {number}{styled(visible(source_place(tree, source)), 'cyan')}  {visible(source.title)}{by}"
     quote = [] if is_shown else readable(source.quote.strip("\n"), source.place).splitlines()
     most = len(quote) if verbose else _QUOTE_LINES
-    yield from _quoted(quote[:most])
+    yield from quoted_lines(quote[:most])
     if len(quote) > most:
         yield styled(f"  | … {len(quote) - most} more lines", "dim")
 
@@ -180,13 +181,7 @@ def _passage_lines(passage: ClosestPassage, tree: Tree, *, verbose: bool) -> Ite
     yield f"  {styled(place, 'cyan')}  {visible(passage.title)}{_said_by(tree, passage.node)}{score}"
     whole = readable(passage.quote.strip("\n"), passage.place).splitlines()
     most = {"lines": _PASSAGE_LINES, "chars": _PASSAGE_CHARS}
-    yield from _quoted(whole if verbose else telling(passage.question, whole, **most))
-
-
-def _quoted(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines of a source, each behind a mark: what they say cannot be taken for what the command says."""
-    for line in lines:
-        yield styled(f"  | {visible(line.expandtabs(4))}".rstrip(), "dim")
+    yield from quoted_lines(whole if verbose else telling(passage.question, whole, **most))
 
 
 def _said_by(tree: Tree, node_id: str) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from metatree_agents.cli._output import counted, styled, visible
 
 if TYPE_CHECKING:
     from metatree import SearchResult
-    from metatree.result import Usage
+    from metatree.result import Usage, Wish
     from metatree_agents.code import FileToEdit
 
 _CLAUSE_END = re.compile(r"; |: (?=['\"])")
@@ -34,6 +34,24 @@ def node_lines(result: SearchResult, *, verbose: bool = False) -> Iterator[str]:
         why = visible(first_line(node.reason if verbose else _CLAUSE_END.split(node.reason, maxsplit=1)[0]))
         name = "" if node.lines is None else f"{visible(node.title)}  "
         yield f"{node.score:.2f}  {styled(f'{visible(place):{width}}', 'cyan')}  {name}{why}".rstrip()
+    yield from wish_lines(result.wishes)
+
+
+def wish_lines(wishes: Sequence[Wish]) -> Iterator[str]:
+    """Yield what people want always, word for word, with who said it and where."""
+    for number, wish in enumerate(wishes):
+        if not number:
+            yield ""
+            yield styled("Standing wishes that can apply", "bold")
+        said = f"{visible(wish.who)}{f', {visible(wish.at[:10])}' if wish.at else ''}"
+        yield f"  {styled(visible(wish.source), 'cyan')}  ({said})"
+        yield from quoted_lines([wish.text])
+
+
+def quoted_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines of a source, each behind a mark: what they say cannot be taken for what the command says."""
+    for line in lines:
+        yield styled(f"  | {visible(line.expandtabs(4))}".rstrip(), "dim")
 
 
 def file_lines(files: Sequence[FileToEdit], result: SearchResult) -> Iterator[str]:
