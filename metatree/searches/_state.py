@@ -154,6 +154,7 @@ class Collected:
     reason: str
     path: str | None = None
     lines: tuple[int, int] | None = None
+    at: str = ""
 
 
 @dataclass(slots=True)
