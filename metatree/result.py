@@ -216,7 +216,7 @@ class SearchResult:
     """The same with the numbers of its sources behind what rests on them."""
     answers: tuple[QuestionAnswer, ...] = ()
     nodes: tuple[NodeRef, ...] = ()
-    """`returns="nodes"`: what was collected, best first; for the order or a summary of what was said, in the order of time.
+    """`returns="nodes"`: what was collected, best first; in the order of time where that, or a summary, was asked for.
     `returns="answer"`: the nodes that the answers come from."""
     wishes: tuple[Wish, ...] = ()
     """What people want always that can apply here, at most three: beside what was found, and no part of it."""
