@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Collection
 
 from metatree import Tree
 
 _NEAR = 5
 _MOST_WORDS = 40
 _TRIED = 5
+_MANY = 5_000
+"""Names, all of which to compare takes a second."""
 
 
 def why_empty(tree: Tree, asked: str, under: str = "") -> str:
@@ -27,13 +30,20 @@ def why_empty(tree: Tree, asked: str, under: str = "") -> str:
     near = [
         match
         for word in sorted(words, key=len, reverse=True)[:_TRIED]
-        for match in difflib.get_close_matches(word, names, 2, 0.75)
+        for match in difflib.get_close_matches(word, _alike(names, word), 2, 0.75)
     ]
     listed = ", ".join(names[match] for match in dict.fromkeys(near[:_NEAR]))
     where = f" below {under}" if under else ""
     what = asked.strip() if len(asked) < 80 else f"…{last[0][:60]}"
     hint = f"; nearest names: {listed}" if listed else "; no name is near: use words of the source"
     return f"nothing{where} was found for {what!r} in {len(tree)} nodes{left_out(tree)}{hint}"
+
+
+def _alike(names: Collection[str], word: str) -> Collection[str]:
+    """Return the names that are worth a look: of very many, those that begin alike."""
+    if len(names) <= _MANY:
+        return names
+    return [name for name in names if name[:1].lower() == word[:1].lower()]
 
 
 def left_out(tree: Tree) -> str:

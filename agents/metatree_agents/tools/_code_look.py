@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from metatree import Tool, Tree, UserError
 from metatree_agents.nothing_found import left_out
 
@@ -77,14 +79,13 @@ def references(tree: Tree, name: str) -> list[str]:
         rows.append(f"defined: {node.path or id_}{lines} {node.title} [{id_}]")
     node = tree.get(sorted(ids)[0])
     if node.kind == "definition":
-        try:
+        with suppress(UserError):  # nobody does
             called = who_calls(node, tree, name=str(node.title), max_lines=MOST_LINES).split("\n")
-        except UserError:
-            called = []
-        rows += [f"call: {row}" for row in called if ":" in row]
+            rows += [f"call: {row}" for row in called if ":" in row]
     for path in sorted({tree.get(id_).path or id_ for id_ in ids})[:5]:
-        imported = who_imports(tree.get(path), tree).split("\n") if path in tree else []
-        rows += [f"import of {path}: {row}" for row in imported[1:]]
+        with suppress(UserError):
+            imported = who_imports(tree.get(path), tree).split("\n") if path in tree else []
+            rows += [f"import of {path}: {row}" for row in imported[1:]]
     return rows
 
 

@@ -163,6 +163,10 @@ class AnsweredQuestion(BaseModel):
     verified: bool = Field(
         description="False where the words that a model gave for it are in no source: do not rely on it."
     )
+    earlier: list[str] = Field(
+        default_factory=list,
+        description="What was said before, with its day or version, where the answer is from a later source.",
+    )
 
 
 class ClosePassage(BaseModel):
@@ -209,6 +213,7 @@ class Answers(Answer):
                 f"  from {source.place} [{source.node}] {source.said_by}: {source.quote!r}"
                 for source in one.sources
             ]
+            rows += one.earlier
         rows += [f"not answered: {question}" for question in self.open_questions]
         rows += [f"note: {note}" for note in self.notes]
         rows += _wish_rows(self.wishes)
@@ -224,6 +229,7 @@ class Text(Answer, NodeAnswer):
     last_line: int
     total_lines: int = Field(description="How many lines the file, or the text, has.")
     said_by: str
+    changed: str = Field(description="What has changed since it was found; empty if nothing has.")
     text: str
 
     def lines(self) -> Sequence[str]:
@@ -231,7 +237,8 @@ class Text(Answer, NodeAnswer):
             f"{number}: {line}" for number, line in enumerate(self.text.split("\n"), start=self.first_line)
         ]
         about = f" ({self.said_by})" if self.said_by else ""
-        return [f"{_place(self.path, f'{self.first_line}-{self.last_line}', self.id)}{about}", *numbered]
+        place = _place(self.path, f"{self.first_line}-{self.last_line}", self.id)
+        return [f"{place}{about}", *([self.changed] if self.changed else []), *numbered]
 
 
 class ListedNode(NodeAnswer):

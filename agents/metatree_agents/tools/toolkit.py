@@ -17,6 +17,7 @@ from metatree_memory_tools.text.readable import readable
 from metatree import ClosestPassage, Limits, Node, SearchResult, Tree, UserError, astream
 from metatree import Source as NodeSource
 from metatree._util.threads import in_thread
+from metatree.errors import StaleSource
 from metatree.notes.feedback import FLAG, take_back
 from metatree.notes.notes import forget, remember, said_by
 from metatree.notes.placement import GROUP_KIND, MEMORY_KIND
@@ -71,7 +72,7 @@ from metatree_agents.tools._models import (
     fields_of,
 )
 from metatree_agents.tools.closest import line_range, telling
-from metatree_agents.tools.locations import readable_answer, source_place
+from metatree_agents.tools.locations import earlier_lines, readable_answer, source_place
 from metatree_agents.tools.question_notes import notes_of
 
 REFRESH_EVERY_S = 3.0
@@ -161,6 +162,11 @@ class Toolkit:
                 self._looked_at = time.monotonic()
             return self._tree
 
+    def _ready_now(self) -> Tree:
+        """Return the tree as its sources are at this moment, unless it is not to be refreshed."""
+        self._looked_at, self._basis = float("-inf"), None
+        return self.ready()
+
     def basis(self) -> Basis:
         """Return what answers stand on, as it was at most a few seconds ago."""
         tree, now = self.ready(), time.monotonic()
@@ -196,10 +202,10 @@ class Toolkit:
     def _shorten(self, answer: Answer, basis: str, max_tokens: int) -> None:
         """Cut the text of an answer that takes too many tokens though nothing more can be left out."""
         count, most = token_counter()[0], max(max_tokens, LEAST_TOKENS)
-        if count(answer.text_for_model(basis)) <= most:
+        if not any(answer.lines()) or count(answer.text_for_model(basis)) <= most:
             return
         cut = f"cut: the text goes on; for all of it: max_tokens above {max_tokens}"
-        answer.cut = f"{answer.cut}; {cut}".lstrip("; ")
+        answer.cut = f"{answer.cut}; the text goes on" if answer.cut else cut
         low, high = _LEAST_CHARS, max(_LEAST_CHARS, len("\n".join(answer.lines())))
         while low < high:
             middle = (low + high + 1) // 2
@@ -256,6 +262,7 @@ class Toolkit:
                 cited=readable_answer(each),
                 sources=[_source(tree, source) for source in each.sources],
                 verified=each.verified,
+                earlier=list(earlier_lines(each)),
             )
             for each in result.answers
         ]
@@ -395,14 +402,26 @@ class Toolkit:
     async def read(self, node: NodeId, *, lines: Lines = "", max_tokens: MaxTokens = 6_000) -> Text:
         """Read lines of a file, or a definition, section or memory by id, with line numbers."""
         tree = await in_thread(self.ready)
-        return await in_thread(self._read, tree=tree, named=node, lines=lines, max_tokens=max_tokens)
+        options: dict[str, Any] = {"lines": lines, "max_tokens": max_tokens}
+        try:
+            return await in_thread(self._read, tree=tree, named=node, **options)
+        except StaleSource as stale:  # between two looks at whether something has changed
+            before = _lines(tree.get(stale.node_id))
+            tree = await in_thread(self._ready_now)
+            if node not in tree:
+                raise UserError(
+                    f"{node!r} was found before its file changed, and is gone: search again, or read the file"
+                ) from stale
+            changed = "changed since it was found: these are its lines now"
+            changed += f", it had {before}" if before else ""
+            return await in_thread(self._read, tree=tree, named=node, changed=changed, **options)
 
     def whole_text(self, named: str) -> str:
         """Return the text of a node: of a file all of it, of a folder a list."""
         tree = self.ready()
         return _text_of(tree, tree.get(tree.resolve(named)))
 
-    def _read(self, tree: Tree, named: str, lines: str, max_tokens: int) -> Text:
+    def _read(self, tree: Tree, named: str, lines: str, max_tokens: int, changed: str = "") -> Text:
         node = tree.get(tree.resolve(named))
         start = node.source.start_line if node.source is not None else None
         if lines and node.path is not None and node.path in tree:
@@ -426,6 +445,7 @@ class Toolkit:
             last_line=end,
             total_lines=len(text),
             said_by=said_by(node),
+            changed=changed,
             text="",
         )
         made.basis = BasisAnswer.model_validate(basis, from_attributes=True)

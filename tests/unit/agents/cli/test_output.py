@@ -420,7 +420,7 @@ def test_a_trace_becomes_json_whatever_its_data_is() -> None:
     assert entry["data"] == {
         "tuple": [1, 2.0],
         "inner": {"3": "0.1"},
-        "kept": {"id": "a", "title": "A", "score": 1.0, "reason": "r", "path": None, "lines": None},
+        "kept": {"id": "a", "title": "A", "score": 1.0, "reason": "r", "path": None, "lines": None, "at": ""},
     }
 
 
@@ -466,6 +466,7 @@ def test_ask_json_is_the_contract() -> None:
                 "confidence": None,
                 "verified": True,
                 "cited": "30 seconds [1]",
+                "earlier": [],
             }
         ],
         "notes": [],
