@@ -324,6 +324,11 @@ class TextEvidence(Evidence):
         read_as = self._corrected(question)
         return QuestionNote(question, read_as) if read_as != question else None
 
+    def in_time(self, question: str) -> bool:
+        """Whether a question wants what was said in the order of time."""
+        cover = cover_of(question)
+        return cover is not None and cover.in_time and self.query(is_of_talk)
+
     def near(self, question: str, texts: Sequence[str]) -> list[float]:
         """Say how near a question is in meaning to each of some short texts, in [0, 1]."""
         return nearness(question, texts, static_embedder() if self._embeddings else None)

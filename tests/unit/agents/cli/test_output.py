@@ -414,7 +414,7 @@ def test_a_trace_becomes_json_whatever_its_data_is() -> None:
     assert entry["data"] == {
         "tuple": [1, 2.0],
         "inner": {"3": "0.1"},
-        "kept": {"id": "a", "title": "A", "score": 1.0, "reason": "r", "path": None, "lines": None},
+        "kept": {"id": "a", "title": "A", "score": 1.0, "reason": "r", "path": None, "lines": None, "at": ""},
     }
 
 
