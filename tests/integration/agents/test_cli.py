@@ -680,6 +680,22 @@ def test_the_version_costs_no_pydantic() -> None:
     assert done.stdout.splitlines()[1:] == ["False"]
 
 
+def test_find_loads_no_other_command(project: Path) -> None:
+    run(["build", "."])
+    program = (
+        "import sys; from metatree_agents.cli._main import run; code = run(['find', 'refunds'])\n"
+        "print(code, *(name for name in sys.modules if name.startswith('metatree_')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=True)
+    code, *loaded = done.stdout.splitlines()[-1].split()
+    commands = {name for name in loaded if name.startswith("metatree_agents.cli.commands.")}
+    own = {f"metatree_agents.cli.commands.{name}" for name in ("ask", "_search", "_trees")}
+    assert code == "0" and own <= commands
+    assert commands.isdisjoint(
+        f"metatree_agents.cli.commands.{name}" for name in ("doctor", "goals", "service", "build", "memories")
+    )
+
+
 def test_the_schema_of_a_command_and_of_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["schema", "service", "queue", "status"]) == 0
     status = json.loads(capsys.readouterr().out)
