@@ -7,8 +7,7 @@ fitted on all.
 The claim model is also fitted on small trees: a few lines each of one to eight passages of a source, as the only
 texts that there are, with and without the one that answers. Without those it claims nothing in trees of a few short
 notes, and what it says of large ones is less true too (calibration error .10 instead of .08). Lost: every question
-once more without the passages that answer it; claims are fewer, and likelier to be right than they say. Lost too: small
-trees of wrong sources (precision .60 instead of .66 at a coverage of .25).
+once more without the passages that answer it; claims are fewer, and likelier to be right than they say.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def rows(names: Sequence[str], data: Path | None, work: Path, limit: int) -> Ite
                     taken = read_question((note and note.read_as) or question.text)
                     weights = weigh(taken, *evidence.document_frequencies(taken.weights))
                     texts = list(evidence.texts(question.text))
-                    candidates, weights = candidates_of(taken, texts, weights, embedder)
+                    candidates = candidates_of(taken, texts, weights, embedder)
                     yield Row(
                         name,
                         source,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
@@ -17,7 +16,7 @@ from metatree_routers.embeddings.static import Embedder
 from metatree_routers.passages._cut import Line, Span, heading_end, lines_of, spans_of
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.features import Floats, PassageCandidate, holds
-from metatree_routers.query.terms import expand, raw_tokens
+from metatree_routers.query.terms import expand, raw_tokens, term_counts
 
 KEPT: Final = 40
 """Candidates that the ranker sees."""
@@ -62,13 +61,8 @@ def weigh(asked: Asked, df: Mapping[str, int], n: int) -> dict[str, float]:
 
 def candidates_of(
     asked: Asked, texts: Iterable[Text], weights: Mapping[str, float], embedder: Embedder | None
-) -> tuple[list[PassageCandidate], dict[str, float]]:
-    """Return at most `KEPT` passages, best first by words and nearness in meaning; of copies the first.
-
-    Returns:
-        The passages, and the weights of the question's terms by how rare they are among all passages of the texts:
-        one that all of these have does not tell them apart, however rare it is in the tree.
-    """
+) -> list[PassageCandidate]:
+    """Return at most `KEPT` passages, best first by words and nearness in meaning; of copies the first."""
     known = _Held(weights.keys())
     every = [pair for text in texts for pair in _of_text(asked, text, weights, known)]
     every.sort(key=lambda pair: -pair[0])
@@ -76,13 +70,12 @@ def candidates_of(
     scored = list({" ".join(pair[1].text.split()): pair for pair in reversed(every)}.values())[::-1]
     del scored[_COMPARED:]
     candidates = [candidate for _, candidate in scored]
-    among = weigh(asked, known.df, known.n)
     if embedder is None or len(candidates) < 2:
-        return candidates[:KEPT], among
+        return candidates[:KEPT]
     by_words = np.array([score for score, _ in scored])
     vectors = embedder.embed([asked.text, *(f"{' '.join(c.leads)} {c.text}" for c in candidates)])
     order = np.argsort(-(_standard(by_words) + _standard(vectors[1:] @ vectors[0])), kind="stable")
-    return [candidates[number] for number in order[:KEPT]], among
+    return [candidates[number] for number in order[:KEPT]]
 
 
 def _standard(values: Floats) -> Floats:
@@ -98,23 +91,18 @@ def _of_text(
     lines = lines_of(content)
     counts = [_counts(content[line.start : line.end], known) for line in lines]
     about = f"{node.path or node.id} {node.description[:_DESCRIPTION_CHARS]}"
-    called = _counts(f"{node.title} {node.path or node.id}", known).keys()
+    called = term_counts(f"{node.title} {node.path or node.id}").keys() & weights.keys()
     in_title = [one for one in asked.exact if holds(node.title, one)]
     heaviest = max(weights.values(), default=0.0)
     scored: list[tuple[float, Span]] = []
     for span in spans_of(content, lines, is_code=is_code):
-        stretch = content[lines[span.first].start : lines[span.last].end]
-        if asked.is_repeated_by(stretch[heading_end(stretch) :]):
+        own = content[lines[span.first].start : lines[span.last].end]
+        if asked.is_repeated_by(own[heading_end(own) :]):
             continue
         leads = " ".join(span.leads)
-        above = called | _counts(leads, known).keys()
-        times: dict[str, int] = {}
-        for line in counts[span.first : span.last + 1]:
-            for term, number in line.items():
-                times[term] = times.get(term, 0) + number
-        known.df.update(times.keys())
-        known.n += 1
-        score = _bm25(times, _words_in(content, lines, span), above, weights)
+        above = called | (term_counts(leads).keys() & weights.keys())
+        score = _bm25(counts[span.first : span.last + 1], _words_in(content, lines, span), above, weights)
+        stretch = content[lines[span.first].start : lines[span.last].end] if asked.exact else ""
         for one in asked.exact:
             if holds(stretch, one):
                 score += _EXACT * heaviest
@@ -144,13 +132,10 @@ def _of_text(
 
 
 class _Held(dict[str, tuple[str, ...]]):
-    """Raw token -> those of its terms that a question has, looked up once; in how many passages each term is."""
+    """Raw token -> those of its terms that a question has, looked up once."""
 
     def __init__(self, wanted: Collection[str]) -> None:
         self._wanted = wanted
-        self.df: Counter[str] = Counter()
-        self.n = 0
-        """Passages."""
 
     def __missing__(self, raw: str) -> tuple[str, ...]:
         held = self[raw] = tuple(term for term in expand(raw) if term in self._wanted)
@@ -166,7 +151,11 @@ def _counts(text: str, held: _Held) -> dict[str, int]:
     return counts
 
 
-def _bm25(times: Mapping[str, int], words: int, above: Set[str], weights: Mapping[str, float]) -> float:
+def _bm25(counts: list[dict[str, int]], words: int, above: set[str], weights: Mapping[str, float]) -> float:
+    times: dict[str, int] = {}
+    for line in counts:
+        for term, number in line.items():
+            times[term] = times.get(term, 0) + number
     norm = _K1 * (1 - _B + _B * words / _MEAN_WORDS)
     own = math.fsum(weights[term] * tf * (_K1 + 1) / (tf + norm) for term, tf in times.items())
     return own + math.fsum(weights[term] * (_ABOVE_TOO if term in times else _ABOVE) for term in above)

@@ -22,12 +22,9 @@ from metatree_routers.passages._cut import heading_end
 from metatree_routers.passages._model import BIAS, CLAIM, RANKER
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.candidates import Text, candidates_of, weigh
-from metatree_routers.passages.features import FEATURES, Floats, PassageCandidate, features
+from metatree_routers.passages.features import Floats, PassageCandidate, features
 from metatree_routers.passages.statement import whole_statement
 
-_NO_WORD_SHARE = 0.5
-"""Of how likely a passage answers that has no word of the question: nearness in meaning alone is seldom an answer."""
-_HAS_WORDS = [FEATURES.index("distinct_words"), FEATURES.index("exact")]
 _ALONE = 2.0
 """Lead of a candidate that has no rival."""
 _JOINED = 3
@@ -51,15 +48,13 @@ def rank_passages(
     """
     weights = weigh(asked, df, n)
     contents = {text.node.id: text.content for text in texts}
-    candidates, weights = candidates_of(asked, texts, weights, embedder)
+    candidates = candidates_of(asked, texts, weights, embedder)
     if not candidates:
         return []
     rows = features(asked, candidates, weights, embedder)
     scores = rows @ RANKER
     order = np.argsort(-scores, kind="stable")
     best = claim_probability(claim_features(asked, rows[order], scores[order]))
-    if not rows[order[0], _HAS_WORDS].any():
-        best *= _NO_WORD_SHARE
     likelihood = best * np.exp(scores[order] - scores[order[0]])
     ordered = [candidates[number] for number in order]
     ordered[0] = joined(ordered, contents[ordered[0].node])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from metatree_routers.passages.asked import read_question
 from metatree_routers.passages.candidates import Text
-from metatree_routers.passages.features import FEATURES, PassageCandidate, features
+from metatree_routers.passages.features import PassageCandidate
 from metatree_routers.passages.ranking import joined, rank_passages
 
 from metatree import Evidence, Node, Passage, Scored, SearchResult, Traits, Tree, UserError, search
@@ -92,20 +92,6 @@ def test_the_one_line_of_a_long_text_that_answers_is_found_behind_many_short_tex
     tree.add(Node(id="log", title="Log", content=long, kind="section"))
     found = _ask(tree, "When was version 0.9.1 of the editor released?", 1.0)
     assert any(release in passage.quote for passage in found.closest)
-
-
-def test_what_is_asked_for_has_to_be_near_the_words_of_the_question() -> None:
-    asked = read_question("How many seconds does a request wait?", embeddings=False)
-    filler = "\n".join("Nothing else is said of it here." for _ in range(6))
-
-    def candidate(text: str) -> PassageCandidate:
-        return PassageCandidate("n", "n", "n", 0, 0, text.count("\n"), (), text, False, 1.0)
-
-    near = candidate(f"A request will wait for 2 seconds.\n{filler}\nIt is blue.")
-    far = candidate(f"A request will wait for some seconds.\n{filler}\nThere are 2 colours.")
-    rows = features(asked, [near, far], dict.fromkeys(asked.weights, 1.0), None)
-    columns = [FEATURES.index(name) for name in ("wanted_kind", "wanted_near")]
-    assert rows[:, columns].tolist() == [[1.0, 1.0], [1.0, 0.0]]
 
 
 class _Known(Evidence):
