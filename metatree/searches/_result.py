@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
@@ -10,6 +11,7 @@ from typing import Any, cast
 from metatree.durable import Effect
 from metatree.result import (
     ClosestPassage,
+    EarlierAnswer,
     Ended,
     NodeRef,
     PersonQuestion,
@@ -19,10 +21,11 @@ from metatree.result import (
     SearchResult,
     TraceEntry,
     Usage,
+    Wish,
 )
 from metatree.searches._citations import Span, cited, numbers_of, support_of
 from metatree.searches._context import question_key
-from metatree.searches._outcomes import PassageFound
+from metatree.searches._outcomes import EarlierFound, PassageFound
 from metatree.searches._state import Part, SearchState
 
 
@@ -46,7 +49,9 @@ def result_of(
     text = state.composed if state.composed is not None else _join_answers(drafts)
     answers, cited_text = _with_sources(text, drafts)
     if state.given["returns"] == "nodes":
-        nodes = [NodeRef(c.id, c.title, c.score, c.reason, c.path, c.lines) for c in state.collected]
+        nodes = [NodeRef(c.id, c.title, c.score, c.reason, c.path, c.lines, c.at) for c in state.collected]
+        if state.given.get("in_time"):
+            nodes.sort(key=lambda node: (node.at, _numbered(node.id)))
     else:
         nodes = _sources(answers)
     open_questions = list(dict.fromkeys(q for frame in roots for q in frame.open))
@@ -62,6 +67,7 @@ def result_of(
             QuestionNote(note["question"], note["read_as"], note["language"], tuple(note["tree_languages"]))
             for note in state.given.get("notes", ())
         ),
+        wishes=tuple(Wish(**wish) for wish in state.given.get("wishes", ())),
         closest=tuple(_closest_passage(passage) for passage in state.closest or ()),
         trace=trace_of(state.trace),
         usage=usage_of(used),
@@ -74,6 +80,11 @@ def result_of(
         ),
         run_id=run_id,
     )
+
+
+def _numbered(node_id: str) -> list[tuple[int, str]]:
+    """Return what sorts ids by the numbers in them: what was said on one day has the numbers of its turns."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", node_id)]
 
 
 def _troubles(state: SearchState) -> str:
@@ -156,6 +167,7 @@ class _Draft:
             None if last is None else last.confidence,
             all(part.verified for part in self.parts) if last is None else last.verified,
             cited(self.text, [(span, numbers[_source(part)]) for span, part in spans]),
+            () if last is None else tuple(map(_earlier_answer, last.earlier)),
         )
 
 
@@ -175,6 +187,18 @@ def _with_sources(text: str, drafts: Sequence[_Draft]) -> tuple[list[QuestionAns
 
 def _source(part: Part) -> tuple[str, str]:
     return part.node, part.quote
+
+
+def _earlier_answer(found: EarlierFound) -> EarlierAnswer:
+    lines = found["lines"]
+    return EarlierAnswer(
+        found["node"],
+        found["title"],
+        found["at"],
+        found["quote"],
+        found["place"],
+        None if lines is None else (lines[0], lines[1]),
+    )
 
 
 def _closest_passage(found: PassageFound) -> ClosestPassage:

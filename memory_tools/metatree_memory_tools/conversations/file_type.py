@@ -12,11 +12,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
+from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.node import Source
+from metatree.notes.wishes import BRANCH_KIND, KIND, MACHINES, said_attributes, stated, title_of
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 from metatree.trees.text import cut
-from metatree_memory_tools.conversations._exports import of_json, of_json_lines
 from metatree_memory_tools.conversations._model import (
     Conversation,
     Conversations,
@@ -27,7 +28,6 @@ from metatree_memory_tools.conversations._model import (
     session_title,
     turn_text,
 )
-from metatree_memory_tools.conversations._transcripts import looks_like_transcript, of_letters, of_transcript
 from metatree_memory_tools.text.descriptions import shorten
 from metatree_memory_tools.text.plain import PlainText
 
@@ -37,6 +37,7 @@ _IN_JSON = re.compile(
 )
 _TEXT_IN_JSON = re.compile(rb'"(?:content|text|parts|message|body)"\s*:|"session_1"\s*:')
 _DESCRIPTION_CHARS = 120
+WISHES = "#wishes"
 
 
 class ConversationFile:
@@ -48,7 +49,7 @@ class ConversationFile:
 
     name = "conversation"
     source_type = "conversation"
-    version = "1"
+    version = "2"
     max_file_bytes = 300_000_000
 
     def __init__(self) -> None:
@@ -62,14 +63,18 @@ class ConversationFile:
             return _IN_JSON.search(head) is not None and _TEXT_IN_JSON.search(head) is not None
         if name.endswith((".eml", ".mbox")):
             return True
-        return name.endswith(_TRANSCRIPTS) and looks_like_transcript(head.decode("utf-8", "replace"))
+        if not name.endswith(_TRANSCRIPTS):
+            return False
+        from metatree_memory_tools.conversations._transcripts import looks_like_transcript
+
+        return looks_like_transcript(head.decode("utf-8", "replace"))
 
     def outline(self, file: SourceFile) -> Outline:
         """Return the sessions and turns of a file; one without turns is read as a text."""
         conversations = parsed(file)
         if not conversations.conversations:
             return PlainText().outline(file)
-        parts = tuple(_parts(conversations.conversations))
+        parts = (*_parts(conversations.conversations), *_wishes(conversations.conversations))
         if len(conversations.conversations) == 1:
             description = _titled(conversations.conversations[0])
         else:
@@ -109,9 +114,13 @@ class ConversationFile:
 
 def parsed(file: SourceFile) -> Conversations:
     """Return the conversations in a file, none when it holds none; never raises for what a file holds."""
+    from metatree_memory_tools.conversations._exports import of_json, of_json_lines
+    from metatree_memory_tools.conversations._transcripts import of_letters, of_transcript
+
     name = file.path.lower()
     if name.endswith((".eml", ".mbox")):
-        return of_letters(file.data, single=name.endswith(".eml"))
+        hide = str if file.secrets else _without_secrets
+        return of_letters(file.data, single=name.endswith(".eml"), hide=hide)
     if name.endswith(".json"):
         try:
             return of_json(json.loads(file.text))
@@ -120,6 +129,10 @@ def parsed(file: SourceFile) -> Conversations:
     if name.endswith((".jsonl", ".ndjson")):
         return of_json_lines(file.text)
     return of_transcript(file.text)
+
+
+def _without_secrets(text: str) -> str:
+    return masked(text)[0]
 
 
 def _titled(conversation: Conversation) -> str:
@@ -152,6 +165,45 @@ def _parts(conversations: Sequence[Conversation]) -> Iterator[OutlinePart]:
             start_line=first,
             end_line=number - 1,
             parts=tuple(sessions),
+        )
+
+
+def _wishes(conversations: Sequence[Conversation]) -> Iterator[OutlinePart]:
+    """Yield the branch of what people want always, if there is any: see `metatree.notes.wishes`."""
+    found: list[OutlinePart] = []
+    number = 0
+    for at, conversation in enumerate(conversations, start=1):
+        for index, session in enumerate(conversation.sessions, start=1):
+            top = f"#{at}/" if len(conversations) > 1 else "#"
+            base = top if len(conversation.sessions) == 1 else f"{top}{index}/"
+            for place, turn in enumerate(session.turns, start=1):
+                number += 1
+                found += _turn_wishes(turn, f"{base}{place}", number)
+    if found:
+        yield OutlinePart(
+            id=WISHES,
+            title="Wishes",
+            description="What people want always, or prefer",
+            kind=BRANCH_KIND,
+            start_line=found[0].start_line,
+            end_line=found[-1].end_line,
+            parts=tuple(found),
+        )
+
+
+def _turn_wishes(turn: Turn, place: str, number: int) -> Iterator[OutlinePart]:
+    if turn.speaker.casefold() in MACHINES:
+        return
+    for index, wish in enumerate(stated(turn.text), start=1):
+        yield OutlinePart(
+            id=f"{WISHES}/{place[1:]}~{index}",
+            title=title_of(wish),
+            description=wish.text,
+            kind=KIND,
+            start_line=number,
+            end_line=number,
+            attributes={**said_attributes(wish, place), "who": turn.speaker, "at": turn.at},
+            digest=blake2b(wish.text.encode("utf-8", "replace"), digest_size=16).hexdigest(),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -16,14 +16,8 @@ from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import exit_code
 from metatree_agents.cli._main import app
 from metatree_agents.cli.commands._search import ended
-from metatree_agents.cli.printing.answers import (
-    answer_lines,
-    file_lines,
-    node_lines,
-    summary,
-    usage_text,
-    with_sources,
-)
+from metatree_agents.cli.printing.answers import answer_lines, with_sources
+from metatree_agents.cli.printing.results import file_lines, node_lines, summary, usage_text
 from metatree_agents.cli.printing.traces import path_lines, trace_lines
 from metatree_agents.cli.schemas import search
 from metatree_agents.cli.schemas.registry import OUTPUTS
@@ -43,6 +37,14 @@ from metatree.result import (
     Usage,
 )
 
+BASIS = {
+    "source": "/src",
+    "commit": None,
+    "dirty": None,
+    "indexed_at": "2026-05-01T10:00:00+00:00",
+    "changed_since": 2,
+    "stale": True,
+}
 QUOTE = Quote("auth", "auth.py", "TIMEOUT = 30", 1, "auth", (3, 3))
 
 
@@ -53,15 +55,20 @@ def tree() -> Tree:
     return made
 
 
+def shallow(result: SearchResult) -> dict[str, Any]:
+    """Return the fields of a result, for what a command adds to them."""
+    return {each.name: getattr(result, each.name) for each in fields(result)}
+
+
 def _answered(**changes: object) -> SearchResult:
-    fields: dict[str, object] = {
+    given: dict[str, object] = {
         "answer": "30 seconds",
         "answers": (QuestionAnswer("How long?", "30 seconds", (QUOTE,), cited="30 seconds [1]"),),
         "usage": Usage(router_calls=2, reads=1, seconds=0.25),
         "ended": "answered",
         "run_id": "r1",
     }
-    return SearchResult(**{**fields, **changes})  # type: ignore[arg-type]  # any field may be replaced
+    return SearchResult(**{**given, **changes})  # type: ignore[arg-type]  # any field may be replaced
 
 
 def test_answer_is_followed_by_its_sources_and_their_quotes(tree: Tree) -> None:
@@ -382,14 +389,15 @@ def test_long_list_of_ruled_out_options_is_cut_and_says_so() -> None:
 def test_json_fits_its_schema(conforms: Callable[[Any, Any], None]) -> None:
     result = _answered(nodes=(NodeRef("a", "A", 1 / 3, "r"),), trace=TRACE)
     files = [FileToEdit("src/a.py", 0.9, "names it", (Definition("run", 10, 25),))]
+    more: dict[str, Any] = {"basis": BASIS, "empty": ""}
     for model, value in (
-        (search.AskOutput, result),
-        (search.FindOutput, result),
-        (search.FilesOutput, {"files": files, "usage": result.usage}),
+        (search.AskOutput, {**shallow(result), **more}),
+        (search.FindOutput, {**shallow(result), **more}),
+        (search.FilesOutput, {"files": files, "usage": result.usage, **more}),
         (search.TraceOutput, result),
     ):
         conforms(json.loads(json.dumps(model.model_validate(value).as_json())), model)
-    output_json = search.FindOutput.model_validate(result).as_json()
+    output_json = search.FindOutput.model_validate({**shallow(result), **more}).as_json()
     with pytest.raises(jsonschema.ValidationError):
         conforms({**output_json, "run": 1}, search.FindOutput)
     with pytest.raises(AssertionError):
@@ -406,7 +414,7 @@ def test_a_trace_becomes_json_whatever_its_data_is() -> None:
     assert entry["data"] == {
         "tuple": [1, 2.0],
         "inner": {"3": "0.1"},
-        "kept": {"id": "a", "title": "A", "score": 1.0, "reason": "r", "path": None, "lines": None},
+        "kept": {"id": "a", "title": "A", "score": 1.0, "reason": "r", "path": None, "lines": None, "at": ""},
     }
 
 
@@ -425,12 +433,13 @@ def test_every_command_that_prints_json_has_a_model() -> None:
             yield name
 
     in_registry = {name.partition(" --")[0] for name in OUTPUTS}
-    assert set(named("", typer.main.get_command(app))) - {"service serve"} == in_registry
+    assert set(named("", typer.main.get_command(app()))) - {"service serve"} == in_registry
 
 
 def test_ask_json_is_the_contract() -> None:
     usage = Usage(router_calls=2, reads=1, seconds=0.25)
-    assert search.AskOutput.model_validate(_answered()).as_json() == {
+    given = {**shallow(_answered()), "basis": BASIS, "empty": ""}
+    assert search.AskOutput.model_validate(given).as_json() == {
         "answer": "30 seconds",
         "cited": "",
         "answers": [
@@ -451,11 +460,15 @@ def test_ask_json_is_the_contract() -> None:
                 "confidence": None,
                 "verified": True,
                 "cited": "30 seconds [1]",
+                "earlier": [],
             }
         ],
         "notes": [],
         "closest": [],
+        "wishes": [],
         "open_questions": [],
+        "empty": "",
+        "basis": BASIS,
         "ended": "answered",
         "usage": search.UsageOutput.model_validate(usage).as_json(),
         "run": "r1",
@@ -475,7 +488,9 @@ def test_the_doctor_says_which_extras_would_outline_more(monkeypatch: pytest.Mon
 
     assert "pip install" not in doctor._file_types()
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
-    monkeypatch.setattr("metatree_memory_tools.code.languages.code.missing", lambda: ["go", "rust"])
+    monkeypatch.setattr(
+        "metatree_memory_tools.code.languages.code.missing", lambda: {"languages": ["go", "rust"]}
+    )
     text = doctor._file_types()
     assert "`pip install 'metatree[docs]'` to read PDF and HTML" in text
     assert "`pip install 'metatree[languages]'` for outlines of go, rust, now plain text" in text
