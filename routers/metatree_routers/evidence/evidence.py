@@ -82,7 +82,7 @@ PASSAGE_NODES = 60
 _COVERING = 20
 """Of them, those that hold most of the question's words. BM25 puts a long text last that answers in one of its lines:
 a changelog that says when a version was released."""
-_COVERING_WORDS = 40_000
+_COVERING_WORDS = 20_000
 """They have together, at most."""
 _LOOKED_AT = 3
 """Nodes looked at for each of them: folders and files that have no content of their own come between."""
@@ -498,7 +498,7 @@ class TextEvidence(Evidence):
             for term, rows in snapshot.postings(weights).items():
                 covered[rows["node"]] += weights[term]
             allowed = table.alive & (lengths > 0) & (lengths <= _COVERING_WORDS)
-            nodes = np.flatnonzero(allowed & (covered > 0))
+            nodes = np.flatnonzero(allowed & (covered > 0)).astype(np.int32)
             scope = _number(snapshot, under)
             if scope is not None:
                 nodes = nodes[table.nearest(nodes, [scope]) >= 0]
