@@ -33,6 +33,9 @@ _MOST_PASSAGES = 40
 
 _DATABASE_KINDS = frozenset({"database", "schema", "table", "view", "rows"})
 """Nodes whose tables are some of many rows."""
+# Lost: twelve lines of a file as a passage, of which eight of eleven questions that no row answers were claimed.
+_LINES_OF_ROWS = "rows"
+"""Nodes of rows between commas, which `look_up` answers from, or nothing does."""
 # What is said of such a tool closes no question. Lost: leaving it unread; it is all there is on how to get something.
 _TOOL_KINDS = frozenset({"api operation", "mcp tool"})
 """Nodes whose own text says what a call of a server would answer, and is no answer itself."""
@@ -67,6 +70,8 @@ class EmbeddedReader(Reader):
         for question in request.questions:
             if is_table(request.content):
                 answer = _row(request, question, embedder)
+            elif request.node.kind == _LINES_OF_ROWS:
+                answer = None
             else:
                 answer = _recalled_answer(request, question) or self._likeliest(request, question, embedder)
             if answer is not None and answer.confidence is not None and answer.confidence < request.sure:
