@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
+from metatree_routers.embedded.reader import ROWS_SURE
 
 from metatree import SearchResult, Tree, search
 
@@ -190,6 +191,33 @@ def test_what_no_row_says_is_not_answered_by_a_row(tree: Tree, question: str) ->
     assert " | " not in found.answer
     assert "number of" not in found.answer
     assert not any(".csv#" in node.id or ".tsv#" in node.id for node in found.nodes)
+
+
+def test_what_rows_say_is_as_sure_as_was_measured(tree: Tree) -> None:
+    question = "What is the version of the package bash?"
+    assert [answer.confidence for answer in ask(tree, question).answers] == [ROWS_SURE]
+    found = search(question, tree=tree, journal=":memory:", sure=ROWS_SURE + 0.01)
+    assert not any("5.2.15" in answer.answer for answer in found.answers)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Which fish has the largest body_mass_g?", "pike | 900"),
+        ("Which fish has the largest body mass?", "pike | 900"),
+        ("What is the smallest finLength?", "carp | 3"),
+        ("Which fish was caught last?", "carp | 2024-11-03"),
+        ("What is the total price of the fish?", "sum of price\n1212.5"),
+    ],
+)
+def test_columns_are_named_as_they_are_written_and_without_their_unit(
+    tmp_path: Path, question: str, answer: str
+) -> None:
+    (tmp_path / "fish.csv").write_text(
+        'name,body_mass_g,finLength,caught,price\npike,900,7,2/28/2024,"$1,200.50"\ncarp,85,3,11/3/2024,$12.00\n'
+    )
+    with build_tree(tmp_path) as tree:
+        assert answer in ask(tree, question).answer
 
 
 def test_rows_are_asked_before_a_passage_closes_the_question(tree: Tree) -> None:

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
 from itertools import islice
 from typing import Final
@@ -38,7 +39,8 @@ _NUMBER = re.compile(
 )
 _CONTINUES = re.compile("[\u00c2-\u00f4][\u0080-\u00bf]")
 """Two signs of Latin-1 that are one of UTF-8."""
-_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
+_ISO = re.compile(r"(\d{4})([-/])(\d\d)\2(\d\d)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
+_FORMS: Final = ("%b %d %Y", "%B %d %Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y")
 _DAY_MONTH = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 
 
@@ -208,15 +210,23 @@ def _typed(cells: Sequence[str | None]) -> tuple[str, Sequence[object]]:
         return ("INTEGER" if whole else "REAL"), [
             None if cell is None else numbers.get(cell) for cell in cells
         ]
-    if all(_ISO.fullmatch(cell) and _is_day(*map(int, cell[:10].split("-"))) for cell in there):
+    if all(
+        (day := _ISO.fullmatch(cell)) and _is_day(int(day[1]), int(day[3]), int(day[4])) for cell in there
+    ):
         type_ = "DATE" if all(len(cell) == 10 for cell in there) else "DATETIME"
-        return type_, [cell if cell in there else None for cell in cells]
+        return type_, [
+            cell[:10].replace("/", "-") + cell[10:] if cell is not None and cell in there else None
+            for cell in cells
+        ]
     days = _days(there)
     return ("DATE", [None if cell is None else days.get(cell) for cell in cells]) if days else ("TEXT", cells)
 
 
 def _days(there: Iterable[str]) -> dict[str, str]:
     """Return days as `13.02.2024` and `02/13/2024` in a form that sorts; none where one is no day, or may be two."""
+    if (first := next(iter(there))) and (form := next((f for f in _FORMS if _day_in(first, f)), "")):
+        named = {cell: _day_in(cell, form) for cell in there}
+        return named if all(named.values()) else {}
     matches = {cell: _DAY_MONTH.fullmatch(cell) for cell in there}
     read: list[dict[str, str]] = []
     for day, month in ((1, 3), (3, 1)):
@@ -230,6 +240,14 @@ def _days(there: Iterable[str]) -> dict[str, str]:
     dotted = all(match is not None and match[2] == "." for match in matches.values())
     # Points stand behind days; between slashes, a day beyond the twelfth tells which is which.
     return read[0] if read and (dotted or len(read) == 1) else {}
+
+
+def _day_in(text: str, form: str) -> str:
+    """Return a day with the name of its month as ISO 8601; '' when it has another form."""
+    try:
+        return datetime.strptime(" ".join(text.replace(",", " ").split()), form).date().isoformat()
+    except ValueError:
+        return ""
 
 
 def _number(text: str) -> int | float | None:
