@@ -1,4 +1,4 @@
-"""Ask `look_up` 71 questions about seven CSV files of three packages, and compare what it gives with what SQL gives.
+"""Ask `look_up` 71 questions about six CSV files of three packages, and compare what it gives with what SQL gives.
 
 usage: python -m benchmarks.answers.rows --work DIR
 

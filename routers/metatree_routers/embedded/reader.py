@@ -27,7 +27,7 @@ from metatree_routers.query.wording import asking_terms
 USEFUL = 0.78
 """A row below this score does not answer."""
 ROWS_SURE = 0.94
-"""How likely what a query of rows gave is right: 31 of 32 answers were, of 52 questions on the seven tables of three
+"""How likely what a query of rows gave is right: 31 of 32 answers were, of 52 questions on the six tables of three
 packages, and no question of 19 was answered that the tables do not answer (docs/benchmarks/answers.md)."""
 SAME_QUESTION = 0.6
 """Share of common words, of all words of two questions, from which one is the other in other words."""
