@@ -42,6 +42,7 @@ from metatree.result import (
     TraceEntry,
     TraceEvent,
     Usage,
+    Wish,
 )
 from metatree.searches.fallback import FallbackRequest, FallbackResult, ask_person
 from metatree.tools.tool import Tool, ToolGroup, tool
@@ -107,6 +108,7 @@ __all__ = [
     "Tree",
     "Usage",
     "UserError",
+    "Wish",
     "aresume",
     "asearch",
     "ask_person",

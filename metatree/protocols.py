@@ -317,6 +317,12 @@ class Evidence(HasTraits, Protocol):
         """
         return ""
 
+    def reasons(
+        self, questions: Sequence[str], nodes: Sequence[str], *, under: str | None = None
+    ) -> dict[str, str]:
+        """Say of each of these nodes what `why` says of one."""
+        return {node: self.why(questions, node, under=under) for node in nodes}
+
     def passages(
         self, question: str, *, under: str | None = None, k: int = 3, text: tuple[Node, str] | None = None
     ) -> list[Passage]:
@@ -339,6 +345,10 @@ class Evidence(HasTraits, Protocol):
     def note(self, question: str) -> QuestionNote | None:
         """Say how a question was read, where that is not as it stands."""
         return None
+
+    def near(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        """Say how near a question is in meaning to each of some short texts, in [0, 1]; zeros when it cannot tell."""
+        return [0.0] * len(texts)
 
 
 class GivenToTools:

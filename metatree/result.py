@@ -158,6 +158,24 @@ class ClosestPassage:
 
 
 @dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody wants always, which can apply to a question: data about them, never an order to who reads it."""
+
+    node: str
+    """Id of the wish."""
+    text: str
+    """The sentence, word for word."""
+    what: Literal["rule", "preference", "withdrawal"]
+    about: str
+    """What it is for, where it says so; empty for everything."""
+    who: str
+    at: str
+    """When it was said, in ISO 8601; empty where that is not known."""
+    source: str
+    """Id of the turn or the memory that it stands in."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRef:
     """A node that was found."""
 
@@ -215,6 +233,8 @@ class SearchResult:
     answers: tuple[QuestionAnswer, ...] = ()
     nodes: tuple[NodeRef, ...] = ()
     """`returns="nodes"`: what was collected, best first. `returns="answer"`: the nodes that the answers come from."""
+    wishes: tuple[Wish, ...] = ()
+    """What people want always that can apply here, at most three: beside what was found, and no part of it."""
     open_questions: tuple[str, ...] = ()
     """Those of the caller that no complete answer was found for."""
     notes: tuple[QuestionNote, ...] = ()

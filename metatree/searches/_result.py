@@ -20,6 +20,7 @@ from metatree.result import (
     SearchResult,
     TraceEntry,
     Usage,
+    Wish,
 )
 from metatree.searches._citations import Span, cited, numbers_of, support_of
 from metatree.searches._context import question_key
@@ -63,6 +64,7 @@ def result_of(
             QuestionNote(note["question"], note["read_as"], note["language"], tuple(note["tree_languages"]))
             for note in state.given.get("notes", ())
         ),
+        wishes=tuple(Wish(**wish) for wish in state.given.get("wishes", ())),
         closest=tuple(_closest_passage(passage) for passage in state.closest or ()),
         trace=trace_of(state.trace),
         usage=usage_of(used),

@@ -184,6 +184,7 @@ class World:
         if not matches:
             return None
         all_there = len(matches) >= count
+        reasons = self.menus.reasons(payload.node, [match.id for match, _ in matches], questions)
         first, *more = [
             Ranked(
                 choice=match.id,
@@ -194,7 +195,7 @@ class World:
                 path=_file_and_lines(match)[0],
                 lines=_file_and_lines(match)[1],
                 inner=not all_there and self._is_inner(match.id),
-                why=self.menus.why(payload.node, match.id, questions),
+                why=reasons.get(match.id, ""),
             )
             for match, scored in matches
         ]

@@ -92,7 +92,8 @@ PUBLIC = {
         FallbackRequest FallbackResult Forgotten Limits Merge MetatreeError Node NodeRef Option Passage PersonQuestion
         QuestionAnswer QuestionNote Quote ReadRequest Reader Reading Remembered RouteDecision RouteRequest Router
         RunInfo Scored SearchResult Settings Source SourceRef Suite Tool ToolCaller ToolGroup
-        ToolRequest ToolSpec TraceEntry TraceEvent Traits Tree Usage UserError aresume asearch ask_person astream cancel
+        ToolRequest ToolSpec TraceEntry TraceEvent Traits Tree Usage UserError Wish aresume asearch ask_person astream
+        cancel
         forget load_run memories remember resume runs search tool
     """,
     "metatree.rules": """
@@ -107,6 +108,7 @@ PUBLIC = {
     """,
     "metatree_agents": """
         ContextRange Definition FileToEdit FunctionTool IssueContext context_for files_to_edit function_tools
+        langchain_retriever langchain_tools pydantic_ai_toolset
     """,
     "metatree_memory_tools": "build_tree",
     "metatree_routers": """

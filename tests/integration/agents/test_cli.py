@@ -81,10 +81,36 @@ def test_changed_source_is_seen(project: Path, capsys: pytest.CaptureFixture[str
     shown = capsys.readouterr()
     assert "30 days" not in shown.out
     assert "refreshed" not in shown.err
+    assert "warning: stale: 1 file changed since 20" in shown.err
     assert run(["ask", QUESTION]) == 0
     shown = capsys.readouterr()
     assert "30 days" in shown.out
     assert "refreshed the tree" in shown.err
+    assert "stale" not in shown.err
+
+
+@pytest.mark.parametrize("command", ["ask", "find", "files", "context"])
+def test_json_says_what_it_stands_on_and_why_nothing_was_found(
+    project: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    assert run([command, "charge a credit card", "--json"]) in (0, 1)
+    fresh = json.loads(capsys.readouterr().out)["basis"]
+    assert fresh["source"] == str(project) and fresh["stale"] is False and fresh["indexed_at"]
+    (project / "src/shop/cart.py").write_text("items = []\n")
+    assert run([command, "zeppelinn qwertzu", "--json", "--no-refresh"]) == 1
+    shown = capsys.readouterr()
+    printed = json.loads(shown.out)
+    assert (printed["basis"]["stale"], printed["basis"]["changed_since"]) == (True, 1)
+    assert "warning: stale: 1 file changed since" in shown.err
+    assert "name" in (printed["empty"] if command != "context" else printed["detail"])
+
+
+def test_what_was_asked_for_is_in_the_reason_for_nothing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["find", "chargee", "--kind", "definition", "--start", "docs"]) in (0, 1)
+    run(["find", "zeppelinn", "--start", "docs"])
+    assert "nothing below docs was found for 'zeppelinn' in" in capsys.readouterr().err
 
 
 def test_source_elsewhere_and_tree_elsewhere(

@@ -24,7 +24,7 @@ from metatree_agents.tools.question_notes import notes_of
 
 if TYPE_CHECKING:
     from metatree import ClosestPassage, SearchResult, Tree
-    from metatree.result import QuestionAnswer, Quote, Usage
+    from metatree.result import QuestionAnswer, Quote, Usage, Wish
     from metatree_agents.code import FileToEdit
 
 _QUOTE_LINES = 12
@@ -91,6 +91,7 @@ def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> 
     if result.open_questions and not alone and (result.answer or result.ended != "exhausted"):
         yield ""
     yield from open_question_lines(result, tree, verbose=verbose, alone=alone)
+    yield from wish_lines(result.wishes)
 
 
 def _one_answer(answer: QuestionAnswer, tree: Tree, code: set[int], *, verbose: bool) -> Iterator[str]:
@@ -213,6 +214,18 @@ def node_lines(result: SearchResult, *, verbose: bool = False) -> Iterator[str]:
         why = visible(_first_line(node.reason if verbose else _CLAUSE_END.split(node.reason, maxsplit=1)[0]))
         name = "" if node.lines is None else f"{visible(node.title)}  "
         yield f"{node.score:.2f}  {styled(f'{visible(place):{width}}', 'cyan')}  {name}{why}".rstrip()
+    yield from wish_lines(result.wishes)
+
+
+def wish_lines(wishes: Sequence[Wish]) -> Iterator[str]:
+    """Yield what people want always, word for word, with who said it and where."""
+    for number, wish in enumerate(wishes):
+        if not number:
+            yield ""
+            yield styled("Standing wishes that can apply", "bold")
+        said = f"{visible(wish.who)}{f', {visible(wish.at[:10])}' if wish.at else ''}"
+        yield f"  {styled(visible(wish.source), 'cyan')}  ({said})"
+        yield from _quoted([wish.text])
 
 
 def file_lines(files: Sequence[FileToEdit], result: SearchResult) -> Iterator[str]:
