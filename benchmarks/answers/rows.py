@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.databases.delimited_type import table_in
+from metatree_memory_tools.databases._delimited import table_in
 
 from benchmarks.answers.scoring import Share
 from metatree import search

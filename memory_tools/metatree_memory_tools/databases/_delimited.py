@@ -22,8 +22,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import Final
 
+MOST_BYTES: Final = 50_000_000
+"""A larger file is a text alone: each question would read all of it."""
+_SUFFIXES: Final = (".csv", ".tsv", ".tab")
 _SIGNS: Final = (",", "\t", ";", "|")
 _LOOKED_AT = 200
 """Rows by which the sign between cells and the names of the columns are told."""
@@ -56,6 +60,17 @@ class Delimited:
     """Whether the first row names the columns."""
     problem: str = ""
     """What is wrong with some of the rows, in a few words."""
+
+
+def is_delimited(path: str) -> bool:
+    """Whether a file has rows between commas or tabs, by its name."""
+    return path.lower().endswith(_SUFFIXES)
+
+
+def table_in(path: str, text: str) -> Delimited:
+    """Read a file as a table, which is called as the file is; raises ValueError when it is none."""
+    name = PurePosixPath(path)
+    return read_delimited(text, name.stem, tabs=name.suffix.lower() != ".csv")
 
 
 def read_delimited(text: str, name: str, *, tabs: bool = False) -> Delimited:

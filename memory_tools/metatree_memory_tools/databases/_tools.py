@@ -24,13 +24,13 @@ from metatree.tools.tool import ToolGroup, tool
 from metatree.trees.source_files import read_inside
 from metatree.trees.sources import disk_root
 from metatree.trees.tree import Tree
+from metatree_memory_tools.databases._delimited import is_delimited, table_in
 from metatree_memory_tools.databases._look_up import Column, Lookup, Shape, fit
 from metatree_memory_tools.databases._model import OpenDatabase, Rows
 from metatree_memory_tools.databases._nodes import KINDS
 from metatree_memory_tools.databases._open import open_database, shows_secrets
 from metatree_memory_tools.databases._show import rows_text
 from metatree_memory_tools.databases._sqlite import SQLite
-from metatree_memory_tools.databases.delimited_type import is_delimited, table_in
 from metatree_memory_tools.text.lines import path_of, text_of
 
 MAX_ROWS = 200

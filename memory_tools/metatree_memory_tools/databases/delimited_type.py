@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
-from metatree_memory_tools.databases._delimited import Delimited, read_delimited
+from metatree_memory_tools.databases._delimited import MOST_BYTES, is_delimited, table_in
 from metatree_memory_tools.databases._model import key_of
 from metatree_memory_tools.databases._nodes import ROWS
 from metatree_memory_tools.databases._show import column_text, table_text
@@ -18,21 +17,6 @@ from metatree_memory_tools.text.text_files import TextFiles
 
 if TYPE_CHECKING:
     from metatree.tools.tool import ToolGroup
-
-MOST_BYTES = 50_000_000
-"""A larger file is a text alone: each question would read all of it."""
-_SUFFIXES = (".csv", ".tsv", ".tab")
-
-
-def is_delimited(path: str) -> bool:
-    """Whether a file has rows between commas or tabs, by its name."""
-    return path.lower().endswith(_SUFFIXES)
-
-
-def table_in(path: str, text: str) -> Delimited:
-    """Read a file as a table, which is called as the file is; raises ValueError when it is none."""
-    name = PurePosixPath(path)
-    return read_delimited(text, name.stem, tabs=name.suffix.lower() != ".csv")
 
 
 class DelimitedFile(TextFiles):
