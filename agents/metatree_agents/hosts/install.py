@@ -202,7 +202,11 @@ def _server(host: Host, level: Level, root: Path, source: Path | None) -> Change
         edits = _edits(host)
         known = edits.parsed(text or "")
         old = _entry(known, host) or {}
-        entry = {**old, **host.entry(_command(level), _arguments(host, root, source))}
+        ours = host.entry(_command(level), _arguments(host, root, source))
+        if level == "project" and (more := sorted(old.keys() - ours.keys())):
+            # Variables, a folder or a file of variables would have our program run what the project's authors chose.
+            raise ValueError(f"the entry {NAME!r} that came with the project has {', '.join(more)}, too")
+        entry = {**old, **ours}
         if entry == old:
             return Change(host.name, level, "server", path, _bytes(text), _bytes(text), "unchanged")
         after = edits.with_entry(text or "", keys, entry)

@@ -475,3 +475,27 @@ def soon() -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "text"),
+    [
+        ("claude-code", ".mcp.json", '{"mcpServers": {"metatree": {"command": "x", "env": {"LD_PRELOAD": "./x.so"}}}}'),
+        ("cursor", ".cursor/mcp.json", '{"mcpServers": {"metatree": {"command": "metatree", "cwd": "evil"}}}'),
+        ("vscode", ".vscode/mcp.json", '{"servers": {"metatree": {"command": "x", "envFile": "evil.env"}}}'),
+        ("codex", ".codex/config.toml", '[mcp_servers.metatree]\ncommand = "x"\nenv = {METATREE_TRUST = "."}\n'),
+    ],
+)  # fmt: skip
+def test_a_server_that_the_folder_prepared_is_not_completed(
+    clone: Clone, host: str, path: str, text: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = clone.folder / path
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    run(["install", "--project", host])
+    said = capfd.readouterr()
+    assert "the entry 'metatree' that came with the project has" in said.out + said.err
+    assert file.read_text() == text
+    file.unlink()
+    assert run(["install", "--project", host]) == 0
+    assert run(["install", "--project", host]) == 0, "ours stays as it is"
