@@ -115,7 +115,10 @@ def read_file(
     if known == (digest, reader):
         return replace(unread, reader=reader, same=True)
     hidden = 0
-    if not secrets and not binary:
+    # A document may hold nothing but text, too: its bytes are another program's, and a text of them takes three times
+    # their memory.
+    is_text = not binary and not file_type.traits.binary
+    if not secrets and is_text:
         data, hidden, what = masked_file(scanned.path, data)
         if what and not scanned.alone:
             return replace(unread, problem=f"may hold secrets: {what}")
@@ -133,7 +136,7 @@ def read_file(
     if (
         not secrets
     ):  # of a text, too: what a type decodes (letters, escapes of programs) was not seen in the file
-        outline = _public(outline, code=not binary and is_code(scanned.path))
+        outline = _public(outline, code=is_text and is_code(scanned.path))
     facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
     for name, declared in (("references", outline.references), ("declares", outline.declares)):
         if declared:
@@ -148,7 +151,7 @@ def read_file(
         facts["raw"] = scanned.raw.hex()
     return replace(
         unread,
-        encoding="" if binary or file_type.traits.binary else file.encoding,
+        encoding=file.encoding if is_text else "",
         reader=reader,
         nodes=tuple(_nodes(scanned.id, file, digest, outline, source_type)),
         facts=facts,
