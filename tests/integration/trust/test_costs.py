@@ -150,11 +150,11 @@ def test_git_is_ended_when_it_says_nothing(clone: Clone, monkeypatch: pytest.Mon
 
 
 def test_a_long_message_is_cut_while_it_is_read(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_command, "_command", lambda *_: ["head", "-c", "50000000", "/dev/zero"])
+    monkeypatch.setattr(_command, "_command", lambda *_: ["head", "-c", "20000000", "/dev/zero"])
     monkeypatch.setattr(_command, "_CHUNK", 50_000)
     with _command._stream(_command._Call(clone.folder, {}), ["log"]) as it:
         assert not any(it)
-    monkeypatch.setattr(_command, "_command", lambda *_: ["sh", "-c", "yes | head -c 50000000"])
+    monkeypatch.setattr(_command, "_command", lambda *_: ["sh", "-c", "yes | head -c 20000000"])
     with at_most(20), _command._stream(_command._Call(clone.folder, {}), ["log"]) as it:
         assert sum(map(len, it)) < 5_000_000
 
