@@ -15,18 +15,6 @@ from typing import Any
 PLACES = "usr/lib/postgresql/*/bin/initdb"
 USER = "owner"
 _UNPRIVILEGED = "nobody"
-_QUICK = (
-    *("listen_addresses=", "max_connections=100"),
-    # What survives the end of the machine is tested by nobody; hundreds of schemas would be vacuumed and analysed.
-    *(
-        "fsync=off",
-        "full_page_writes=off",
-        "wal_level=minimal",
-        "max_wal_senders=0",
-        "autovacuum=off",
-        "jit=off",
-    ),
-)
 
 
 class Server:
@@ -89,7 +77,7 @@ def serving(*settings: str) -> Iterator[Server]:
     # Debian's folders of tests are closed to the user that the server runs as, and names of sockets must be short.
     folder = Path(tempfile.mkdtemp(prefix="mt-pg-", dir="/tmp"))
     try:
-        server = Server(folder, *_QUICK, *settings)
+        server = Server(folder, "listen_addresses=", "fsync=off", "max_connections=100", *settings)
         server.start()
         try:
             yield server
