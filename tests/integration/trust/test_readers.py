@@ -499,3 +499,13 @@ def test_a_server_that_the_folder_prepared_is_not_completed(
     file.unlink()
     assert run(["install", "--project", host]) == 0
     assert run(["install", "--project", host]) == 0, "ours stays as it is"
+
+
+def test_what_a_program_says_by_escapes_is_masked_where_it_is_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    text = f'"""The harbour.\n\nThe key \\x41{AWS[1:]} opens it."""\n\n\ndef f():\n    """Open by \\x41{AWS[1:]}."""\n'
+    (folder / "a.py").write_text(text)
+    with build_tree(folder) as tree:
+        shown = "\n".join(f"{node.title} {node.description} {node.attributes}" for _, node in tree.walk())
+        assert "Open by *" in shown and AWS not in shown
