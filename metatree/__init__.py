@@ -11,6 +11,7 @@ from metatree.protocols import (
     Describer,
     DescribeRequest,
     Description,
+    EarlierStatement,
     Evidence,
     Option,
     Passage,
@@ -29,6 +30,7 @@ from metatree.protocols import (
 )
 from metatree.result import (
     ClosestPassage,
+    EarlierAnswer,
     Ended,
     Limits,
     NodeRef,
@@ -40,6 +42,7 @@ from metatree.result import (
     TraceEntry,
     TraceEvent,
     Usage,
+    Wish,
 )
 from metatree.searches.fallback import FallbackRequest, FallbackResult, ask_person
 from metatree.tools.tool import Tool, ToolGroup, tool
@@ -62,6 +65,8 @@ __all__ = [
     "DescribeRequest",
     "Describer",
     "Description",
+    "EarlierAnswer",
+    "EarlierStatement",
     "Ended",
     "Evidence",
     "FallbackRequest",
@@ -103,6 +108,7 @@ __all__ = [
     "Tree",
     "Usage",
     "UserError",
+    "Wish",
     "aresume",
     "asearch",
     "ask_person",

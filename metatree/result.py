@@ -92,6 +92,22 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierAnswer:
+    """What a source said before, where the answer is from a later one that contradicts it."""
+
+    node: str
+    title: str
+    at: str
+    """The day that it is of, as in 2025-03-02, or the version."""
+    quote: str
+    """The words of the node, exactly."""
+    place: str = ""
+    """The path of its file, or the id of its node."""
+    lines: tuple[int, int] | None = None
+    """First and last of the quote, as those of a `Quote`."""
+
+
+@dataclass(frozen=True, slots=True)
 class QuestionAnswer:
     """The answer to one question."""
 
@@ -107,6 +123,8 @@ class QuestionAnswer:
     it was asked once more."""
     cited: str = ""
     """The answer with the numbers of its sources behind what rests on them: `It is red. [1]`."""
+    earlier: tuple[EarlierAnswer, ...] = ()
+    """What was said before and no longer holds, the latest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +155,24 @@ class ClosestPassage:
     """The words of the node, exactly."""
     score: float
     """How likely it answers, in [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody wants always, which can apply to a question: data about them, never an order to who reads it."""
+
+    node: str
+    """Id of the wish."""
+    text: str
+    """The sentence, word for word."""
+    what: Literal["rule", "preference", "withdrawal"]
+    about: str
+    """What it is for, where it says so; empty for everything."""
+    who: str
+    at: str
+    """When it was said, in ISO 8601; empty where that is not known."""
+    source: str
+    """Id of the turn or the memory that it stands in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +233,8 @@ class SearchResult:
     answers: tuple[QuestionAnswer, ...] = ()
     nodes: tuple[NodeRef, ...] = ()
     """`returns="nodes"`: what was collected, best first. `returns="answer"`: the nodes that the answers come from."""
+    wishes: tuple[Wish, ...] = ()
+    """What people want always that can apply here, at most three: beside what was found, and no part of it."""
     open_questions: tuple[str, ...] = ()
     """Those of the caller that no complete answer was found for."""
     notes: tuple[QuestionNote, ...] = ()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from metatree_agents.code import Definition, FileToEdit, files_to_edit
     from metatree_agents.context import ContextRange, IssueContext, context_for
+    from metatree_agents.tools.frameworks import langchain_retriever, langchain_tools, pydantic_ai_toolset
     from metatree_agents.tools.functions import FunctionTool, function_tools
 
 __all__ = [
@@ -18,6 +19,9 @@ __all__ = [
     "context_for",
     "files_to_edit",
     "function_tools",
+    "langchain_retriever",
+    "langchain_tools",
+    "pydantic_ai_toolset",
 ]
 
 _MODULES = {
@@ -29,6 +33,9 @@ _MODULES = {
     "FunctionTool": "metatree_agents.tools.functions",
     "files_to_edit": "metatree_agents.code",
     "function_tools": "metatree_agents.tools.functions",
+    "langchain_retriever": "metatree_agents.tools.frameworks",
+    "langchain_tools": "metatree_agents.tools.frameworks",
+    "pydantic_ai_toolset": "metatree_agents.tools.frameworks",
 }
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from metatree_routers import EmbeddedRouter, TextEvidence
 
 from benchmarks.retrieval.baseline import BM25
-from benchmarks.retrieval.dataset import BASELINE, OURS, Corpus, Notes, Options, Outcome, first_words
+from benchmarks.retrieval.dataset import BASELINE, BESIDE, OURS, Corpus, Notes, Options, Outcome, first_words
 from benchmarks.retrieval.wrong import WrongRouter
 from metatree import Limits, Node, Tree, search
+from metatree.notes.wishes import MOST
 
 K = 10
 
@@ -58,10 +59,11 @@ class Collection:
                 )
                 seconds = time.perf_counter() - started
                 ranked = {
-                    BASELINE: baselines[query.under].rank(query.text, K),
+                    BASELINE: baselines[query.under].rank(query.text, K + MOST),
                     OURS: [node.id for node in found.nodes],
+                    BESIDE: [wish.source for wish in found.wishes],
                 }
-                yield Outcome(query.id, query.gold, ranked, seconds, found.usage.router_calls)
+                yield Outcome(query.id, query.gold, ranked, seconds, found.usage.router_calls, query.groups)
 
 
 def _part(corpus: Corpus, under: str | None) -> dict[str, str]:

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from metatree import Node
 
 BASELINE, OURS = "BM25", "metatree"
+BESIDE = "wishes"
+"""What is offered beside what we found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Outcome:
     """Of our search."""
     calls: int = 0
     """Of our router."""
+    groups: tuple[str, ...] = ()
+    """As of its query."""
 
 
 @dataclass(slots=True)
@@ -89,6 +93,8 @@ class Query:
     gold: frozenset[str]
     under: str | None = None
     """The node that the search starts at: a filing, a conversation; None for the whole tree."""
+    groups: tuple[str, ...] = ()
+    """Kinds of questions that it counts in, each with lines of its own."""
 
 
 @dataclass(slots=True)

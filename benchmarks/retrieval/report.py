@@ -9,7 +9,7 @@ from benchmarks.retrieval.dataset import BASELINE, OURS, Benchmark, Outcome
 from benchmarks.retrieval.scores import Values, interval, values
 
 HEAD = ("set", "questions", "metric", "BM25", "metatree", "gain", "goal")
-_WIDTHS = (18, 10, 7, 21, 21, 23, 5)
+_WIDTHS = (36, 10, 7, 21, 21, 23, 5)
 
 
 def header() -> str:
@@ -20,10 +20,18 @@ def header() -> str:
 def lines(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield a line for each metric: both systems and the paired difference, with 95 % bootstrap intervals."""
     for name in benchmark.metrics:
-        line, ours = (values(name, system, outcomes) for system in (BASELINE, OURS))
         goal = f"{benchmark.goals[name]:.2f}" if name in benchmark.goals else ""
-        cells = (benchmark.name, str(len(outcomes)), name, _cell(line), _cell(ours), _cell(ours - line, "+"))
-        yield _line((*cells, goal))
+        yield _row(benchmark.name, name, outcomes, goal)
+    for group in dict.fromkeys(group for outcome in outcomes for group in outcome.groups):
+        members = [outcome for outcome in outcomes if group in outcome.groups]
+        for name in benchmark.metrics:
+            yield _row(f"  {group}", name, members, "")
+
+
+def _row(title: str, name: str, outcomes: Sequence[Outcome], goal: str) -> str:
+    """Return a line for one metric over some questions."""
+    line, ours = (values(name, system, outcomes) for system in (BASELINE, OURS))
+    return _line((title, str(len(outcomes)), name, _cell(line), _cell(ours), _cell(ours - line, "+"), goal))
 
 
 def footnote(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> str:
@@ -38,7 +46,7 @@ def footnote(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> str:
         else ""
     )
     return (
-        f"{'':18} {built}a search takes {1000 * statistics.median(seconds):.0f} ms (95 % within"
+        f"{'':36} {built}a search takes {1000 * statistics.median(seconds):.0f} ms (95 % within"
         f" {1000 * slow:.0f} ms) and {calls:.1f} router calls"
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.retrieval.dataset import Outcome
+from benchmarks.retrieval.dataset import BESIDE, OURS, Outcome
 
 RESAMPLES = 2_000
 Values = npt.NDArray[np.float64]
@@ -40,8 +40,24 @@ def metric(name: str, gold: frozenset[str], ranked: Sequence[str]) -> float:
 
 
 def values(name: str, system: str, outcomes: Sequence[Outcome]) -> Values:
-    """Score one system: (questions,)."""
-    return np.array([metric(name, outcome.gold, outcome.ranked.get(system, ())) for outcome in outcomes])
+    """Score one system: (questions,).
+
+    `R@10+3` counts our first ten and up to three that are offered beside them; of the other system the first thirteen.
+    """
+    plain, _, more = name.partition("+")
+    kind, _, k = plain.partition("@")
+    most = int(k or 0) + int(more or 0)
+    wider = f"{kind}@{most}" if more else name
+    return np.array(
+        [metric(wider, outcome.gold, _listed(outcome, system, plain, more)) for outcome in outcomes]
+    )
+
+
+def _listed(outcome: Outcome, system: str, plain: str, more: str) -> Sequence[str]:
+    listed = outcome.ranked.get(system, ())
+    if not more or system != OURS:
+        return listed
+    return [*listed[: int(plain.partition("@")[2])], *outcome.ranked.get(BESIDE, ())[: int(more)]]
 
 
 def interval(scores: Values) -> tuple[float, float]:

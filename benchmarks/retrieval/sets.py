@@ -10,6 +10,7 @@ _ALL: tuple[Benchmark, ...] = (
     documents.FINANCEBENCH_ALL,
     documents.QASPER,
     memory.LOCOMO,
+    memory.BEAM,
     multihop.MUSIQUE,
     multihop.HOTPOT,
     tools.METATOOL_SINGLE,

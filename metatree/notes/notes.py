@@ -26,6 +26,7 @@ from metatree._util.secret_text import secrets_in
 from metatree.errors import UnknownNode, UserError
 from metatree.node import Node
 from metatree.notes.placement import BRANCH, GROUP_KIND, MEMORY_KIND, Placement, place_of
+from metatree.notes.wishes import note_wishes, wishes_of
 from metatree.protocols import AnyDescriber, AnyEvidence, DescribeRequest, Evidence
 from metatree.trees.layer import Layer
 from metatree.trees.text import encodable
@@ -155,6 +156,7 @@ def remember(
         )
         added = tree.add(node, parent=place.parent)
         Layer(tree.memory).set_fact(_TEXT_FACT + key, added.id)
+        note_wishes(tree, added.id, text, mention["who"], mention["at"])
     return Remembered(added, place.parent, place.why, False, warnings)
 
 
@@ -250,7 +252,11 @@ def erase(tree: Tree, layer: Layer, nodes: tuple[Node, ...]) -> None:
     Args:
         nodes: the node, then all below it, with their content.
     """
+    wishes = [wish for node in nodes for wish in wishes_of(tree, node.id)]
     tree.delete(nodes[0])
+    for wish in wishes:
+        if wish.id in tree:
+            tree.delete(wish)
     for node in nodes:
         if node.content is not None:
             key = _TEXT_FACT + _key(node.content)
@@ -344,6 +350,9 @@ def _updated(
             replace(node, title=labels[0], description=labels[1], content=text, provenance=provenance)
         )
         layer.set_fact(_TEXT_FACT + _key(text), node.id)
+        for wish in wishes_of(tree, node.id):
+            tree.delete(wish)
+        note_wishes(tree, node.id, text, mention["who"], mention["at"])
     return Remembered(node, tree.parent(node) or ROOT, "it stays where it was", True, warnings)
 
 

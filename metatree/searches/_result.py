@@ -10,6 +10,7 @@ from typing import Any, cast
 from metatree.durable import Effect
 from metatree.result import (
     ClosestPassage,
+    EarlierAnswer,
     Ended,
     NodeRef,
     PersonQuestion,
@@ -19,10 +20,11 @@ from metatree.result import (
     SearchResult,
     TraceEntry,
     Usage,
+    Wish,
 )
 from metatree.searches._citations import Span, cited, numbers_of, support_of
 from metatree.searches._context import question_key
-from metatree.searches._outcomes import PassageFound
+from metatree.searches._outcomes import EarlierFound, PassageFound
 from metatree.searches._state import Part, SearchState
 
 
@@ -62,6 +64,7 @@ def result_of(
             QuestionNote(note["question"], note["read_as"], note["language"], tuple(note["tree_languages"]))
             for note in state.given.get("notes", ())
         ),
+        wishes=tuple(Wish(**wish) for wish in state.given.get("wishes", ())),
         closest=tuple(_closest_passage(passage) for passage in state.closest or ()),
         trace=trace_of(state.trace),
         usage=usage_of(used),
@@ -156,6 +159,7 @@ class _Draft:
             None if last is None else last.confidence,
             all(part.verified for part in self.parts) if last is None else last.verified,
             cited(self.text, [(span, numbers[_source(part)]) for span, part in spans]),
+            () if last is None else tuple(map(_earlier_answer, last.earlier)),
         )
 
 
@@ -175,6 +179,18 @@ def _with_sources(text: str, drafts: Sequence[_Draft]) -> tuple[list[QuestionAns
 
 def _source(part: Part) -> tuple[str, str]:
     return part.node, part.quote
+
+
+def _earlier_answer(found: EarlierFound) -> EarlierAnswer:
+    lines = found["lines"]
+    return EarlierAnswer(
+        found["node"],
+        found["title"],
+        found["at"],
+        found["quote"],
+        found["place"],
+        None if lines is None else (lines[0], lines[1]),
+    )
 
 
 def _closest_passage(found: PassageFound) -> ClosestPassage:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from metatree.durable import Effect, Journal, Replayed, Runner
 from metatree.errors import LeaseLost, MetatreeError, UserError
 from metatree.node import Node
+from metatree.notes.wishes import applying
 from metatree.parts import as_evidence, find_evidence, whole_suite
 from metatree.result import Limits, SearchResult, TraceEntry
 from metatree.searches._machine import SearchMachine
@@ -145,6 +146,18 @@ class Search:
             _log.warning("the evidence could not say how it reads the questions", exc_info=True)
             return []
         return [asdict(note) for note in notes if note is not None]
+
+    def wishes(self, questions: Sequence[str], under: str) -> list[dict[str, Any]]:
+        """Return what people want always that can apply to the questions."""
+        if self._evidence is None:
+            return []
+        try:
+            return [asdict(wish) for wish in applying(self.tree, questions, under, self._evidence.near)]
+        except MetatreeError:
+            raise
+        except Exception:
+            _log.warning("the evidence could not say which wishes apply", exc_info=True)
+            return []
 
     async def drive(
         self,

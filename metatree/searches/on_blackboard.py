@@ -126,7 +126,11 @@ class BoardLink:
         """Put the request on the board, and find out how far an earlier process came."""
         known = self.board.items(run=self._run, sections="requests", limit=1)
         if not known:
-            request = {"request": "; ".join(state.given["questions"])}
+            request: dict[str, Any] = {"request": "; ".join(state.given["questions"])}
+            if wishes := state.given.get("wishes"):
+                request["standing_wishes"] = [
+                    {name: wish[name] for name in ("text", "who", "at", "source")} for wish in wishes
+                ]
             known = [self.board.add_requests(request, id=self._request_id, run=self._run)]
         self._round = known[0].round
         last = self.board.last_id(f"{self._run}:t")

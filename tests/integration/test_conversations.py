@@ -10,6 +10,7 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations import ConversationLog, Turn
 
 from metatree import search
+from metatree.notes.wishes import standing
 from metatree.trees.tree import Tree
 
 pytestmark = pytest.mark.integration
@@ -105,3 +106,21 @@ def test_processes_that_note_the_same_conversation_lose_nothing(tmp_path: Path) 
         said = [(node.title, node.description) for _, node in tree.walk() if node.kind == "turn"]
     assert sorted(said) == sorted((name, f"turn {number}") for name in ("Ann", "Bob") for number in range(40))
     assert [text for name, text in said if name == "Ann"] == [f"turn {number}" for number in range(40)]
+
+
+def test_the_wishes_of_a_file_lie_below_it_with_their_turns(tmp_path: Path) -> None:
+    said = [
+        ("Ann", "Hello, how are you?"),
+        ("Bob", "Fine. Never call me before nine."),
+        ("Ann", "All right."),
+    ]
+    messages = [{"speaker": who, "text": text, "date": "2026-01-05T09:00"} for who, text in said]
+    (tmp_path / "chat.json").write_text(json.dumps({"messages": messages}), encoding="utf-8")
+    with build_tree(tmp_path) as tree:
+        (wish,) = standing(tree)
+        assert (wish.text, wish.who, wish.source) == ("Never call me before nine.", "Bob", "chat.json#2")
+        assert tree.content(wish.source).endswith("Bob: Fine. Never call me before nine.")
+        assert tree.get(tree.parent(wish.node) or "").kind == "wishes"
+        found = search("When may I call?", tree=tree, returns="nodes")
+        assert [each.source for each in found.wishes] == ["chat.json#2"]
+        assert "chat.json#wishes" not in {node.id.partition("/")[0] for node in found.nodes}

@@ -64,6 +64,9 @@ PROJECTS = {
         ".c",
         ("bufferutil.c", "Unmask", "function", "napi_value Unmask(napi_env env, napi_callback_info info)"),
     ),
+    "perl": ("libmojolicious-perl", ".pm", ("Mojo/File.pm", "copy_to", "function", "sub copy_to")),
+    "lua": ("lua-penlight", ".lua", ("pl/List.lua", "List.append", "function", "function List:append(i)")),
+    "ocaml": ("libcohttp-ocaml-dev", ".mli", ("header.mli", "get", "function", "val get : t -> string")),
 }
 IMPORTS = {
     "go": ("doc/man_docs.go", ""),
@@ -74,6 +77,9 @@ IMPORTS = {
     "javascript": ("lib/express.js", "lib/application.js"),
     "typescript": ("src/internal/Observable.ts", "src/internal/Subscriber.ts"),
     "java": ("com/getcapacitor/Bridge.java", "com/getcapacitor/util/HostMask.java"),
+    "perl": ("Mojo/Asset/File.pm", "Mojo/File.pm"),
+    "lua": ("lua/5.1/pl/OrderedMap.lua", "lua/5.1/pl/List.lua"),
+    "ocaml": ("cohttp/request.ml", "cohttp/header.ml"),
 }
 TRIVIAL = re.compile(
     r"\s*(?:import|package|using|use|extern crate|require|#\s*include|//|/\*|\*|#|\{|\}|\)|end\b|<\?php|namespace|mod |'use strict')"
@@ -134,7 +140,8 @@ def test_every_line_that_says_something_lies_in_one_leaf(project: tuple[str, Tre
         ]
         # What is left out are comments that open a file and groups of imports; both go on over lines without a sign.
         comments = re.compile(
-            r"/\*.*?\*/|^\ufeff//.*?$|^import \(.*?^\)|^\s*(?:pub )?use [^;]*;", re.DOTALL | re.MULTILINE
+            r"/\*.*?\*/|\(\*.*?\*\)|^\ufeff//.*?$|^import \(.*?^\)|^\s*(?:pub )?use [^;]*;",
+            re.DOTALL | re.MULTILINE,
         )
         inside = {
             text.count("\n", 0, m.start()) + 1 + k

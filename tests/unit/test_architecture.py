@@ -88,11 +88,13 @@ def test_import_loads_nothing_heavy(package: str) -> None:
 
 PUBLIC = {
     "metatree": """
-        Answer Blackboard ClosestPassage ComposeRequest Composer DescribeRequest Describer Description Ended Evidence
+        Answer Blackboard ClosestPassage ComposeRequest Composer DescribeRequest Describer Description
+        EarlierAnswer EarlierStatement Ended Evidence
         FallbackRequest FallbackResult Forgotten Limits Merge MetatreeError Node NodeRef Option Passage PersonQuestion
         QuestionAnswer QuestionNote Quote ReadRequest Reader Reading Remembered RouteDecision RouteRequest Router
         RunInfo Scored SearchResult Settings Source SourceRef Suite Tool ToolCaller ToolGroup
-        ToolRequest ToolSpec TraceEntry TraceEvent Traits Tree Usage UserError aresume asearch ask_person astream cancel
+        ToolRequest ToolSpec TraceEntry TraceEvent Traits Tree Usage UserError Wish aresume asearch ask_person astream
+        cancel
         forget load_run memories remember resume runs search tool
     """,
     "metatree.rules": """
@@ -107,6 +109,7 @@ PUBLIC = {
     """,
     "metatree_agents": """
         ContextRange Definition FileToEdit FunctionTool IssueContext context_for files_to_edit function_tools
+        langchain_retriever langchain_tools pydantic_ai_toolset
     """,
     "metatree_memory_tools": "build_tree",
     "metatree_routers": """

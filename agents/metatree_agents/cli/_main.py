@@ -20,7 +20,7 @@ from metatree_agents.cli.commands.doctor import doctor
 from metatree_agents.cli.commands.goals import goals_app
 from metatree_agents.cli.commands.hosts import install, uninstall
 from metatree_agents.cli.commands.mcp import mcp
-from metatree_agents.cli.commands.memories import forget, memories, remember
+from metatree_agents.cli.commands.memories import audit, forget, memories, remember
 from metatree_agents.cli.commands.plan import plan
 from metatree_agents.cli.commands.plugins import plugins
 from metatree_agents.cli.commands.questions import answer, questions
@@ -98,7 +98,8 @@ _COMMANDS: _Sections = {
     "Remember": {
         "remember": (remember, "add a memory to the tree"),
         "memories": (memories, "list what the tree was told to remember"),
-        "forget": (forget, "take back a memory"),
+        "forget": (forget, "take back a memory, or all that somebody said"),
+        "audit": (audit, "say where a memory comes from and what it replaced"),
         "export": (export, "write what cannot be built again to one file"),
         "import": (import_, "merge an export into the tree"),
     },

@@ -79,17 +79,28 @@ def drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def write_json(command: str, value: Any) -> None:
+def write_json(command: str, value: Any, **more: Any) -> None:
     """Write what a command has made to standard output, as the JSON that `metatree schema` has for the command.
 
     Args:
         command: as the registry of schemas names it, such as `find`.
         value: its model, or what the model is made of: an object of the library, or a dictionary of its fields.
+        more: fields that the object has not.
     """
     from metatree_agents.cli.schemas.registry import models_of
 
     [model] = models_of(command)
-    write_object(model.model_validate(value).as_json())
+    write_object(model.model_validate(_Fields(value, more) if more else value).as_json())
+
+
+class _Fields:
+    """An object with further fields."""
+
+    def __init__(self, value: Any, more: Mapping[str, Any]) -> None:
+        self._value, self._more = value, more
+
+    def __getattr__(self, name: str) -> Any:
+        return self._more[name] if name in self._more else getattr(self._value, name)
 
 
 def write_object(value: Mapping[str, Any]) -> None:

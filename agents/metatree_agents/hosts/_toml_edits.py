@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
@@ -68,6 +69,9 @@ def without_entry(text: str, keys: Sequence[str]) -> str:
 
 def _document(text: str) -> tomlkit.TOMLDocument:
     try:
+        tomllib.loads(text)  # which says better what is wrong
         return tomlkit.parse(text)
-    except (TOMLKitError, RecursionError) as exc:
-        raise ValueError(str(exc) or "it is nested too deep") from None
+    except (tomllib.TOMLDecodeError, TOMLKitError) as exc:
+        raise ValueError(f"no TOML: {exc}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None

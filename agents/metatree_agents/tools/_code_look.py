@@ -1,16 +1,16 @@
-"""Looks at the files of a tree for tools: lines that match, outlines, references, and why nothing was found."""
+"""Looks at the files of a tree for tools: lines that match, outlines, references."""
 
 from __future__ import annotations
 
-import difflib
+from contextlib import suppress
 
 from metatree import Tool, Tree, UserError
+from metatree_agents.nothing_found import left_out
 
 MOST_LINES = 200
 """That `grep` and each part of `references` list."""
 _WIDTH = 200
 _MOST_ROWS = 2_000
-_NEAR = 5
 
 
 def grep(tree: Tree, place: str, pattern: str, *, ignore_case: bool) -> tuple[list[str], str]:
@@ -35,7 +35,7 @@ def no_lines(tree: Tree, place: str, pattern: str) -> str:
     from metatree_memory_tools.text.lines import files_below
 
     count = len(files_below(tree, place))
-    return f"no line of {count} file(s) below {place} matches {pattern!r}{_omitted(tree)}; try ignore_case, or `search`"
+    return f"no line of {count} file(s) below {place} matches {pattern!r}{left_out(tree)}; try ignore_case, or `search`"
 
 
 def outline(tree: Tree, place: str, depth: int) -> list[str]:
@@ -79,39 +79,14 @@ def references(tree: Tree, name: str) -> list[str]:
         rows.append(f"defined: {node.path or id_}{lines} {node.title} [{id_}]")
     node = tree.get(sorted(ids)[0])
     if node.kind == "definition":
-        try:
+        with suppress(UserError):  # nobody does
             called = who_calls(node, tree, name=str(node.title), max_lines=MOST_LINES).split("\n")
-        except UserError:
-            called = []
-        rows += [f"call: {row}" for row in called if ":" in row]
+            rows += [f"call: {row}" for row in called if ":" in row]
     for path in sorted({tree.get(id_).path or id_ for id_ in ids})[:5]:
-        imported = who_imports(tree.get(path), tree).split("\n") if path in tree else []
-        rows += [f"import of {path}: {row}" for row in imported[1:]]
+        with suppress(UserError):
+            imported = who_imports(tree.get(path), tree).split("\n") if path in tree else []
+            rows += [f"import of {path}: {row}" for row in imported[1:]]
     return rows
-
-
-def why_empty(tree: Tree, asked: str, under: str) -> str:
-    """Say what was looked for, what was left out, and which names are near."""
-    last = asked.strip().split()[-1:] or [""]
-    words = {word.strip("`'\"?.,:()") for word in asked.split()[:40]} - {""}
-    names = {
-        id_.rpartition("::")[2].rpartition(".")[2] or id_: id_ for id_ in tree.ids(["definition", "file"])
-    }
-    near = [
-        match
-        for word in sorted(words, key=len, reverse=True)[:5]
-        for match in difflib.get_close_matches(word, names, 2, 0.75)
-    ]
-    listed = ", ".join(names[match] for match in dict.fromkeys(near[:_NEAR]))
-    where = f" below {under}" if under else ""
-    what = asked.strip() if len(asked) < 80 else f"…{last[0][:60]}"
-    hint = f"; nearest names: {listed}" if listed else "; no name is near: use words of the source"
-    return f"nothing{where} was found for {what!r} in {len(tree)} nodes{_omitted(tree)}{hint}"
-
-
-def _omitted(tree: Tree) -> str:
-    count = tree.info()["omissions"]
-    return f" ({count} file(s) were left out of the tree)" if count else ""
 
 
 def _is_named(id_: str, name: str) -> bool:

@@ -17,6 +17,7 @@ from metatree_memory_tools.text.readable import readable
 from metatree import ClosestPassage, Limits, Node, SearchResult, Tree, UserError, astream
 from metatree import Source as NodeSource
 from metatree._util.threads import in_thread
+from metatree.errors import StaleSource
 from metatree.notes.feedback import FLAG, take_back
 from metatree.notes.notes import forget, remember, said_by
 from metatree.notes.placement import GROUP_KIND, MEMORY_KIND
@@ -26,6 +27,7 @@ from metatree.trees.text import lines_of
 from metatree_agents.basis import Basis, basis_of
 from metatree_agents.code import files_to_edit
 from metatree_agents.context import context_for, token_counter
+from metatree_agents.nothing_found import why_empty
 from metatree_agents.tools import _code_look
 from metatree_agents.tools._models import (
     Answer,
@@ -62,6 +64,7 @@ from metatree_agents.tools._models import (
     RangeAnswer,
     RememberedNode,
     Source,
+    StandingWish,
     Text,
     TextRows,
     Under,
@@ -69,7 +72,7 @@ from metatree_agents.tools._models import (
     fields_of,
 )
 from metatree_agents.tools.closest import line_range, telling
-from metatree_agents.tools.locations import readable_answer, source_place
+from metatree_agents.tools.locations import earlier_lines, readable_answer, source_place
 from metatree_agents.tools.question_notes import notes_of
 
 REFRESH_EVERY_S = 3.0
@@ -84,6 +87,9 @@ _PASSAGE_CHARS = 400
 LEAST_TOKENS = 50
 _CUT_TOKENS = 40
 """That the note on what was cut takes."""
+
+_LEAST_CHARS = 40
+"""Of a text that is cut."""
 
 T = TypeVar("T", bound=Answer)
 Progress = Callable[[int, str], Awaitable[None]]
@@ -156,6 +162,11 @@ class Toolkit:
                 self._looked_at = time.monotonic()
             return self._tree
 
+    def _ready_now(self) -> Tree:
+        """Return the tree as its sources are at this moment, unless it is not to be refreshed."""
+        self._looked_at, self._basis = float("-inf"), None
+        return self.ready()
+
     def basis(self) -> Basis:
         """Return what answers stand on, as it was at most a few seconds ago."""
         tree, now = self.ready(), time.monotonic()
@@ -185,7 +196,22 @@ class Toolkit:
             count_out = f"{len(whole) - low} of {len(whole)} {answer.listed}"
             cut = f"cut: {count_out} left out; for them: max_tokens above {max_tokens}"
             answer.cut = f"{answer.cut}; {cut}".lstrip("; ")
+        self._shorten(answer, basis.line, max_tokens)
         return answer
+
+    def _shorten(self, answer: Answer, basis: str, max_tokens: int) -> None:
+        """Cut the text of an answer that takes too many tokens though nothing more can be left out."""
+        count, most = token_counter()[0], max(max_tokens, LEAST_TOKENS)
+        if not any(answer.lines()) or count(answer.text_for_model(basis)) <= most:
+            return
+        cut = f"cut: the text goes on; for all of it: max_tokens above {max_tokens}"
+        answer.cut = f"{answer.cut}; the text goes on" if answer.cut else cut
+        low, high = _LEAST_CHARS, max(_LEAST_CHARS, len("\n".join(answer.lines())))
+        while low < high:
+            middle = (low + high + 1) // 2
+            answer.shorten(middle)
+            low, high = (middle, high) if count(answer.text_for_model(basis)) <= most else (low, middle - 1)
+        answer.shorten(low)
 
     # finding
 
@@ -209,9 +235,9 @@ class Toolkit:
             node = tree.find(ref.id)
             if node is not None:
                 hits.append(_hit(node, ref.score, ref.reason))
-        found = Hits(nodes=hits, ended=result.ended, run=result.run_id)
+        found = Hits(nodes=hits, wishes=_wishes(result), ended=result.ended, run=result.run_id)
         if not hits:
-            found.empty = await in_thread(lambda: _code_look.why_empty(tree, query, under))
+            found.empty = await in_thread(lambda: why_empty(tree, query, under))
         return await in_thread(lambda: self.finished(found, max_tokens))
 
     async def ask(
@@ -236,6 +262,7 @@ class Toolkit:
                 cited=readable_answer(each),
                 sources=[_source(tree, source) for source in each.sources],
                 verified=each.verified,
+                earlier=list(earlier_lines(each)),
             )
             for each in result.answers
         ]
@@ -244,6 +271,7 @@ class Toolkit:
             cited=answers[0].cited if len(answers) == 1 else readable(result.cited),
             answers=answers,
             notes=list(notes_of(result)),
+            wishes=_wishes(result),
             open_questions=list(result.open_questions),
             closest=[_close_passage(tree, passage) for passage in result.closest],
             ended=result.ended,
@@ -251,7 +279,7 @@ class Toolkit:
             run=result.run_id,
         )
         if not answers and not found.closest:
-            found.empty = await in_thread(lambda: _code_look.why_empty(tree, " ".join(questions), under))
+            found.empty = await in_thread(lambda: why_empty(tree, " ".join(questions), under))
         return await in_thread(lambda: self.finished(found, max_tokens))
 
     async def files_to_edit(
@@ -275,7 +303,7 @@ class Toolkit:
             ]
             found = FileAnswers(files=files)
             if not files:
-                found.empty = _code_look.why_empty(tree, issue, "")
+                found.empty = why_empty(tree, issue, "")
             return self.finished(found, max_tokens)
 
         return await in_thread(find)
@@ -325,7 +353,7 @@ class Toolkit:
             rows = _code_look.references(tree, name)
             found = TextRows(rows=rows)
             if not rows:
-                found.empty = _code_look.why_empty(tree, name, "")
+                found.empty = why_empty(tree, name, "")
             return self.finished(found, max_tokens)
 
         return await in_thread(find)
@@ -374,14 +402,26 @@ class Toolkit:
     async def read(self, node: NodeId, *, lines: Lines = "", max_tokens: MaxTokens = 6_000) -> Text:
         """Read lines of a file, or a definition, section or memory by id, with line numbers."""
         tree = await in_thread(self.ready)
-        return await in_thread(self._read, tree=tree, named=node, lines=lines, max_tokens=max_tokens)
+        options: dict[str, Any] = {"lines": lines, "max_tokens": max_tokens}
+        try:
+            return await in_thread(self._read, tree=tree, named=node, **options)
+        except StaleSource as stale:  # between two looks at whether something has changed
+            before = _lines(tree.get(stale.node_id))
+            tree = await in_thread(self._ready_now)
+            if node not in tree:
+                raise UserError(
+                    f"{node!r} was found before its file changed, and is gone: search again, or read the file"
+                ) from stale
+            changed = "changed since it was found: these are its lines now"
+            changed += f", it had {before}" if before else ""
+            return await in_thread(self._read, tree=tree, named=node, changed=changed, **options)
 
     def whole_text(self, named: str) -> str:
         """Return the text of a node: of a file all of it, of a folder a list."""
         tree = self.ready()
         return _text_of(tree, tree.get(tree.resolve(named)))
 
-    def _read(self, tree: Tree, named: str, lines: str, max_tokens: int) -> Text:
+    def _read(self, tree: Tree, named: str, lines: str, max_tokens: int, changed: str = "") -> Text:
         node = tree.get(tree.resolve(named))
         start = node.source.start_line if node.source is not None else None
         if lines and node.path is not None and node.path in tree:
@@ -405,6 +445,7 @@ class Toolkit:
             last_line=end,
             total_lines=len(text),
             said_by=said_by(node),
+            changed=changed,
             text="",
         )
         made.basis = BasisAnswer.model_validate(basis, from_attributes=True)
@@ -524,6 +565,13 @@ async def _last(events: AsyncIterator[Any], progress: Progress | None) -> Search
             await progress(steps, describe(entry))
     assert result is not None
     return result
+
+
+def _wishes(result: SearchResult) -> list[StandingWish]:
+    return [
+        StandingWish(text=wish.text, about=wish.about, who=wish.who, at=wish.at, source=wish.source)
+        for wish in result.wishes
+    ]
 
 
 def _hit(node: Node, score: float, reason: str) -> Hit:

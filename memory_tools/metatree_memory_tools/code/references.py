@@ -89,6 +89,16 @@ class Files:
                 return self._php(folder, text)
             case "shell":
                 return self._beside(folder, text.strip("'\""))
+            case "julia" | "zig":
+                return self._beside(folder, text.strip('"'))
+            case "elixir" | "haskell" | "perl":
+                return self._declared(language, folder, text)
+            case "lua":
+                return self._lua(folder, text.strip("'\"[]"))
+            case "ocaml":
+                return self._ocaml(folder, text)
+            case "hcl":
+                return self._beside(folder, text.strip('"') + "/main.tf")
         return ()
 
     def _first(self, candidates: Iterable[str]) -> list[str]:
@@ -231,6 +241,24 @@ class Files:
         for item in [head + part for part in inner.rstrip("}").split(",")] if brace else target.split(","):
             package, name = _split(item.strip("\\"), "\\")
             yield from self._in_package("php", package, name)
+
+    def _declared(self, language: str, folder: str, text: str) -> Iterator[str]:
+        """Yield the files that put themselves under a name; a text in quotes is a path."""
+        quoted = _QUOTED.search(text)
+        if quoted is not None:
+            yield from self._beside(folder, quoted[1]) or self._ending(quoted[1], folder)
+        head, brace, inner = re.sub(r"\s", "", text).partition("{")
+        for name in [head + part for part in inner.rstrip("}").split(",")] if brace else [head]:
+            yield from self._packages.get((language, name), ())
+
+    def _lua(self, folder: str, text: str) -> list[str]:
+        path = text.removesuffix(".lua").replace(".", "/")
+        return self._ending(path + ".lua", folder) or self._ending(path + "/init.lua", folder)
+
+    def _ocaml(self, folder: str, text: str) -> list[str]:
+        stem = text.strip()[:1].lower() + text.strip()[1:]
+        names = (f"{name}.{end}" for name in (stem, text.strip()) for end in ("ml", "mli"))
+        return next(filter(None, (self._ending(name, folder) for name in names)), [])
 
 
 def _family(language: str) -> str:

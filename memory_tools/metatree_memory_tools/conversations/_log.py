@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from metatree.errors import UserError
 from metatree.node import Node
+from metatree.notes.wishes import have_branch, wish_nodes
 from metatree.trees.text import encodable
 from metatree.trees.tree import ROOT, Tree
 from metatree_memory_tools.conversations._dates import iso, moment, shown
@@ -106,6 +107,7 @@ class ConversationLog:
         with tree.memory.transaction():
             place = self._place()
             nodes: list[tuple[Node, str]] = []
+            wishes: list[tuple[Node, str]] = []
             turns_of: dict[int, list[Turn]] = {}
             for turn in turns:
                 now = moment(turn.at)
@@ -118,7 +120,10 @@ class ConversationLog:
                 turns_of.setdefault(place.number, []).append(turn)
                 ids.append(f"{inside}/{place.count}")
                 nodes.append((_turn_node(ids[-1], turn), inside))
-            tree.add_many(nodes)
+                wishes += wish_nodes(ids[-1], turn.text, turn.speaker, turn.at)
+            if wishes:
+                have_branch(tree)
+            tree.add_many([*nodes, *wishes])
             for number, inside_turns in turns_of.items():
                 known = place.speakers if len(turns_of) == 1 else ()
                 speakers = self._describe(number, known, inside_turns)

@@ -15,6 +15,7 @@ from hashlib import blake2b
 from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.node import Source
+from metatree.notes.wishes import BRANCH_KIND, KIND, MACHINES, said_attributes, stated, title_of
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 from metatree.trees.text import cut
 from metatree_memory_tools.conversations._exports import of_json, of_json_lines
@@ -38,6 +39,7 @@ _IN_JSON = re.compile(
 )
 _TEXT_IN_JSON = re.compile(rb'"(?:content|text|parts|message|body)"\s*:|"session_1"\s*:')
 _DESCRIPTION_CHARS = 120
+WISHES = "#wishes"
 
 
 class ConversationFile:
@@ -49,7 +51,7 @@ class ConversationFile:
 
     name = "conversation"
     source_type = "conversation"
-    version = "1"
+    version = "2"
     max_file_bytes = 300_000_000
 
     def __init__(self) -> None:
@@ -70,7 +72,7 @@ class ConversationFile:
         conversations = parsed(file)
         if not conversations.conversations:
             return PlainText().outline(file)
-        parts = tuple(_parts(conversations.conversations))
+        parts = (*_parts(conversations.conversations), *_wishes(conversations.conversations))
         if len(conversations.conversations) == 1:
             description = _titled(conversations.conversations[0])
         else:
@@ -158,6 +160,45 @@ def _parts(conversations: Sequence[Conversation]) -> Iterator[OutlinePart]:
             start_line=first,
             end_line=number - 1,
             parts=tuple(sessions),
+        )
+
+
+def _wishes(conversations: Sequence[Conversation]) -> Iterator[OutlinePart]:
+    """Yield the branch of what people want always, if there is any: see `metatree.notes.wishes`."""
+    found: list[OutlinePart] = []
+    number = 0
+    for at, conversation in enumerate(conversations, start=1):
+        for index, session in enumerate(conversation.sessions, start=1):
+            top = f"#{at}/" if len(conversations) > 1 else "#"
+            base = top if len(conversation.sessions) == 1 else f"{top}{index}/"
+            for place, turn in enumerate(session.turns, start=1):
+                number += 1
+                found += _turn_wishes(turn, f"{base}{place}", number)
+    if found:
+        yield OutlinePart(
+            id=WISHES,
+            title="Wishes",
+            description="What people want always, or prefer",
+            kind=BRANCH_KIND,
+            start_line=found[0].start_line,
+            end_line=found[-1].end_line,
+            parts=tuple(found),
+        )
+
+
+def _turn_wishes(turn: Turn, place: str, number: int) -> Iterator[OutlinePart]:
+    if turn.speaker.casefold() in MACHINES:
+        return
+    for index, wish in enumerate(stated(turn.text), start=1):
+        yield OutlinePart(
+            id=f"{WISHES}/{place[1:]}~{index}",
+            title=title_of(wish),
+            description=wish.text,
+            kind=KIND,
+            start_line=number,
+            end_line=number,
+            attributes={**said_attributes(wish, place), "who": turn.speaker, "at": turn.at},
+            digest=blake2b(wish.text.encode("utf-8", "replace"), digest_size=16).hexdigest(),
         )
 
 

@@ -1,4 +1,8 @@
-"""Any other text file: one node, or pieces of bounded length when it is long."""
+"""Any other text file: one node, or pieces of bounded length when it is long; code is cut into shorter ones.
+
+Code that no parser reads (no grammar for its language, none installed, or it does not parse) is cut where a blank line
+stands above a line that is not indented, so that a piece is about a definition or two.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,15 @@ from metatree_memory_tools.text.text_files import TextFiles
 PIECE_LINES = 400
 """A longer file is cut into pieces of about this many lines."""
 
+CODE_LINES = 40
+"""Code is cut into pieces of about this many lines."""
+_LEAST_CODE, _MOST_CODE = 20, 60
+
+MOST_LINE_CHARS = 2_000
+"""Lines that are longer on average were made by a tool: they are no outline for anybody."""
+
 _ORNAMENT = re.compile(r"^[\W_]*$|^#!|-\*-|^<\?xml|^<!doctype|^[{}\[\]()<>;,]+$", re.IGNORECASE)
-_COMMENT = re.compile(r"^\s*(?:///?|/\*+|\*+/?|#+|;+|--|<!--|%+|\.\. |REM |dnl )\s*|\s*(?:\*/|-->)\s*$")
+_COMMENT = re.compile(r"^\s*(?://[/!]?|/\*+|\*+/?|#+|;+|--|<!--|%+|\.\. |REM |dnl )\s*|\s*(?:\*/|-->)\s*$")
 _MARKUP = re.compile(r"<(?:!doctype|html|head|body|div|p|span|svg|\?xml|table)\b", re.IGNORECASE)
 _TAGS = re.compile(
     # Bounded: what nothing closes would be looked for to the end of the text from each place where it begins.
@@ -30,7 +41,7 @@ class PlainText(TextFiles):
     """Text of a kind that no other type knows."""
 
     name = "text"
-    version = "3"
+    version = "4"
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether it is text at all, which the builder has made sure of."""
@@ -39,13 +50,16 @@ class PlainText(TextFiles):
     def outline(self, file: SourceFile) -> Outline:
         """Return a description made of the first lines that say something, and pieces when it is long."""
         attributes: dict[str, Any] = {"lines": len(file.lines)}
-        language = _LANGUAGES.get(file.name.rpartition(".")[2].lower())
+        suffix = file.name.rpartition(".")[2].lower()
+        language = _LANGUAGES.get(suffix) or _CODE.get(suffix)
         if language:
             attributes = {"language": language, **attributes}
         summary = describe(file.lines)
         parts: tuple[OutlinePart, ...] = ()
-        if len(file.lines) > PIECE_LINES * 3 // 2:
-            parts = tuple(_pieces(file.lines))
+        if suffix in _CODE and len(file.lines) > _MOST_CODE and is_written(file):
+            parts = tuple(_part(file.lines, start, end) for start, end in _code_pieces(file.lines))
+        elif len(file.lines) > PIECE_LINES * 3 // 2:
+            parts = tuple(_part(file.lines, start, end) for start, end in _pieces(file.lines))
         description = summary or "An empty file."
         return Outline(description=description, parts=parts, attributes=attributes, summary=summary)
 
@@ -78,7 +92,20 @@ def describe(lines: list[str], limit: int = 200) -> str:
     return sentence or shorten(next((line for line in lines if line.strip()), ""), limit)
 
 
-def _pieces(lines: list[str]) -> Iterator[OutlinePart]:
+def is_written(file: SourceFile) -> bool:
+    """Whether the lines of a file are as short as those that a person writes."""
+    return len(file.text) <= MOST_LINE_CHARS * max(1, len(file.lines))
+
+
+def _part(lines: list[str], start: int, end: int) -> OutlinePart:
+    name = f"lines {start + 1}-{end}"
+    description = describe(lines[start:end])
+    return OutlinePart(
+        id=f"#L{start + 1}", title=name, description=description, start_line=start + 1, end_line=end
+    )
+
+
+def _pieces(lines: list[str]) -> Iterator[tuple[int, int]]:
     """Yield pieces that end at a blank line where there is one near."""
     start = 0
     while start < len(lines):
@@ -88,19 +115,48 @@ def _pieces(lines: list[str]) -> Iterator[OutlinePart]:
             end = next((line for line in near if not lines[line - 1].strip()), end)
         if len(lines) - end < PIECE_LINES // 4:
             end = len(lines)
-        name = f"lines {start + 1}-{end}"
-        description = describe(lines[start:end])
-        yield OutlinePart(
-            id=f"#L{start + 1}", title=name, description=description, start_line=start + 1, end_line=end
-        )
+        yield start, end
         start = end
 
 
+def _code_pieces(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield pieces that end where something new seems to begin, as near to `CODE_LINES` as may be."""
+    start = 0
+    while start < len(lines):
+        end = len(lines)
+        if end - start > _MOST_CODE:
+            places = range(start + _LEAST_CODE, start + _MOST_CODE + 1)
+            end = min(places, key=lambda at: (_inside(lines, at), abs(at - start - CODE_LINES)))
+        yield start, end
+        start = end
+
+
+def _inside(lines: list[str], at: int) -> int:
+    """Return how surely a line, counted from 0, goes on with what stands above it."""
+    line = lines[at]
+    indented = not line.strip() or line[0].isspace() or line[0] in ")]}"
+    return 2 * bool(lines[at - 1].strip()) + indented
+
+
 _LANGUAGES = {
-    "c": "c", "h": "c", "cc": "c++", "cpp": "c++", "hpp": "c++", "cs": "c#", "css": "css", "go": "go", "html": "html",
-    "ini": "ini", "cfg": "ini", "java": "java", "js": "javascript", "mjs": "javascript", "jsx": "javascript",
-    "json": "json", "kt": "kotlin", "lua": "lua", "php": "php", "pl": "perl", "po": "gettext", "r": "r",
-    "rb": "ruby", "rs": "rust", "rst": "restructuredtext", "scala": "scala", "scss": "css", "sh": "shell",
-    "sql": "sql", "swift": "swift", "toml": "toml", "ts": "typescript", "tsx": "typescript", "xml": "xml",
-    "yaml": "yaml", "yml": "yaml",
+    "css": "css", "html": "html", "ini": "ini", "cfg": "ini", "json": "json", "po": "gettext",
+    "rst": "restructuredtext", "scss": "css", "toml": "toml", "xml": "xml", "yaml": "yaml", "yml": "yaml",
 }  # fmt: skip
+_CODE = {
+    "adb": "ada", "ads": "ada", "asm": "assembler", "awk": "awk", "c": "c", "cc": "c++", "cl": "lisp",
+    "clj": "clojure", "cljc": "clojure", "cljs": "clojure", "coffee": "coffeescript", "cpp": "c++",
+    "cr": "crystal", "cs": "c#", "cu": "cuda", "cxx": "c++", "d": "d", "dart": "dart", "el": "lisp",
+    "elm": "elm", "erl": "erlang", "ex": "elixir", "exs": "elixir", "f": "fortran", "f90": "fortran",
+    "f95": "fortran", "fs": "f#", "fsx": "f#", "gd": "gdscript", "go": "go", "graphql": "graphql",
+    "groovy": "groovy", "h": "c", "hcl": "hcl", "hh": "c++", "hpp": "c++", "hrl": "erlang", "hs": "haskell",
+    "inl": "c++", "java": "java", "jl": "julia", "js": "javascript", "jsx": "javascript", "kt": "kotlin",
+    "kts": "kotlin", "lisp": "lisp", "lua": "lua", "m": "objective-c", "mjs": "javascript", "ml": "ocaml",
+    "mli": "ocaml", "mm": "objective-c", "nim": "nim", "nix": "nix", "pas": "pascal", "php": "php",
+    "pl": "perl", "pm": "perl", "proto": "protobuf", "ps1": "powershell", "purs": "purescript",
+    "py": "python", "pyx": "cython", "r": "r", "rb": "ruby", "rkt": "racket", "rs": "rust",
+    "s": "assembler", "scala": "scala", "scm": "scheme", "sh": "shell", "sol": "solidity", "sql": "sql",
+    "sv": "verilog", "svelte": "svelte", "swift": "swift", "tcl": "tcl", "tf": "hcl", "thrift": "thrift",
+    "ts": "typescript", "tsx": "typescript", "v": "verilog", "vb": "basic", "vhd": "vhdl", "vim": "vim",
+    "vue": "vue", "zig": "zig",
+}  # fmt: skip
+"""Suffixes of programming languages, whether or not a grammar is known."""

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from metatree._util.threads import check_cancelled
 from metatree.node import Node
+from metatree.notes.wishes import KIND as WISH
 from metatree.storage.store import Store
 from metatree_routers.embeddings.static import Embedder
 from metatree_routers.index.digit_density import digit_density
@@ -58,6 +59,7 @@ class IndexedTree(Protocol):
 
     def changes(self, since: int) -> Iterator[tuple[int, str, bool]]: ...
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[Node, str | None, str]]: ...
+    def nodes(self, ids: Iterable[str]) -> Iterator[Node]: ...
     def link_totals(self, nodes: Collection[str], kind: str) -> dict[str, int]: ...
     def __len__(self) -> int: ...
 
@@ -102,8 +104,16 @@ class TextIndex:
                 if self.store.write(batch):
                     done += len(batch.parents) + len(batch.removed)
                     self.store.merge()
-            self._rebuild_when_mostly_dead()
+            if done:
+                self._rebuild_when_mostly_dead()
         return done
+
+    def forget(self) -> None:
+        """Build the index anew, so that no word is left in it that only nodes had which are gone."""
+        with self._refreshing:
+            self._words = None
+            self.store.clear(overwrite=True)
+        self.refresh()
 
     def take_vocabulary(self) -> Vocabulary | None:
         """Give up the words that the last refresh met, if there was anything to do: they cost memory."""
@@ -127,7 +137,12 @@ class TextIndex:
         builder = SegmentBuilder(self._vocabulary())
         for page in pages(tree.changes(batch.sequence), _PAGE):
             ids = [id_ for _, id_, there in page if there]
-            texts = {node.id: (node, parent, content) for node, parent, content in tree.texts(ids)}
+            # A wish is offered beside what is found: what states it is in the index.
+            texts = {
+                node.id: (node, parent, content)
+                for node, parent, content in tree.texts(ids)
+                if node.kind != WISH
+            }
             parents = (parent for _, parent, _ in texts.values() if parent is not None)
             numbers.look_up(chain((id_ for _, id_, _ in page), parents))
             for sequence, id_, _ in page:

@@ -81,10 +81,36 @@ def test_changed_source_is_seen(project: Path, capsys: pytest.CaptureFixture[str
     shown = capsys.readouterr()
     assert "30 days" not in shown.out
     assert "refreshed" not in shown.err
+    assert "warning: stale: 1 file changed since 20" in shown.err
     assert run(["ask", QUESTION]) == 0
     shown = capsys.readouterr()
     assert "30 days" in shown.out
     assert "refreshed the tree" in shown.err
+    assert "stale" not in shown.err
+
+
+@pytest.mark.parametrize("command", ["ask", "find", "files", "context"])
+def test_json_says_what_it_stands_on_and_why_nothing_was_found(
+    project: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    assert run([command, "charge a credit card", "--json"]) in (0, 1)
+    fresh = json.loads(capsys.readouterr().out)["basis"]
+    assert fresh["source"] == str(project) and fresh["stale"] is False and fresh["indexed_at"]
+    (project / "src/shop/cart.py").write_text("items = []\n")
+    assert run([command, "zeppelinn qwertzu", "--json", "--no-refresh"]) == 1
+    shown = capsys.readouterr()
+    printed = json.loads(shown.out)
+    assert (printed["basis"]["stale"], printed["basis"]["changed_since"]) == (True, 1)
+    assert "warning: stale: 1 file changed since" in shown.err
+    assert "name" in (printed["empty"] if command != "context" else printed["detail"])
+
+
+def test_what_was_asked_for_is_in_the_reason_for_nothing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["find", "chargee", "--kind", "definition", "--start", "docs"]) in (0, 1)
+    run(["find", "zeppelinn", "--start", "docs"])
+    assert "nothing below docs was found for 'zeppelinn' in" in capsys.readouterr().err
 
 
 def test_source_elsewhere_and_tree_elsewhere(
@@ -662,3 +688,19 @@ def test_the_schema_of_a_command_and_of_all(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out)["service queue status"] == status
     assert run(["schema", "serve"]) == 2
     assert "no command 'serve' prints JSON: choose from ask, find," in capsys.readouterr().err
+
+
+def test_ask_names_what_was_said_earlier(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, (day, room) in enumerate((("03 Mar", "4"), ("06 May", "9"))):
+        letter = f"From: Ann <a@x.org>\nDate: {day} 2025 09:00:00 +0000\n\nThe spare key is in box {room}.\n"
+        (tmp_path / f"{number}.eml").write_text(letter)
+    (tmp_path / "soup.md").write_text("The soup is cooked on the stove.")
+    assert run(["ask", "In which box is the spare key?", "--sure", "0.02"]) == 0
+    assert "box 9. [1]\nEarlier (2025-03-03): Ann: The spare key is in box 4.\n" in capsys.readouterr().out
+    assert run(["ask", "In which box is the spare key?", "--sure", "0.02", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    (said,) = answer["earlier"]
+    assert (said["at"], said["quote"]) == ("2025-03-03", "Ann: The spare key is in box 4.")

@@ -231,6 +231,7 @@ def test_a_dry_run_shows_a_diff_and_writes_nothing(
         ("claude-code", '{"mcpServers": {', "line 1"),
         ("cursor", "{\n  'mcpServers': {}\n}", "line 2"),
         ("codex", "[mcp_servers\n", "line 1"),
+        ("codex", "x = [1\n", "no TOML: Unclosed array"),
         ("zed", '{"context_servers": []}', "'context_servers' is no object"),
         ("gemini", "\xff", "UTF-8"),
         ("windsurf", "[" * 100_000, "nested too deep"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +12,8 @@ import pytest
 
 from benchmarks.retrieval import report
 from benchmarks.retrieval.collection import Collection
-from benchmarks.retrieval.dataset import BASELINE, OURS, Corpus, Options, Query
-from benchmarks.retrieval.scores import interval, metric
+from benchmarks.retrieval.dataset import BASELINE, BESIDE, OURS, Corpus, Options, Outcome, Query
+from benchmarks.retrieval.scores import interval, metric, values
 from benchmarks.retrieval.sets import SETS
 from benchmarks.retrieval.wrong import WrongRouter
 from metatree import Node, Option, RouteDecision, RouteRequest
@@ -82,4 +84,56 @@ def test_every_set_has_a_name_and_metrics_that_exist() -> None:
         assert benchmark.name == name
         assert set(benchmark.goals) <= set(benchmark.metrics)
         for each in benchmark.metrics:
-            metric(each, GOLD, ["a"])
+            metric(each.partition("+")[0], GOLD, ["a"])
+
+
+def test_what_is_offered_beside_counts_in_a_row_of_its_own() -> None:
+    ranked = {BASELINE: ["x", "y", "a"], OURS: ["x", "a", "z"], BESIDE: ["b", "c"]}
+    outcomes = [Outcome("q", GOLD, ranked, groups=("held out, 100K",))]
+    assert list(values("R@2", OURS, outcomes)) == [0.5]
+    assert list(values("R@2+1", OURS, outcomes)) == [1.0], "two found and one beside"
+    assert list(values("R@2+1", BASELINE, outcomes)) == [0.5], "the first three"
+    benchmark = Collection("tiny", "", _corpus, ("R@2", "R@2+1"), {})
+    lines = list(report.lines(benchmark, outcomes))
+    assert [line.split()[:3] for line in lines[:2]] == [["tiny", "1", "R@2"], ["tiny", "1", "R@2+1"]]
+    assert [" ".join(line.split()[:5]) for line in lines[2:]] == [
+        "held out, 100K 1 R@2",
+        "held out, 100K 1 R@2+1",
+    ]
+
+
+def _beam(folder: Path) -> None:
+    memory = folder / "memory"
+    memory.mkdir()
+    said = ["I keep bees.", "Bees are fine.", "Always name prices when I ask about honey.", "Yes."]
+    turns = [
+        {
+            "id": f"beam-100K-1/M{number}",
+            "conv": "beam-100K-1",
+            "session": 1,
+            "topic": number // 2,
+            "date": "March-15-2024",
+            "speaker": ("user", "assistant")[number % 2],
+            "text": text,
+        }
+        for number, text in enumerate(said)
+    ]
+    with gzip.open(memory / "beam_turns.jsonl.gz", "wt", encoding="utf-8") as out:
+        out.writelines(json.dumps(turn) + "\n" for turn in turns)
+    asked = {"conv": "beam-100K-1", "category": "instruction_following", "query": "What honey is there?"}
+    rows = [
+        {"id": "q0", "gold": ["beam-100K-1/M2"], **asked},
+        {"id": "q1", "gold": [], **asked, "category": "abstention"},
+    ]
+    (memory / "beam.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def test_beam_is_read_with_its_halves_abilities_and_wishes(tmp_path: Path) -> None:
+    _beam(tmp_path)
+    (outcome,) = SETS["beam"].outcomes(Options(tmp_path))
+    assert outcome.groups == (
+        "looked at, all",
+        "looked at, 100K",
+        "looked at, instruction following",
+    ), "a question that nothing answers is left out"
+    assert outcome.ranked[BESIDE] == ["beam-100K-1/M2"]

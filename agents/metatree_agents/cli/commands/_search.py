@@ -26,6 +26,7 @@ from metatree_agents.cli.printing.traces import path_lines
 if TYPE_CHECKING:
     from metatree import SearchResult, Tree
     from metatree.protocols import Suite
+    from metatree_agents.basis import Basis
     from metatree_agents.code import FileToEdit
 
 
@@ -97,11 +98,32 @@ def finish(
     *,
     json: bool,
     verbose: bool,
+    asked: str,
+    under: str | None = None,
     files: Sequence[FileToEdit] = (),
+    refreshed: bool = False,
 ) -> int:
-    """Print what a search found as a command prints it, and say how it ended; return the exit code."""
+    """Print what a search found as a command prints it, and say how it ended; return the exit code.
+
+    Args:
+        command: which one.
+        result: what was found.
+        tree: the tree that was searched.
+        json: whether JSON is printed.
+        verbose: whether the path of the search is told.
+        asked: the questions, for what to say when nothing was found.
+        under: the node that it was searched below.
+        files: those that `files` found.
+        refreshed: whether the tree was just brought up to date.
+    """
+    from metatree_agents.basis import basis_of
+    from metatree_agents.nothing_found import why_empty
+
+    found = {"ask": result.answers or result.closest, "find": result.nodes, "files": files}[command]
+    empty = "" if found or result.ended != "exhausted" else why_empty(tree, asked, under or "")
+    basis = basis_of(tree) if json or (not refreshed and tree.stale()) else None
     if json:
-        output.write_json(command, {"files": files, "usage": result.usage} if command == "files" else result)
+        output.write_json(command, result, files=files, empty=empty, basis=basis)
     else:
         match command:
             case "ask":
@@ -112,7 +134,18 @@ def finish(
                 output.write(file_lines(files, result))
             case _:
                 assert_never(command)
+    if empty:
+        output.note(output.visible(empty))
+    note_stale(basis)
     return ended(result, tree, verbose=verbose, question=_open_question(result, tree))
+
+
+def note_stale(basis: Basis | None) -> None:
+    """Say in one line what an answer may miss, if its source has changed since it was indexed."""
+    if basis is not None and basis.stale:
+        files = output.counted(basis.changed_since, "file") if basis.changed_since else "something"
+        since = basis.indexed_at or "it was built"
+        output.note(f"warning: stale: {files} changed since {since}; `metatree build` takes it in")
 
 
 def _open_question(result: SearchResult, tree: Tree) -> str:

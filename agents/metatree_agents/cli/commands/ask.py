@@ -111,7 +111,16 @@ def ask(
                 wait=wait,
                 **parts_for(opened, parts, allow=allow, human=human),
             )
-        return finish("ask", with_sources(result, k), opened, json=json, verbose=verbose)
+        return finish(
+            "ask",
+            with_sources(result, k),
+            opened,
+            json=json,
+            verbose=verbose,
+            asked=" ".join(texts),
+            under=start,
+            refreshed=not no_refresh,
+        )
 
 
 def find(
@@ -164,7 +173,16 @@ def find(
                 on_event=progress,
                 **with_evidence(parts, opened),
             )
-        return finish("find", result, opened, json=json, verbose=verbose)
+        return finish(
+            "find",
+            result,
+            opened,
+            json=json,
+            verbose=verbose,
+            asked=" ".join(texts),
+            under=start,
+            refreshed=not no_refresh,
+        )
 
 
 def files(
@@ -216,4 +234,13 @@ def files(
                 on_event=progress,
             )
         files = file_options.cut(matches)
-        return finish("files", result, opened, json=json, verbose=verbose, files=files)
+        return finish(
+            "files",
+            result,
+            opened,
+            json=json,
+            verbose=verbose,
+            asked=text,
+            files=files,
+            refreshed=not no_refresh,
+        )

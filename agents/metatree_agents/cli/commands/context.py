@@ -34,14 +34,16 @@ def context(
     Example: metatree context @issue.txt --tokens 4000 --source ~/src/requests
     """
     from metatree_agents.basis import basis_of
+    from metatree_agents.cli.commands._search import note_stale
     from metatree_agents.context import context_for
 
     text, file = text_of(issue, what="issue"), named_file(issue)
     with where.ready(refresh=not no_refresh) as opened:
         own = path_inside(file, opened) if file else None
         found = context_for(text, opened, tokens, accept=None if own is None else lambda node: node.id != own)
+        basis = basis_of(opened) if json or (no_refresh and opened.stale()) else None
         if json:
-            output.write_json("context", {**asdict(found), "basis": basis_of(opened)})
+            output.write_json("context", {**asdict(found), "basis": basis})
         elif found.text:
             output.write(
                 [
@@ -49,6 +51,7 @@ def context(
                     for line in found.text.split("\n")
                 ]
             )
+    note_stale(basis)
     if found.detail:
         output.note(output.visible(found.detail))
     if found.ranges:

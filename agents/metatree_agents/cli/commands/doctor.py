@@ -117,8 +117,8 @@ def _file_types() -> str:
     text = f"outlines of {', '.join(read)}"
     if lacking:
         text += f"; `pip install 'metatree[docs]'` to read {' and '.join(lacking)}"
-    if names := missing():
-        text += f"; `pip install 'metatree[languages]'` for outlines of {', '.join(names)}, now plain text"
+    for extra, names in missing().items():
+        text += f"; `pip install 'metatree[{extra}]'` for outlines of {', '.join(names)}, now plain text"
     return text
 
 

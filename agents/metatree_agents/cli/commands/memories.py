@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from metatree.errors import UserError
 from metatree.notes.feedback import FLAG
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
@@ -15,6 +16,8 @@ from metatree_agents.cli.commands._trees import TreeOptions, node_named
 
 if TYPE_CHECKING:
     from metatree import Node, Tree
+    from metatree.notes.audit import Audit
+    from metatree.notes.erasure import Erased, Trace
 
 _LISTED = 20
 Who = Annotated[str | None, options.option("--who", "NAME", "Who says it; the user by default.")]
@@ -85,6 +88,13 @@ def memories(
         bool,
         typer.Option("--flags", help="List what people have flagged instead: what counts less, and why."),
     ] = False,
+    wishes: Annotated[
+        bool,
+        typer.Option(
+            "--wishes",
+            help="List what people want always instead, as they said it, without what they took back.",
+        ),
+    ] = False,
     *,
     where: TreeOptions,
     json: options.Json = False,
@@ -96,6 +106,8 @@ def memories(
     """
     if flags:
         return _flags(where, who, json=json)
+    if wishes:
+        return _wishes(where, who, under, json=json)
     from metatree.notes.notes import memories as listed
 
     with where.existing() as opened:
@@ -111,35 +123,161 @@ def memories(
 
 def forget(
     node: Annotated[
-        str, options.argument("NODE", "Id of what was added; `metatree memories` lists memories.")
-    ],
+        str | None, options.argument("[NODE]", "Id of what was added; `metatree memories` lists memories.")
+    ] = None,
+    by: Annotated[str | None, options.option("--by", "NAME", "All that this person or agent said.")] = None,
+    origin: Annotated[
+        str | None, options.option("--from", "TEXT", "All that comes from this source.")
+    ] = None,
+    since: Annotated[
+        str | None, options.option("--since", "DATE", "All that was said from this day on.")
+    ] = None,
+    until: Annotated[str | None, options.option("--until", "DATE", "All that was said to this day.")] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Delete quotes in runs and boards too, make the index anew, and look for the words in all files.",
+        ),
+    ] = False,
     *,
     where: TreeOptions,
     json: options.Json = False,
 ) -> int:
     """Take back a memory, or another node that a person or a tool added, with what lies under it.
 
-    Nodes that were built from the source are left alone. Nothing of it is kept in the tree; the command that would add
-    it again is printed. The id of a flag (`metatree memories --flags`) takes the flag back.
+    With --by, --from, --since and --until, everything that fits all of them; what others said too stays theirs. Nodes
+    that were built from the source are left alone. Nothing of it is kept in the tree; the command that would add one
+    memory again is printed. The id of a flag (`metatree memories --flags`) takes the flag back.
+
+    With --verify, places that still have its words are named, copies beside the tree too, and the exit code is 1.
 
     \b
     Example: metatree forget memory:3f2a9c81d0
+             metatree forget --by ann --verify
     """
-    if node.startswith(FLAG):
+    from metatree.notes import erasure
+    from metatree.notes.notes import forget as take_back
+
+    chosen = erasure.Said(by, origin, since or "", until or "") if by or origin or since or until else None
+    if (node is None) == (chosen is None):
+        raise UserError("give a NODE, or say what to forget with --by, --from, --since or --until")
+    if node is not None and node.startswith(FLAG):
         return _unflag(node, where, json=json)
-    from metatree import forget as take_back
+    wiped: list[str] = []
+    left: list[erasure.Trace] = []
+    undo, command = dict[str, Any](), ""
+    with where.existing() as opened:
+        if chosen is not None:
+            erased = erasure.forget_said(opened, chosen)
+        else:
+            removal = take_back(opened, node or "")
+            undo, command = dict(removal.undo), removal.command
+            erased = erasure.erased_by(removal)
+        if verify and erased.texts:
+            wiped = erasure.wipe(opened, erased.texts)
+            _make_index_anew(opened)
+            erasure.settle(opened.memory, opened.index)
+            left = erasure.traces(opened, erased.texts)
+    if json:
+        about = {"left_to_others": erased.left_to_others, "wiped": wiped, "traces": left, "verified": verify}
+        output.write_json("forget", {"forgotten": erased.nodes, "undo": undo, **about})
+    else:
+        output.write(_forgotten_lines(erased, wiped))
+        if command:
+            output.note(f"to take this back: {output.visible(command)}")
+        if verify:
+            _say_what_is_left(left)
+    if not erased.nodes and not erased.left_to_others:
+        output.note("nothing fits that was added to the tree: `metatree memories` lists what was remembered")
+        return NOTHING
+    return NOTHING if left else FOUND
+
+
+def _forgotten_lines(erased: Erased, wiped: Sequence[str]) -> Iterator[str]:
+    for node_id in erased.nodes:
+        yield f"{output.visible(node_id)}  forgotten{output.visible(erased.titles.get(node_id, ''))}"
+    for node_id in erased.left_to_others:
+        yield f"{output.visible(node_id)}  left to others who said it too"
+    for each in wiped:
+        yield f"{output.visible(each)}  deleted: it quoted what is forgotten"
+
+
+def _make_index_anew(tree: Tree) -> None:
+    from metatree_routers import text_evidence
+
+    evidence = text_evidence(tree, required=False)
+    if evidence is not None and not tree.index.read_only:
+        evidence.index.forget()
+
+
+def _say_what_is_left(left: Sequence[Trace]) -> None:
+    if not left:
+        output.note(
+            "verified: no word of it is left in the index, the memory, boards, journals and files beside the tree"
+        )
+        output.note("not looked at: copies elsewhere, snapshots of the disk, histories of git")
+        return
+    for trace in left:
+        output.note(f"still there: {output.visible(trace.place)} {output.visible(trace.what)}".rstrip())
+
+
+def audit(
+    node: Annotated[str, options.argument("NODE", "Id of a memory, a wish, a turn, or any other node.")],
+    *,
+    where: TreeOptions,
+    json: options.Json = False,
+) -> int:
+    """Say where a memory comes from and what it replaced.
+
+    Who said it and when, each time; the turn, memory or file that it stands in; its earlier texts; its standing wishes.
+
+    \b
+    Example: metatree audit memory:3f2a9c81d0
+    """
+    from metatree.notes.audit import audit as history_of
 
     with where.existing() as opened:
-        removal = take_back(opened, node)
+        found = history_of(opened, node)
     if json:
-        forgotten = [each.id for each in removal.nodes]
-        output.write_json("forget", {"forgotten": forgotten, "undo": dict(removal.undo)})
-    else:
-        output.write(
-            f"{output.visible(each.id)}  forgotten: {output.visible(each.title)}" for each in removal.nodes
-        )
-        output.note(f"to take this back: {output.visible(removal.command)}")
+        about = {"id": found.node.id, "kind": found.node.kind, "title": found.node.title}
+        rest = ("text", "under", "said", "stands_in", "replaced", "wishes", "holds")
+        output.write_json("audit", {**about, **{name: getattr(found, name) for name in rest}})
+        return FOUND
+    output.write(_audit_lines(found))
     return FOUND
+
+
+def _audit_lines(found: Audit) -> Iterator[str]:
+    yield f"{output.styled(output.visible(found.node.id), 'cyan')}  {output.visible(found.node.title)}"
+    yield f"  {output.visible(found.node.kind)} below {output.visible(found.under)}"
+    for each in found.said:
+        source = f" ({output.visible(str(each['source']))})" if each.get("source") else ""
+        yield f"  said by {output.visible(str(each['who']))} on {output.visible(str(each['at'])[:19])}{source}"
+    if found.stands_in:
+        yield f"  stands in {output.visible(found.stands_in)}"
+    for each in found.replaced:
+        yield f"  replaced on {output.visible(str(each['until'])[:19])}: {output.visible(str(each['text']))}"
+    for wish in found.wishes:
+        yield f"  states {output.visible(wish)}"
+    if not found.holds:
+        yield "  a later wish took it back"
+
+
+def _wishes(where: TreeOptions, who: str | None, under: str | None, *, json: bool) -> int:
+    from metatree.notes.wishes import standing
+    from metatree_agents.cli.printing.answers import wish_lines
+
+    with where.existing() as opened:
+        kept = standing(opened, None if under is None else node_named(opened, under))
+    kept = [wish for wish in kept if who in (None, wish.who)]
+    if json:
+        output.write_json("memories --wishes", {"wishes": kept})
+    elif kept:
+        output.write(wish_lines(kept))
+    else:
+        output.note("nobody has said what they want always")
+    return FOUND if kept else NOTHING
 
 
 def _flags(where: TreeOptions, who: str | None, *, json: bool) -> int:
@@ -167,7 +305,8 @@ def _unflag(flag_id: str, where: TreeOptions, *, json: bool) -> int:
     with where.existing() as opened:
         flag = take_back(opened, flag_id)
     if json:
-        output.write_json("forget", {"forgotten": [flag.id], "undo": {}})
+        about = {"left_to_others": [], "wiped": [], "traces": [], "verified": False}
+        output.write_json("forget", {"forgotten": [flag.id], "undo": {}, **about})
     else:
         output.write(
             [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -124,6 +124,7 @@ def resume(
     with where.existing() as opened:
         given = _given(opened, run)
         collects = given.get("returns") == "nodes"
+        asked = " ".join(given.get("questions", ()))
         if collects and (file_options := load_options(opened, run)) is not None:
             if answer is not None:
                 raise UserError(f"run {run!r} waits for no answer (it lists files): leave --answer out")
@@ -132,7 +133,7 @@ def resume(
                     run, opened, router=parts.get("router"), limits=limits, on_event=progress
                 )
             files = file_options.cut(matches)
-            return finish("files", result, opened, json=json, verbose=verbose, files=files)
+            return finish("files", result, opened, json=json, verbose=verbose, asked=asked, files=files)
         answers = None
         if answer is not None:
             answers = {_waiting_question(opened, run): text_of(answer, what="answer")}
@@ -141,7 +142,8 @@ def resume(
             parts = parts_for(opened, parts, allow=allow)
             parts["fallbacks"] = restored_fallbacks(given.get("fallbacks") or (), parts["fallbacks"])
             result = go_on(run, tree=opened, answers=answers, limits=limits, on_event=progress, **parts)
-        return finish("find" if collects else "ask", result, opened, json=json, verbose=verbose)
+        command: Literal["find", "ask"] = "find" if collects else "ask"
+        return finish(command, result, opened, json=json, verbose=verbose, asked=asked)
 
 
 def _last_run(tree: Tree) -> str:

@@ -13,12 +13,18 @@ from metatree_routers.passages.candidates import is_code_text
 from metatree.notes.notes import said_by
 from metatree_agents.cli._output import counted, styled, visible
 from metatree_agents.tools.closest import line_range, of_question, telling
-from metatree_agents.tools.locations import NOT_IN_SOURCE, code_lines, readable_answer, source_place
+from metatree_agents.tools.locations import (
+    NOT_IN_SOURCE,
+    code_lines,
+    earlier_lines,
+    readable_answer,
+    source_place,
+)
 from metatree_agents.tools.question_notes import notes_of
 
 if TYPE_CHECKING:
     from metatree import ClosestPassage, SearchResult, Tree
-    from metatree.result import QuestionAnswer, Quote, Usage
+    from metatree.result import QuestionAnswer, Quote, Usage, Wish
     from metatree_agents.code import FileToEdit
 
 _QUOTE_LINES = 12
@@ -70,6 +76,7 @@ def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> 
     elif result.answer:  # composed in words of its own
         yield from _text_lines(readable(result.cited or result.answer))
         for answer in result.answers:
+            yield from (styled(visible(line), "dim") for line in earlier_lines(answer))
             if not answer.verified:
                 yield styled(f"({NOT_IN_SOURCE}: {visible(_first_line(answer.question))})", "bold")
     elif result.ended != "exhausted" or not result.open_questions:
@@ -84,6 +91,7 @@ def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> 
     if result.open_questions and not alone and (result.answer or result.ended != "exhausted"):
         yield ""
     yield from open_question_lines(result, tree, verbose=verbose, alone=alone)
+    yield from wish_lines(result.wishes)
 
 
 def _one_answer(answer: QuestionAnswer, tree: Tree, code: set[int], *, verbose: bool) -> Iterator[str]:
@@ -100,6 +108,8 @@ def _one_answer(answer: QuestionAnswer, tree: Tree, code: set[int], *, verbose: 
         yield styled("".join(f"[{each.number}]" for each in answer.sources if each.number), "cyan")
     else:
         yield from _text_lines(readable_answer(answer))
+    for line in earlier_lines(answer, most=len(answer.earlier) if verbose else 1):
+        yield styled(visible(line), "dim")
     if not answer.verified:
         yield styled(f"({NOT_IN_SOURCE})", "bold")
 
@@ -204,6 +214,18 @@ def node_lines(result: SearchResult, *, verbose: bool = False) -> Iterator[str]:
         why = visible(_first_line(node.reason if verbose else _CLAUSE_END.split(node.reason, maxsplit=1)[0]))
         name = "" if node.lines is None else f"{visible(node.title)}  "
         yield f"{node.score:.2f}  {styled(f'{visible(place):{width}}', 'cyan')}  {name}{why}".rstrip()
+    yield from wish_lines(result.wishes)
+
+
+def wish_lines(wishes: Sequence[Wish]) -> Iterator[str]:
+    """Yield what people want always, word for word, with who said it and where."""
+    for number, wish in enumerate(wishes):
+        if not number:
+            yield ""
+            yield styled("Standing wishes that can apply", "bold")
+        said = f"{visible(wish.who)}{f', {visible(wish.at[:10])}' if wish.at else ''}"
+        yield f"  {styled(visible(wish.source), 'cyan')}  ({said})"
+        yield from _quoted([wish.text])
 
 
 def file_lines(files: Sequence[FileToEdit], result: SearchResult) -> Iterator[str]:

@@ -58,11 +58,52 @@ class FlagsOutput(Output):
     flags: list[FlagOutput]
 
 
+class LeftOutput(Output):
+    """A place that still has words of what was forgotten: a file, or a table of one with what names the row."""
+
+    place: str
+    what: str
+
+
 class ForgetOutput(Output):
-    """`metatree forget --json`; `undo` holds what `metatree remember` needs to bring it back."""
+    """`metatree forget --json`; `undo` holds what `metatree remember` needs to bring one memory back.
+
+    `left_to_others` are memories that others said too. With `--verify`, `wiped` names the runs, boards and results of
+    tools that were deleted since they quoted it, and `traces` the places that still have its words.
+    """
 
     forgotten: list[str]
     undo: dict[str, str | None]
+    left_to_others: list[str]
+    wiped: list[str]
+    traces: list[LeftOutput]
+    verified: bool
+
+
+class ReplacedOutput(Output):
+    """A text that a memory replaced, and when it ceased to hold."""
+
+    text: str
+    until: str
+
+
+class AuditOutput(Output):
+    """`metatree audit --json`: where a node comes from, and what it replaced.
+
+    `stands_in` is the file with its lines, or the turn or memory that it was taken from; `wishes` are the standing
+    wishes that it states; `holds` is false for a wish that a later one took back.
+    """
+
+    id: str
+    kind: str
+    title: str
+    text: str
+    under: str
+    said: list[SayingOutput]
+    stands_in: str
+    replaced: list[ReplacedOutput]
+    wishes: list[str]
+    holds: bool
 
 
 class ExportOutput(Output):

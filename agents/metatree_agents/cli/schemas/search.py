@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
+from metatree_agents.cli.schemas._basis import BasisOutput
 from metatree_agents.cli.schemas._model import Output, Score, Seconds, Time
 
 Run = Annotated[str, Field(validation_alias=AliasChoices("run", "run_id"))]
@@ -43,10 +44,25 @@ class SourceOutput(Output):
     pages: list[int] | None
 
 
+class EarlierOutput(Output):
+    """What a source said before, where the answer is from a later one that says otherwise.
+
+    `at` is the day that it is of, as in 2025-03-02, or the version; `place` and `lines` are as those of a source.
+    """
+
+    node: str
+    title: str
+    at: str
+    quote: str
+    place: str
+    lines: list[int] | None
+
+
 class AnswerOutput(Output):
     """The answer to one question; `cited` is the answer with the numbers of its sources.
 
-    `verified` is false where the words that a model gave for it are in no source.
+    `verified` is false where the words that a model gave for it are in no source. `earlier` has what was said before
+    and no longer holds, the latest first.
     """
 
     question: str
@@ -55,6 +71,7 @@ class AnswerOutput(Output):
     confidence: Score | None
     verified: bool
     cited: str
+    earlier: list[EarlierOutput]
 
 
 class ClosestOutput(Output):
@@ -85,15 +102,34 @@ class NoteOutput(Output):
     tree_languages: list[str]
 
 
+class WishOutput(Output):
+    """What somebody wants always, which can apply to the questions: beside what was found, and no part of it.
+
+    `node` is the wish, `source` the turn or the memory that it stands in; `about` is what it is for, empty for
+    everything; `what` is `rule` or `preference`.
+    """
+
+    node: str
+    text: str
+    what: str
+    about: str
+    who: str
+    at: str
+    source: str
+
+
 class AskOutput(Output):
-    """`metatree ask --json`."""
+    """`metatree ask --json`; `empty` says why there is neither an answer nor a passage that comes close."""
 
     answer: str
     cited: str
     answers: list[AnswerOutput]
     notes: list[NoteOutput]
     closest: list[ClosestOutput]
+    wishes: list[WishOutput]
     open_questions: list[str]
+    empty: str
+    basis: BasisOutput
     ended: str
     usage: UsageOutput
     run: Run
@@ -115,9 +151,12 @@ class FoundNodeOutput(Output):
 
 
 class FindOutput(Output):
-    """`metatree find --json`."""
+    """`metatree find --json`; `empty` says why no node was found: what was looked for, and which names are near."""
 
     nodes: list[FoundNodeOutput]
+    wishes: list[WishOutput]
+    empty: str
+    basis: BasisOutput
     usage: UsageOutput
     run: Run
 
@@ -152,9 +191,11 @@ class FileOutput(Output):
 
 
 class FilesOutput(Output):
-    """`metatree files --json`."""
+    """`metatree files --json`; `empty` says why no file was found."""
 
     files: list[FileOutput]
+    empty: str
+    basis: BasisOutput
     usage: UsageOutput
 
 
@@ -215,6 +256,12 @@ class OmittedOutput(Output):
     """`metatree show --omitted --json`."""
 
     omitted: list[OmissionOutput]
+
+
+class WishesOutput(Output):
+    """`metatree memories --wishes --json`."""
+
+    wishes: list[WishOutput]
 
 
 class EntryOutput(Output):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import islice
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from metatree_memory_tools.text.descriptions import shorten, unmarked_by
@@ -22,6 +23,11 @@ BODIES = frozenset(_BODY_NODES.split())
 ABOVE = frozenset({"attribute_item", "decorator", "attribute_list", "attribute_declaration", "annotation"})
 """Nodes beside comments that belong to the definition below them."""
 
+COMMENTS = (
+    *("comment", "line_comment", "block_comment", "multiline_comment", "html_comment"),
+    *("haddock", "marginalia"),
+)
+
 _WAY_NODES = (
     "variable_declarator assignment_expression struct_specifier union_specifier enum_specifier type_spec"
 )
@@ -32,7 +38,10 @@ _MOST_WIDTH = 20_000
 _SAMPLES = 16
 _MOST_ROWS = 500
 _MOST_CHARS = 1_000
-_SIGN = re.compile(r"^\s*(?:/\*+!?|\*+/|\*(?!/)|//[/!]?<?|#+!?|--+|;+|<!--)\s?|\s*(?:\*+/|-->)\s*$")
+_SIGN = re.compile(
+    r"^\s*(?:/\*+!?|\*+/|\(\*+|\*(?!/)|//[/!]?<?|#+!?|(?:--+|\{-)(?:\s*[|^](?=\s))?|;+|<!--)\s?|\s*(?:\*+[/)]|-->|-\})\s*$"
+)
+_POD = re.compile(r"=[a-z]\w*")
 _MARKUP = re.compile(r"(?:</?[A-Za-z][^<>]*>)+|\{@\w+\s+([^}]*)\}|\[`?([\w:.()]+)`?\](?:\([^)]*\))?")
 _TAG = re.compile(r"\s*(?:[@\\](?!brief\b)\w+|:param\b|#\s|-+$|=+$)")
 _TO_TOOLS = re.compile(
@@ -70,8 +79,13 @@ def declared_name(node: tree_sitter.Node) -> str:
     return ""
 
 
-def body_of(node: tree_sitter.Node) -> tree_sitter.Node | None:
-    """Return the body of a definition, that of the function or class that it assigns included."""
+def body_of(node: tree_sitter.Node, bodies: frozenset[str] = frozenset()) -> tree_sitter.Node | None:
+    """Return the body of a definition, that of the function or class that it assigns included.
+
+    Args:
+        node: the definition.
+        bodies: nodes that are bodies in its language, beside those that are in many.
+    """
     level = [node]
     for _ in range(4):
         for item in level:
@@ -79,7 +93,7 @@ def body_of(node: tree_sitter.Node) -> tree_sitter.Node | None:
             if body is not None:
                 return body
             for child in item.named_children:
-                if child.type in BODIES:
+                if child.type in BODIES or child.type in bodies:
                     return child
         level = [
             child
@@ -108,16 +122,37 @@ def first_error(root: tree_sitter.Node) -> int:
     return node.start_point[0] + 1
 
 
+def is_comment_kind(kind: str) -> bool:
+    return "comment" in kind or kind in COMMENTS
+
+
+def documentation(node: tree_sitter.Node) -> list[str]:
+    """Return the lines of a text that documents, without their indentation.
+
+    A first paragraph that is all indented is a signature, as Julia has it, and is left empty.
+    """
+    first, *rest = text_of(node).split("\n")
+    lines = [first.strip(), *dedent("\n".join(rest)).split("\n")]
+    for number, line in enumerate(lines):
+        if line.strip() and not line.startswith("    ") and number:
+            break
+        if line.startswith("    "):
+            lines[number] = ""
+    return lines
+
+
 def is_comment(line: str) -> bool:
-    return line.lstrip().startswith(("//", "/*", "*", "#", "--", "<!--")) and not line.lstrip().startswith(
-        ("#[", "#i", "#d")
-    )
+    return line.lstrip().startswith(
+        ("//", "/*", "*", "#", "--", "<!--", "(*", "{-")
+    ) and not line.lstrip().startswith(("#[", "#i", "#d"))
 
 
 def prose(rows: Iterable[str]) -> str:
     """Return what comment lines say, up to the first tag."""
     lines: list[str] = []
     for row in islice(rows, _MOST_ROWS):
+        if row.startswith(("#!", "{-#")):
+            continue
         row = row[:_MOST_CHARS]  # the patterns take the square of it for signs that nothing closes
         text = _SIGN.sub("", _SIGN.sub("", row)).strip()
         if lines and _TAG.match(text):
@@ -125,7 +160,7 @@ def prose(rows: Iterable[str]) -> str:
         text = re.sub(r"^[@\\]brief\s+", "", text)
         if text and not any(map(str.isalnum, text)):
             text = ""
-        if text.startswith(("@", "\\")) or _TO_TOOLS.match(text):
+        if text.startswith(("@", "\\")) or _TO_TOOLS.match(text) or _POD.match(text):
             continue
         lines.append(unmarked_by(_MARKUP, text))
     return "\n".join(lines).strip()

@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 import re
 import time
+import warnings
+from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
@@ -18,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from metatree.trees.source_types import Outline, SourceFile
 from metatree_memory_tools.code.languages._outline import outline_of
-from metatree_memory_tools.code.languages._syntax import ABOVE, is_wreck
+from metatree_memory_tools.code.languages._syntax import ABOVE, COMMENTS, is_wreck
 from metatree_memory_tools.code.languages._table import LANGUAGES, Language
-from metatree_memory_tools.text.plain import PlainText
+from metatree_memory_tools.text.plain import PlainText, is_written
 from metatree_memory_tools.text.text_files import TextFiles
 
 if TYPE_CHECKING:
@@ -31,16 +33,13 @@ if TYPE_CHECKING:
 PARSE_S = 10.0
 """A file that takes longer is plain text."""
 
-_COMMENTS = ("comment", "line_comment", "block_comment", "multiline_comment", "html_comment")
-_MOST_LINE_CHARS = 2_000
-"""Lines that are longer on average were made by a tool: they are no outline for anybody."""
-
 _CPP_IN_HEADER = re.compile(
     rb"^\s*(?:class\s+\w+[^;]*$|namespace\b|template\s*<|using\s+\w+|public:|private:|protected:)",
     re.MULTILINE,
 )
 _INTERPRETERS = {b"sh": "shell", b"bash": "shell", b"dash": "shell", b"zsh": "shell", b"node": "javascript",
-                 b"ruby": "ruby", b"php": "php"}  # fmt: skip
+                 b"ruby": "ruby", b"php": "php", b"perl": "perl", b"lua": "lua", b"elixir": "elixir",
+                 b"runghc": "haskell", b"runhaskell": "haskell", b"julia": "julia", b"ocaml": "ocaml"}  # fmt: skip
 
 
 class Code(TextFiles):
@@ -52,7 +51,7 @@ class Code(TextFiles):
     def version(self) -> str:
         """Another one with every other set of grammars: files are then looked at again."""
         names = " ".join(sorted(language.name for language in installed()))
-        return "2." + blake2b(names.encode(), digest_size=4).hexdigest()
+        return "3." + blake2b(names.encode(), digest_size=4).hexdigest()
 
     @property
     def tools(self) -> tuple[ToolGroup, ...]:
@@ -70,8 +69,8 @@ class Code(TextFiles):
         language = language_of(file.path, file.data)
         if language is None:
             return PlainText().outline(file)
-        language_name = "typescript" if language.name == "tsx" else language.name
-        if len(file.text) > _MOST_LINE_CHARS * max(1, len(file.lines)):
+        language_name = language.dialect_of or language.name
+        if not is_written(file):
             return _plain(file, language_name, "")
         data = file.text.encode("utf-8", "replace")
         if language.noise:
@@ -104,10 +103,13 @@ def installed() -> tuple[Language, ...]:
     return tuple(language for language in LANGUAGES if find_spec(language.module) is not None)
 
 
-def missing() -> list[str]:
-    """Return the names of the languages whose grammars are not installed."""
-    have = installed()
-    return [language.name for language in LANGUAGES if language not in have]
+def missing() -> dict[str, list[str]]:
+    """Return the names of the languages whose grammars are not installed, by the extra that installs them."""
+    have, lacking = installed(), defaultdict(list)
+    for language in LANGUAGES:
+        if language not in have:
+            lacking[language.extra].append(language.name)
+    return dict(lacking)
 
 
 @cache
@@ -145,7 +147,9 @@ def language_of(path: str, head: bytes) -> Language | None:
 def _grammar(language: Language) -> tree_sitter.Language:
     import tree_sitter
 
-    return tree_sitter.Language(getattr(importlib.import_module(language.module), language.function)())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # some wheels give a number, and no capsule
+        return tree_sitter.Language(getattr(importlib.import_module(language.module), language.function)())
 
 
 @cache
@@ -156,18 +160,17 @@ def _noise(language: Language) -> re.Pattern[bytes]:
 @cache
 def _queries(
     language: Language,
-) -> tuple[tree_sitter.Query, tree_sitter.Query | None, tree_sitter.Query | None]:
+) -> tuple[tree_sitter.Query, tree_sitter.Query | None, tree_sitter.Query | None, tree_sitter.Query | None]:
     import tree_sitter
 
     grammar = _grammar(language)
     imports = tree_sitter.Query(grammar, language.imports) if language.imports.strip() else None
-    nodes = [
-        name for name in (*_COMMENTS, *sorted(ABOVE)) if grammar.id_for_node_kind(name, True) is not None
-    ]
+    nodes = [name for name in (*COMMENTS, *sorted(ABOVE)) if grammar.id_for_node_kind(name, True) is not None]
     comments = (
         tree_sitter.Query(grammar, f"[{' '.join(f'({name})' for name in nodes)}] @comment") if nodes else None
     )
-    return tree_sitter.Query(grammar, language.definitions), imports, comments
+    docs = tree_sitter.Query(grammar, language.docs) if language.docs else None
+    return tree_sitter.Query(grammar, language.definitions), imports, comments, docs
 
 
 def _parse(language: Language, data: bytes) -> tree_sitter.Tree | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -43,6 +43,14 @@ from metatree.result import (
     Usage,
 )
 
+BASIS = {
+    "source": "/src",
+    "commit": None,
+    "dirty": None,
+    "indexed_at": "2026-05-01T10:00:00+00:00",
+    "changed_since": 2,
+    "stale": True,
+}
 QUOTE = Quote("auth", "auth.py", "TIMEOUT = 30", 1, "auth", (3, 3))
 
 
@@ -53,15 +61,20 @@ def tree() -> Tree:
     return made
 
 
+def shallow(result: SearchResult) -> dict[str, Any]:
+    """Return the fields of a result, for what a command adds to them."""
+    return {each.name: getattr(result, each.name) for each in fields(result)}
+
+
 def _answered(**changes: object) -> SearchResult:
-    fields: dict[str, object] = {
+    given: dict[str, object] = {
         "answer": "30 seconds",
         "answers": (QuestionAnswer("How long?", "30 seconds", (QUOTE,), cited="30 seconds [1]"),),
         "usage": Usage(router_calls=2, reads=1, seconds=0.25),
         "ended": "answered",
         "run_id": "r1",
     }
-    return SearchResult(**{**fields, **changes})  # type: ignore[arg-type]  # any field may be replaced
+    return SearchResult(**{**given, **changes})  # type: ignore[arg-type]  # any field may be replaced
 
 
 def test_answer_is_followed_by_its_sources_and_their_quotes(tree: Tree) -> None:
@@ -382,14 +395,15 @@ def test_long_list_of_ruled_out_options_is_cut_and_says_so() -> None:
 def test_json_fits_its_schema(conforms: Callable[[Any, Any], None]) -> None:
     result = _answered(nodes=(NodeRef("a", "A", 1 / 3, "r"),), trace=TRACE)
     files = [FileToEdit("src/a.py", 0.9, "names it", (Definition("run", 10, 25),))]
+    more: dict[str, Any] = {"basis": BASIS, "empty": ""}
     for model, value in (
-        (search.AskOutput, result),
-        (search.FindOutput, result),
-        (search.FilesOutput, {"files": files, "usage": result.usage}),
+        (search.AskOutput, {**shallow(result), **more}),
+        (search.FindOutput, {**shallow(result), **more}),
+        (search.FilesOutput, {"files": files, "usage": result.usage, **more}),
         (search.TraceOutput, result),
     ):
         conforms(json.loads(json.dumps(model.model_validate(value).as_json())), model)
-    output_json = search.FindOutput.model_validate(result).as_json()
+    output_json = search.FindOutput.model_validate({**shallow(result), **more}).as_json()
     with pytest.raises(jsonschema.ValidationError):
         conforms({**output_json, "run": 1}, search.FindOutput)
     with pytest.raises(AssertionError):
@@ -430,7 +444,8 @@ def test_every_command_that_prints_json_has_a_model() -> None:
 
 def test_ask_json_is_the_contract() -> None:
     usage = Usage(router_calls=2, reads=1, seconds=0.25)
-    assert search.AskOutput.model_validate(_answered()).as_json() == {
+    given = {**shallow(_answered()), "basis": BASIS, "empty": ""}
+    assert search.AskOutput.model_validate(given).as_json() == {
         "answer": "30 seconds",
         "cited": "",
         "answers": [
@@ -451,11 +466,15 @@ def test_ask_json_is_the_contract() -> None:
                 "confidence": None,
                 "verified": True,
                 "cited": "30 seconds [1]",
+                "earlier": [],
             }
         ],
         "notes": [],
         "closest": [],
+        "wishes": [],
         "open_questions": [],
+        "empty": "",
+        "basis": BASIS,
         "ended": "answered",
         "usage": search.UsageOutput.model_validate(usage).as_json(),
         "run": "r1",
@@ -475,7 +494,9 @@ def test_the_doctor_says_which_extras_would_outline_more(monkeypatch: pytest.Mon
 
     assert "pip install" not in doctor._file_types()
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
-    monkeypatch.setattr("metatree_memory_tools.code.languages.code.missing", lambda: ["go", "rust"])
+    monkeypatch.setattr(
+        "metatree_memory_tools.code.languages.code.missing", lambda: {"languages": ["go", "rust"]}
+    )
     text = doctor._file_types()
     assert "`pip install 'metatree[docs]'` to read PDF and HTML" in text
     assert "`pip install 'metatree[languages]'` for outlines of go, rust, now plain text" in text

@@ -236,6 +236,38 @@ def test_long_text_is_cut_at_blank_lines() -> None:
     assert PlainText().outline(SourceFile("a.log", b"one\ntwo")).parts == ()
 
 
+def functions(count: int, lines: int) -> str:
+    """Return functions in R, each with a comment above it and a blank line inside."""
+    body = ["  y <- x", "", *["  y <- y + 1"] * (lines - 6), "  y"]
+    return "\n\n".join(
+        "\n".join([f"# Adds {n}.", f"add{n} <- function(x) {{", *body, "}"]) for n in range(count)
+    )
+
+
+@pytest.mark.parametrize("lines", [8, 14, 30, 45])
+def test_code_that_no_parser_reads_is_cut_between_definitions(lines: int) -> None:
+    file = SourceFile("a.R", functions(30, lines).encode())
+    outline = PlainText().outline(file)
+    assert outline.attributes["language"] == "r"
+    spans = [(part.start_line, part.end_line) for part in outline.parts]
+    assert spans[0][0] == 1 and spans[-1][1] == len(file.lines)
+    assert all(before[1] + 1 == after[0] for before, after in pairwise(spans))
+    assert all(file.lines[first - 1].startswith("# Adds") for first, _ in spans)
+    assert all(last - first < 60 for first, last in spans)
+
+
+def test_code_without_blank_lines_is_cut_where_nothing_is_indented() -> None:
+    text = "\n".join(f"sub{n} <- function() {{\n  {n}\n  {n} + 1\n}}" for n in range(60))
+    file = SourceFile("a.r", text.encode())
+    firsts = [file.lines[part.start_line - 1] for part in PlainText().outline(file).parts]
+    assert len(firsts) == 6 and all(line.startswith("sub") for line in firsts)
+
+
+def test_short_code_minified_code_and_settings_are_not_cut() -> None:
+    for name, text in (("a.r", "x <- 1\n" * 60), ("a.dart", "x;" * 200_000), ("a.json", "{}\n" * 200)):
+        assert PlainText().outline(SourceFile(name, text.encode())).parts == ()
+
+
 @pytest.mark.parametrize(
     ("name", "text", "description"),
     [

@@ -335,6 +335,362 @@ pour now
         {"pour": "pour() — Pours."},
         [("shell", "./cup.sh")],
     ),
+    'a.ex': (
+        '''defmodule Tea.Pot do
+  @moduledoc """
+  Holds tea. Always hot.
+  """
+  use GenServer
+  alias Tea.{Cup, Leaf}
+  import Tea.Kettle, only: [boil: 1]
+
+  @size 2
+  defstruct [:leaf, size: @size]
+
+  @doc """
+  Pours into a cup.
+
+  Slowly.
+  """
+  @spec pour(t, Cup.t()) :: :ok | {:error, term}
+  def pour(pot, cup \\\\ nil)
+  def pour(%{leaf: nil}, _cup), do: {:error, :empty}
+
+  def pour(pot, cup) when is_map(cup) do
+    drain(pot)
+    :ok
+  end
+
+  # Empties it.
+  defp drain(pot), do: %{pot | size: 0}
+
+  @doc false
+  def brew, do: :tea
+
+  defmacro steep(leaf) do
+    quote do: unquote(leaf)
+  end
+
+  defmodule Lid do
+    def lift(lid), do: lid
+  end
+end
+
+defprotocol Tea.Brewer do
+  @doc "Brews it."
+  def brew(leaf)
+end
+
+defimpl Tea.Brewer, for: Tea.Leaf do
+  def brew(leaf), do: leaf
+end
+''',
+        {'Tea.Pot': 'module', 'Tea.Pot.pour': 'method', 'Tea.Pot.drain': 'method', 'Tea.Pot.brew': 'method', 'Tea.Pot.steep': 'method', 'Tea.Pot.Lid': 'module', 'Tea.Pot.Lid.lift': 'method', 'Tea.Brewer': 'interface', 'Tea.Brewer.brew': 'method', 'impl Tea.Brewer for Tea.Leaf': 'impl', 'Tea.Leaf.brew': 'method'},
+        {'Tea.Pot.pour': 'def pour(pot, cup \\\\ nil) — Pours into a cup.', 'Tea.Brewer.brew': 'def brew(leaf) — Brews it.', 'Tea.Pot.drain': 'defp drain(pot), do: %{pot | size: 0} — Empties it.'},
+        [('elixir', 'GenServer'), ('elixir', 'Tea.{Cup, Leaf}'), ('elixir', 'Tea'), ('elixir', 'Tea.Kettle'), ('elixir', 'Cup')],
+    ),
+    'a.hs': (
+        """{-# LANGUAGE LambdaCase #-}
+-- | A house of tea.
+module Tea.House where
+
+import qualified Data.Map as Map
+import Tea.Leaf (Leaf)
+
+-- | Holds tea. Always hot.
+data Pot a = Pot
+  { size :: Int
+  , leaf :: a
+  } deriving (Show, Eq)
+
+newtype Cup = Cup Int
+type Name = String
+
+-- | Brews.
+class Brewer b where
+  brew :: b -> Leaf
+  lift :: b -> b
+  lift = id
+
+instance Brewer (Pot a) where
+  brew pot = undefined
+
+-- | Pours into a cup.
+pour :: Pot a -> Int -> Maybe Cup
+pour (Pot 0 _) _ = Nothing
+pour pot n
+  | n > size pot = Nothing
+  | otherwise = Just (Cup n)
+
+(<+>) :: Cup -> Cup -> Cup
+Cup a <+> Cup b = Cup (a + b)
+
+limit :: Int
+limit = 3
+  where other = 2
+""",
+        {'Pot': 'type', 'Cup': 'type', 'Name': 'type', 'Brewer': 'class', 'Brewer.brew': 'method', 'Brewer.lift': 'method', 'Brewer (Pot a)': 'instance', 'Brewer (Pot a).brew': 'method', 'pour': 'function', '<+>': 'function', 'limit': 'function'},
+        {'pour': 'pour :: Pot a -> Int -> Maybe Cup — Pours into a cup.', 'Pot': 'data Pot a — Holds tea.', '<+>': '(<+>) :: Cup -> Cup -> Cup', 'Brewer (Pot a)': 'instance Brewer (Pot a). Members: brew.'},
+        [('haskell', 'Data.Map'), ('haskell', 'Tea.Leaf')],
+    ),
+    'a.lua': (
+        """-- A house of tea.
+local cup = require("tea.cup")
+local M = {}
+
+--- Pours into a cup.
+-- @param cup the cup
+function M.pour(cup, slowly)
+  return cup
+end
+
+function M:drain()
+  local function inner() end
+end
+
+local function brew(leaf) return leaf end
+
+M.boil = function(ml)
+  return ml * 2
+end
+
+local steep = function(x) return x end
+
+local Pot = { lift = function() end }
+return M
+""",
+        {'M.pour': 'function', 'M.drain': 'function', 'brew': 'function', 'M.boil': 'function', 'steep': 'function'},
+        {'M.pour': 'function M.pour(cup, slowly) — Pours into a cup.', 'M.drain': 'function M:drain()'},
+        [('lua', '"tea.cup"')],
+    ),
+    'a.zig': (
+        """//! A house of tea.
+const std = @import("std");
+const cup = @import("cup.zig");
+
+/// Holds tea.
+pub const Pot = struct {
+    size: u32 = 2,
+
+    /// Pours into a cup.
+    pub fn pour(self: *Pot, c: cup.Cup) !void {
+        _ = c;
+    }
+
+    const Lid = enum { open, shut };
+};
+
+pub fn List(comptime T: type) type {
+    return struct {
+        items: []T,
+        pub fn append(self: *@This(), item: T) void { _ = item; }
+    };
+}
+
+fn brew(leaf: []const u8) []const u8 {
+    return leaf;
+}
+const Kind = union(enum) { green, black: u8 };
+test "it pours" {
+    try std.testing.expect(true);
+}
+""",
+        {'Pot': 'struct', 'Pot.pour': 'method', 'Pot.Lid': 'enum', 'List': 'struct', 'List.append': 'method', 'brew': 'function', 'Kind': 'union', 'it pours': 'test'},
+        {'Pot': 'pub const Pot — Holds tea. Members: pour, Lid.', 'Pot.pour': 'pub fn pour(self: *Pot, c: cup.Cup) !void — Pours into a cup.', 'List': 'pub fn List(comptime T: type) type. Members: append.'},
+        [('zig', '"std"'), ('zig', '"cup.zig"')],
+    ),
+    'a.pl': (
+        """#!/usr/bin/perl
+# A house of tea.
+use strict;
+use Tea::Cup qw(fill);
+require "tea/leaf.pl";
+
+package Tea::Pot;
+
+our $VERSION = '1.0';
+
+=head2 pour( $cup )
+
+Pours into a cup. Slowly.
+
+=cut
+
+sub pour {
+    my ($self, $cup) = @_;
+    return $cup;
+}
+
+# Brews.
+sub brew($leaf) { return $leaf }
+
+package Tea::Lid {
+    sub lift { 1 }
+}
+1;
+__END__
+text
+""",
+        {'pour': 'function', 'brew': 'function', 'Tea.Lid': 'module', 'Tea.Lid.lift': 'method'},
+        {'pour': 'sub pour — Pours into a cup.', 'brew': 'sub brew($leaf) — Brews.'},
+        [('perl', 'strict'), ('perl', 'Tea::Cup'), ('perl', '"tea/leaf.pl"')],
+    ),
+    'a.jl': (
+        '''module Tea
+using Base: show
+import Dates
+include("cup.jl")
+
+"""
+    Pot(size)
+
+Holds tea.
+"""
+mutable struct Pot{T} <: Vessel
+    size::T
+end
+
+abstract type Vessel end
+
+# Pours into a cup.
+function pour(p::Pot, n::Int=1)::Int
+    return n
+end
+
+boil(ml) = 2ml
+
+Base.show(io::IO, p::Pot) = print(io, "pot")
+
+"Brews."
+macro brew(leaf)
+    leaf
+end
+const LIMIT = 3
+module Lid
+lift() = 1
+end
+end
+''',
+        {'Tea': 'module', 'Tea.Pot': 'struct', 'Tea.Vessel': 'type', 'Tea.pour': 'method', 'Tea.boil': 'method', 'Tea.Base.show': 'method', 'Tea.brew': 'macro', 'Tea.Lid': 'module', 'Tea.Lid.lift': 'method'},
+        {'Tea.Pot': 'mutable struct Pot{T} <: Vessel — Holds tea.', 'Tea.pour': 'function pour(p::Pot, n::Int=1)::Int — Pours into a cup.', 'Tea.boil': 'boil(ml)'},
+        [('julia', '"cup.jl"')],
+    ),
+    'a.ml': (
+        """(** A house of tea. *)
+open Tea_cup
+module Map = Stdlib.Map
+
+(** Holds tea. *)
+type pot = { size : int; leaf : string }
+
+exception Spill of string
+
+(** Pours into a cup. *)
+let pour (p : pot) ~cup n =
+  let inner = n in
+  inner
+
+let rec even n = n = 0 || odd (n - 1)
+and odd n = n <> 0 && even (n - 1)
+
+let limit = 3
+
+module Lid = struct
+  let lift x = x
+  type t = int
+end
+
+module type BREWER = sig
+  val brew : string -> string
+end
+
+module Make (B : BREWER) = struct
+  let go () = B.brew "x"
+end
+
+class kettle = object
+  method boil = 100
+end
+let () = print_endline "hi"
+""",
+        {'pot': 'type', 'Spill': 'exception', 'pour': 'function', 'even': 'function', 'odd': 'function', 'Lid': 'module', 'Lid.lift': 'method', 'Lid.t': 'type', 'BREWER': 'interface', 'BREWER.brew': 'method', 'Make': 'module', 'Make.go': 'method', 'kettle': 'class', 'kettle.boil': 'method'},
+        {'pour': 'let pour (p : pot) ~cup n — Pours into a cup.', 'Lid': 'module Lid. Members: lift, t.', 'pot': 'type pot — Holds tea.'},
+        [('ocaml', 'Tea_cup'), ('ocaml', 'Stdlib'), ('ocaml', 'B')],
+    ),
+    'a.mli': (
+        """(** Pours into a cup. *)
+val pour : pot -> int -> int
+
+val drain : pot -> unit
+(** Empties it. *)
+
+type t
+external brew : int -> int = "brew"
+""",
+        {'pour': 'function', 'drain': 'function', 't': 'type', 'brew': 'function'},
+        {'pour': 'val pour : pot -> int -> int — Pours into a cup.', 'drain': 'val drain : pot -> unit — Empties it.'},
+        [],
+    ),
+    'a.sql': (
+        """-- Tables of the house.
+-- Cups of tea.
+CREATE TABLE IF NOT EXISTS shop.cups (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL
+);
+
+CREATE INDEX cups_name ON shop.cups (name);
+
+/* Those that are full. */
+CREATE VIEW full_cups AS
+SELECT * FROM shop.cups WHERE id > 3;
+
+CREATE OR REPLACE FUNCTION pour(cup INT) RETURNS INT AS $$
+BEGIN
+  RETURN cup;
+END;
+$$ LANGUAGE plpgsql;
+
+CREATE TYPE kind AS ENUM ('green', 'black');
+CREATE TRIGGER spill BEFORE UPDATE ON cups FOR EACH ROW EXECUTE FUNCTION pour();
+INSERT INTO shop.cups VALUES (1, 'x');
+""",
+        {'shop.cups': 'table', 'cups_name': 'index', 'full_cups': 'view', 'pour': 'function', 'kind': 'type', 'spill': 'trigger'},
+        {'shop.cups': 'CREATE TABLE IF NOT EXISTS shop.cups (id INTEGER PRIMARY KEY, name TEXT NOT NULL) — Tables of the house.', 'pour': 'CREATE OR REPLACE FUNCTION pour(cup INT) RETURNS INT'},
+        [],
+    ),
+    'a.tf': (
+        """# A house of tea.
+terraform {
+  required_version = ">= 1.0"
+}
+
+variable "size" {
+  type    = number
+  default = 2
+}
+
+# Holds tea.
+resource "aws_instance" "pot" {
+  ami = "x"
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+module "cup" {
+  source = "./cup"
+}
+
+locals {
+  leaf = "green"
+}
+output "leaf" { value = local.leaf }
+""",
+        {'terraform': 'block', 'size': 'block', 'aws_instance.pot': 'block', 'cup': 'block', 'locals': 'block', 'leaf': 'block'},
+        {'aws_instance.pot': 'resource "aws_instance" "pot" — Holds tea.', 'size': 'variable "size"'},
+        [('hcl', '"./cup"')],
+    ),
 }  # fmt: skip
 
 
@@ -408,6 +764,7 @@ def test_no_line_has_two_leaves_and_what_says_something_has_one(name: str) -> No
         "module ",
         "end",
         "<?",
+        "--",
     )
     heads = {part.start_line for part in every(Code().outline(file).parts) if part.parts}
     missing = [line for line in missing if not line.strip().startswith(trivial)]
@@ -451,6 +808,30 @@ def test_what_is_left_of_a_file_and_a_class_is_a_leaf() -> None:
     assert parts["::Pot.<rest>"].start_line == 10
 
 
+def test_clauses_of_one_function_are_one_definition() -> None:
+    """One with documentation of its own is another function of the same name."""
+    text = """defmodule Tea do
+  def pour(0), do: :none
+
+  def pour(n) when n > 9 do
+    :much
+  end
+
+  # Pours two.
+  def pour(a, b), do: a + b
+end
+"""
+    spans = {part.title: (part.start_line, part.end_line) for part in every(outlined("a.ex", text).parts)}
+    assert spans["Tea.pour"] == (2, 6)
+    assert spans["Tea.pour@2"] == (8, 9)
+
+
+def test_a_definition_that_returns_a_type_holds_its_members() -> None:
+    parts = {part.id: part for part in every(outlined("a.zig", SAMPLES["a.zig"][0]).parts)}
+    assert parts["::List"].attributes["type"] == "struct"
+    assert parts["::List.append"].start_line == 20
+
+
 def test_a_macro_alone_on_its_line_hides_nothing() -> None:
     text = (
         "G_BEGIN_DECLS\n\nstruct cup\n{\n  int size;\n};\n\nint brew(void)\n{\n  return 1;\n}\nG_END_DECLS\n"
@@ -474,6 +855,7 @@ def test_minified_code_is_plain_text() -> None:
         ("run", b"#!/usr/bin/env bash\n", "shell"),
         ("run", b"#!/usr/bin/python3\n", None),
         ("Rakefile", b"", "ruby"),
+        ("run", b"#!/usr/bin/perl -w\n", "perl"),
         ("a.unknown", b"", None),
         ("go", b"text", None),
     ],
@@ -491,7 +873,11 @@ def test_without_grammars_no_file_is_recognised(monkeypatch: pytest.MonkeyPatch)
     try:
         assert not Code().recognises("a.js", b"")
         assert Code().version != before
-        assert code.missing() == [language.name for language in LANGUAGES]
+        lacking = code.missing()
+        assert sum(lacking.values(), []) == [  # noqa: RUF017
+            language.name for extra in lacking for language in LANGUAGES if language.extra == extra
+        ]
+        assert set(lacking) == {"languages", "more-languages"}
     finally:
         monkeypatch.undo()
         for cached in (code.installed, code._by_suffix, code._by_name, code._by_file):

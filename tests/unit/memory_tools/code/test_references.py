@@ -17,6 +17,9 @@ PATHS = [
     "rb/lib/tea.rb", "rb/lib/tea/pot.rb", "rb/bin/run.rb",
     "php/Pot.php", "php/Cup.php", "php/inc/cup.php",
     "sh/run.sh", "sh/lib.sh",
+    "ex/pot.ex", "ex/cup.ex", "hs/Tea/Pot.hs", "pl/lib/Tea/Pot.pm", "pl/run.pl", "pl/leaf.pl",
+    "lua/tea/pot.lua", "lua/tea/cup/init.lua", "zig/main.zig", "zig/cup.zig", "jl/Tea.jl", "jl/cup.jl",
+    "ml/tea_pot.ml", "ml/tea_pot.mli", "ml/leaf.mli", "tf/main.tf", "tf/cup/main.tf",
 ]  # fmt: skip
 DECLARES = {
     "java/src/tea/Pot.java": [("java", "tea")],
@@ -27,6 +30,10 @@ DECLARES = {
     "cs/Cup.cs": [("c#", "Tea.House")],
     "php/Pot.php": [("php", "Tea\\House")],
     "php/Cup.php": [("php", "Tea\\House")],
+    "ex/pot.ex": [("elixir", "Tea.Pot")],
+    "ex/cup.ex": [("elixir", "Tea.Cup")],
+    "hs/Tea/Pot.hs": [("haskell", "Tea.Pot")],
+    "pl/lib/Tea/Pot.pm": [("perl", "Tea::Pot")],
 }
 
 
@@ -85,6 +92,22 @@ DECLARES = {
         ("php/Pot.php", "php", "__DIR__ . '/inc/cup.php'", ["php/inc/cup.php"]),
         ("sh/run.sh", "shell", "./lib.sh", ["sh/lib.sh"]),
         ("sh/run.sh", "cobol", "x", []),
+        ("ex/main.ex", "elixir", "Tea.{Pot, Cup}", ["ex/cup.ex", "ex/pot.ex"]),
+        ("ex/pot.ex", "elixir", "Tea.Cup", ["ex/cup.ex"]),
+        ("ex/pot.ex", "elixir", "GenServer", []),
+        ("hs/Main.hs", "haskell", "Tea.Pot", ["hs/Tea/Pot.hs"]),
+        ("pl/run.pl", "perl", "Tea::Pot", ["pl/lib/Tea/Pot.pm"]),
+        ("pl/run.pl", "perl", '"leaf.pl"', ["pl/leaf.pl"]),
+        ("lua/main.lua", "lua", '"tea.pot"', ["lua/tea/pot.lua"]),
+        ("lua/main.lua", "lua", "'tea.cup'", ["lua/tea/cup/init.lua"]),
+        ("zig/main.zig", "zig", '"cup.zig"', ["zig/cup.zig"]),
+        ("zig/main.zig", "zig", '"std"', []),
+        ("jl/Tea.jl", "julia", '"cup.jl"', ["jl/cup.jl"]),
+        ("ml/main.ml", "ocaml", "Tea_pot", ["ml/tea_pot.ml"]),
+        ("ml/main.ml", "ocaml", "Leaf", ["ml/leaf.mli"]),
+        ("ml/main.ml", "ocaml", "Stdlib", []),
+        ("tf/main.tf", "hcl", '"./cup"', ["tf/cup/main.tf"]),
+        ("tf/main.tf", "hcl", '"terraform-aws-modules/vpc/aws"', []),
     ],
 )
 def test_where_a_reference_leads(path: str, language: str, text: str, targets: list[str]) -> None:

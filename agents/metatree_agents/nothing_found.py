@@ -1,0 +1,52 @@
+"""Why a question found nothing in a tree: what was looked for, what was left out of the tree, which names are near."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
+from metatree import Tree
+
+_NEAR = 5
+_MOST_WORDS = 40
+_TRIED = 5
+_MANY = 5_000
+"""Names, all of which to compare takes a second."""
+
+
+def why_empty(tree: Tree, asked: str, under: str = "") -> str:
+    """Say what was looked for, what was left out, and which names are near.
+
+    Args:
+        tree: the tree that was searched.
+        asked: the question, or the name.
+        under: what it was searched below; empty for all of it.
+    """
+    last = asked.strip().split()[-1:] or [""]
+    words = {word.strip("`'\"?.,:()") for word in asked.split()[:_MOST_WORDS]} - {""}
+    names = {
+        id_.rpartition("::")[2].rpartition(".")[2] or id_: id_ for id_ in tree.ids(["definition", "file"])
+    }
+    near = [
+        match
+        for word in sorted(words, key=len, reverse=True)[:_TRIED]
+        for match in difflib.get_close_matches(word, _alike(names, word), 2, 0.75)
+    ]
+    listed = ", ".join(names[match] for match in dict.fromkeys(near[:_NEAR]))
+    where = f" below {under}" if under else ""
+    what = asked.strip() if len(asked) < 80 else f"…{last[0][:60]}"
+    hint = f"; nearest names: {listed}" if listed else "; no name is near: use words of the source"
+    return f"nothing{where} was found for {what!r} in {len(tree)} nodes{left_out(tree)}{hint}"
+
+
+def _alike(names: Collection[str], word: str) -> Collection[str]:
+    """Return the names that are worth a look: of very many, those that begin alike."""
+    if len(names) <= _MANY:
+        return names
+    return [name for name in names if name[:1].lower() == word[:1].lower()]
+
+
+def left_out(tree: Tree) -> str:
+    """Say how many files are not in the tree; empty when all are."""
+    count = tree.info()["omissions"]
+    return f" ({count} file(s) were left out of the tree)" if count else ""

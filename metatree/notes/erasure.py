@@ -1,0 +1,332 @@
+"""Forgetting what somebody said, or what was said at a time or comes from a source; and the proof that nothing is left.
+
+What is forgotten goes out of the tree, out of the descriptions that quote it, and with `wipe` out of the journals of
+runs that have ended, the results of tools, and boards. `traces` is the proof: it looks for the words themselves, in all
+tables and in the bytes of the files, so that it does not rest on what `wipe` believes to have done.
+
+Lost: keeping a list of what quotes what (it would have to be kept by all that write, and names what was forgotten).
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import re
+import zipfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from metatree.errors import UserError
+from metatree.node import Node
+from metatree.notes.notes import Forgotten, forget, mentions
+from metatree.storage.store import Store
+from metatree.trees.tree import Tree
+
+_LEAST_CHARS: Final = 16
+"""A shorter piece of a text says nothing by itself, unless it is all of the text."""
+_MOST_PIECES: Final = 2_000
+_BLOCK: Final = 1 << 20
+_COPIES: Final = frozenset({".db", ".sqlite", ".sqlite3", ".bak", ".backup", ".metatree", ".zip", ".jsonl"})
+_PACKED: Final = re.compile(r"\.(?:gz|tgz|bz2|xz|zst|7z)$")
+_PIECE = re.compile(r"(?<=[.!?])\s+|\n+")
+_COLUMNS: Final = (
+    ("node", "title", "id"),
+    ("node", "description", "id"),
+    ("node", "provenance", "id"),
+    ("node", "attributes", "id"),
+    ("content", "text", "id"),
+    ("override", "title", "id"),
+    ("override", "description", "id"),
+    ("meta", "value", "key"),
+    ("mail", "value", "run"),
+    ("fact", "value", "memory"),
+)
+"""Where a memory keeps words, beside journals, calls and boards: table, column, what names the row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Which sayings are meant; all that is given must hold."""
+
+    who: str | None = None
+    source: str | None = None
+    since: str = ""
+    """The first day or moment, in ISO 8601."""
+    until: str = ""
+    """The last one, included: `2026-05` is to the end of May."""
+
+    def __post_init__(self) -> None:
+        if not (self.who or self.source or self.since or self.until):
+            raise UserError("say whose, from where or when: by whom, a source, or a time")
+
+    def fits(self, mention: dict[str, Any]) -> bool:
+        """Whether one saying is meant."""
+        at = str(mention.get("at") or "")
+        return (
+            (self.who is None or mention.get("who") == self.who)
+            and (self.source is None or mention.get("source") == self.source)
+            and (not self.since or at >= self.since)
+            and (not self.until or ("" < at[: len(self.until)] <= self.until))
+        )
+
+
+@dataclass(slots=True)
+class Erased:
+    """What was forgotten. The texts are here alone, for the proof: nothing keeps them."""
+
+    nodes: list[str] = field(default_factory=list)
+    """Ids of what is gone."""
+    left_to_others: list[str] = field(default_factory=list)
+    """Ids of what others said too: the saying is gone, and what was replaced; the text is theirs."""
+    texts: list[str] = field(default_factory=list)
+    titles: dict[str, str] = field(default_factory=dict)
+    """What they were called, by id, for the person who asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A place that still has words of what was forgotten."""
+
+    place: str
+    """A file, or a table of one."""
+    what: str
+    """The node, run, board or key there; empty for the bytes of a file."""
+
+
+def forget_said(tree: Tree, said: Said) -> Erased:
+    """Forget all that fits, in one transaction; what others said too stays theirs.
+
+    What lies below a forgotten node and does not fit moves up. Raises `UserError` for what was built from a source.
+    """
+    erased = Erased()
+    with tree.memory.durable(), tree.memory.transaction():
+        chosen = {node.id: node for node in _added(tree) if any(map(said.fits, _sayings(node)))}
+        for node_id, node in chosen.items():
+            if node_id not in tree:
+                continue  # it went with what it lay under
+            others = [mention for mention in _sayings(node) if not said.fits(mention)]
+            if others:
+                _leave_to(tree, node, others, erased)
+            else:
+                _forget_one(tree, node_id, chosen.keys(), erased)
+    return erased
+
+
+def erased_by(removal: Forgotten) -> Erased:
+    """Return what `forget` took back, as the proof needs it."""
+    erased = Erased()
+    _note(erased, removal)
+    return erased
+
+
+def _note(erased: Erased, removal: Forgotten) -> None:
+    erased.nodes += [each.id for each in removal.nodes]
+    erased.titles |= {each.id: f": {each.title}" for each in removal.nodes}
+    erased.texts += [text for each in removal.nodes for text in _texts(each)]
+
+
+def _forget_one(tree: Tree, node_id: str, chosen: Collection[str], erased: Erased) -> None:
+    above = tree.ancestors(node_id)
+    for child in tree.children(node_id):
+        if child.id not in chosen and _sayings(child):
+            tree.move(child, above[-1])
+    removal = forget(tree, tree.get(node_id))
+    _note(erased, removal)
+    texts = [text for each in removal.nodes for text in _texts(each)]
+    for node in filter(None, map(tree.find, reversed(above))):
+        _redescribe(tree, node, str(removal.nodes[0].provenance.get("who", "")), texts)
+
+
+def _redescribe(tree: Tree, node: Node, who: str, texts: Sequence[str]) -> None:
+    """Take the words and the speaker out of what a node above says of what lay below it."""
+    if not node.provenance and node.kind not in ("session", "conversation"):
+        return
+    attributes = dict(node.attributes)
+    below = tree.children(node)
+    speakers = attributes.get("speakers")
+    if isinstance(speakers, list) and all(child.attributes.get("speaker") != who for child in below):
+        attributes["speakers"] = [each for each in speakers if each != who]
+    begins = node.description.rpartition(" — ")[2].rstrip("…").strip()
+    quotes = bool(begins) and any(begins in " ".join(text.split()) for text in texts)
+    description = ", ".join(attributes.get("speakers") or ()) if quotes or not below else node.description
+    if (description, attributes) != (node.description, dict(node.attributes)):
+        tree.update(replace(node, description=description, attributes=attributes))
+
+
+def _leave_to(tree: Tree, node: Node, others: list[dict[str, Any]], erased: Erased) -> None:
+    """Take sayings out of a memory that others said too; what it replaced was the text of one of them."""
+    provenance = {key: value for key, value in node.provenance.items() if key != "earlier"}
+    erased.texts += [str(each["text"]) for each in node.provenance.get("earlier", ())]
+    tree.update(replace(node, provenance={**provenance, **others[-1], "said": others}))
+    erased.left_to_others.append(node.id)
+
+
+def _added(tree: Tree) -> Iterator[Node]:
+    rows = tree.memory.rows(
+        "SELECT id FROM node WHERE provenance IS NOT NULL AND provenance <> '{}' ORDER BY seq"
+    )
+    for (node_id,) in rows:
+        node = tree.find(node_id)
+        if node is not None:
+            yield node
+
+
+def _sayings(node: Node) -> list[dict[str, Any]]:
+    """Return who said a node, when and where from, each time."""
+    return mentions(node) or ([dict(node.provenance)] if node.provenance.get("who") else [])
+
+
+def _texts(node: Node) -> list[str]:
+    earlier = [str(each.get("text", "")) for each in node.provenance.get("earlier", ())]
+    return [text for text in (node.content or node.description or node.title, *earlier) if text.strip()]
+
+
+def pieces(texts: Iterable[str]) -> list[str]:
+    """Return what is looked for: the sentences and lines of texts, and short texts as they are."""
+    found: dict[str, None] = {}
+    for text in texts:
+        parts = [part.strip() for part in _PIECE.split(text)]
+        long = [part for part in parts if len(part) >= _LEAST_CHARS]
+        found.update(dict.fromkeys(long or [text.strip()]))
+    return [piece for piece in found if piece][:_MOST_PIECES]
+
+
+def wipe(tree: Tree, texts: Sequence[str]) -> list[str]:
+    """Delete what quotes texts beside the tree: journals of ended runs, results of tools, items of boards.
+
+    Returns:
+        What was deleted: `run ID`, `board ID`, `call NAME`.
+    """
+    store, done = tree.memory, list[str]()
+    forms = [form for piece in pieces(texts) for form in _forms(piece)]
+    store.execute("PRAGMA secure_delete=ON")
+    try:
+        with store.durable(), store.transaction():
+            for number, run_id, ended in _quoting_runs(store, forms):
+                if ended not in (None, "waiting"):
+                    for table in ("journal", "mail"):
+                        store.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
+                    store.execute("DELETE FROM run WHERE number = ?", (number,))
+                    done.append(f"run {run_id}")
+            for hash_, tool in _holding(store, "call", ("arguments", "result"), "hash, tool", forms):
+                store.execute("DELETE FROM call WHERE hash = ?", (hash_,))
+                done.append(f"call {tool}")
+            for number, item in _holding(store, "item", ("data", "sources"), "number, id", forms):
+                store.execute(
+                    "UPDATE item SET removed = 1, data = '', tokens = 0, image = '', sources = NULL,"
+                    " version = version + 1, changed = (SELECT max(changed) + 1 FROM item) WHERE number = ?",
+                    (number,),
+                )
+                done.append(f"board {item}")
+    finally:
+        store.execute("PRAGMA secure_delete=OFF")
+    return list(dict.fromkeys(done))
+
+
+def settle(*stores: Store) -> None:
+    """Bring what lies in the logs of stores into their files, so that no log keeps what was overwritten."""
+    for store in stores:
+        if store.path is not None and not store.read_only:
+            store.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def traces(tree: Tree, texts: Sequence[str]) -> list[Trace]:
+    """Return every place that still has words of these texts: tables of the memory, and files beside it, backups too.
+
+    What a text shares with a node that is still there is not looked for.
+    """
+    wanted = [piece for piece in pieces(texts) if not _is_still_said(tree, piece)]
+    forms = [form for piece in wanted for form in _forms(piece)]
+    if not forms:
+        return []
+    store, found = tree.memory, list[Trace]()
+    for table, column, name in _COLUMNS:
+        rows = _holding(store, table, (column,), name, forms)
+        found += [Trace(f"{store.name}: {table}", str(row[0])) for row in rows]
+    found += [Trace(f"{store.name}: journal", run_id) for _, run_id, _ in _quoting_runs(store, forms)]
+    for _, tool in _holding(store, "call", ("arguments", "result"), "hash, tool", forms):
+        found.append(Trace(f"{store.name}: call", str(tool)))
+    for _, item in _holding(store, "item", ("data", "sources"), "number, id", forms):
+        found.append(Trace(f"{store.name}: board", str(item)))
+    named = {trace.place.partition(":")[0] for trace in found}
+    for file in _files(tree):
+        if str(file) in named:
+            continue
+        if _PACKED.search(file.name):
+            found.append(Trace(str(file), "not looked into: it is packed"))
+        elif _has_bytes(file, forms):
+            found.append(Trace(str(file), ""))
+    return list(dict.fromkeys(found))
+
+
+def _is_still_said(tree: Tree, piece: str) -> bool:
+    rows = tree.memory.rows("SELECT id FROM content WHERE instr(text, ?) LIMIT 5", (piece,))
+    return any(row[0] in tree for row in rows)
+
+
+def _forms(piece: str) -> list[str]:
+    """Return a text as it is, and as JSON has it."""
+    return list(dict.fromkeys((piece, *(json.dumps(piece, ensure_ascii=way)[1:-1] for way in (False, True)))))
+
+
+def _holding(
+    store: Store, table: str, columns: Sequence[str], names: str, forms: Sequence[str]
+) -> list[tuple[Any, ...]]:
+    rows: dict[tuple[Any, ...], None] = {}
+    for form in forms:
+        where = " OR ".join(f"instr({column}, ?)" for column in columns)
+        found = store.rows(f"SELECT DISTINCT {names} FROM {table} WHERE {where}", (form,) * len(columns))
+        rows.update(dict.fromkeys(found))
+    return list(rows)
+
+
+def _quoting_runs(store: Store, forms: Sequence[str]) -> list[tuple[int, str, str | None]]:
+    numbers = {row[0] for row in _holding(store, "journal", ("body",), "run", forms)}
+    return [
+        (number, run_id, ended)
+        for number, run_id, ended in store.rows("SELECT number, id, ended FROM run ORDER BY number")
+        if number in numbers
+    ]
+
+
+def _files(tree: Tree) -> list[Path]:
+    """Return the files that a tree consists of, and what else lies beside them: copies and exports."""
+    if tree.path is None:
+        return []
+    folder = tree.path if tree.path.is_dir() else tree.path.parent
+    beside = [folder, folder.parent] if tree.path.is_dir() else [folder]
+    inner = set(folder.rglob("*")) if tree.path.is_dir() else set()
+    near = {file for place in beside for file in place.iterdir() if _may_be_copy(file)}
+    return sorted(file for file in inner | near if file.is_file() and not file.is_symlink())
+
+
+def _may_be_copy(file: Path) -> bool:
+    return file.suffix in _COPIES or file.name.endswith("~") or _PACKED.search(file.name) is not None
+
+
+def _has_bytes(file: Path, forms: Sequence[str]) -> bool:
+    """Whether a file, or a member of a zip as exports are, holds one of these texts."""
+    wanted = [form.encode("utf-8", "surrogatepass") for form in forms]
+    try:
+        if not file.stat().st_size:
+            return False
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as packed:
+                return any(_in_member(packed, name, wanted) for name in packed.namelist())
+        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return any(data.find(form) >= 0 for form in wanted)
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _in_member(packed: zipfile.ZipFile, name: str, wanted: Sequence[bytes]) -> bool:
+    overlap = max(map(len, wanted))
+    end = b""
+    with packed.open(name) as member:
+        while block := member.read(_BLOCK):
+            if any(form in end + block for form in wanted):
+                return True
+            end = (end + block)[-overlap:]
+    return False

@@ -1,0 +1,183 @@
+"""Forgetting by author, source and time, and the proof that nothing is left: index, memory, boards, journals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from metatree_agents.cli._main import run
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.conversations import ConversationLog
+
+from metatree import Node, Tree, UserError, forget, memories, remember, search
+from metatree.blackboard import Blackboard
+from metatree.notes.audit import audit
+from metatree.notes.erasure import Said, forget_said, settle, traces, wipe
+from metatree.notes.wishes import standing
+
+SECRET = "The zebra vault opens with the quagmire password at dawn."
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "readme.md").write_text("# Boats\n\nBoats are kept in the yard.\n", encoding="utf-8")
+    build_tree(folder).close()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def _holding(folder: Path, words: str) -> list[str]:
+    return sorted(
+        file.name for file in folder.rglob("*") if file.is_file() and words.encode() in file.read_bytes()
+    )
+
+
+def test_forgetting_by_author_leaves_nothing_anywhere_and_proves_it(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Tree.open(project) as tree:
+        remember(tree, SECRET, who="ann")
+        remember(tree, "Boats are painted in May.", who="bob")
+        board = Blackboard(tree)
+        found = search("What opens the zebra vault?", tree=tree, blackboard=board)
+        assert "quagmire" in found.answer
+        board.add_requests({"request": f"Remember: {SECRET}"})
+        board.add_requests({"request": "Paint the boats."})
+    assert _holding(project, "quagmire") != []
+    assert run(["forget", "--by", "ann", "--verify"]) == 0
+    assert "verified: no word of it is left" in capsys.readouterr().err
+    assert _holding(project, "quagmire") == [], "neither tables nor what SQLite had freed"
+    with Tree.open(project) as tree:
+        assert [node.content for node in memories(tree)] == ["Boats are painted in May."]
+        assert [item.data["request"] for item in Blackboard(tree).items(sections="requests")] == [
+            "Paint the boats."
+        ]
+        assert search("When are boats painted?", tree=tree, returns="nodes").nodes
+
+
+def test_copies_beside_the_tree_are_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Tree.open(project) as tree:
+        remember(tree, SECRET, who="ann")
+        settle(tree.memory)
+    shutil.copy(project / ".metatree" / "memory.db", project / "memory.db.bak")
+    assert run(["export", "all.metatree.zip"]) == 0
+    (project / "old.tar.gz").write_bytes(b"packed")
+    capsys.readouterr()
+    assert run(["forget", "--by", "ann", "--verify", "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert {Path(each["place"]).name: each["what"] for each in said["traces"]} == {
+        "memory.db.bak": "",
+        "all.metatree.zip": "",
+        "old.tar.gz": "not looked into: it is packed",
+    }
+
+
+def test_a_run_that_goes_on_is_named_and_not_deleted(project: Path) -> None:
+    with Tree.open(project) as tree:
+        made = remember(tree, SECRET, who="ann")
+        found = search("What opens the zebra vault?", tree=tree)
+        tree.memory.execute("UPDATE run SET ended = NULL")
+        forget(tree, made.node.id)
+        assert wipe(tree, [SECRET]) == []
+        assert ("run", found.run_id) in {("run", trace.what) for trace in traces(tree, [SECRET])}
+
+
+def test_the_proof_finds_what_was_not_wiped(project: Path) -> None:
+    with Tree.open(project) as tree:
+        made = remember(tree, SECRET, who="ann")
+        assert traces(tree, [SECRET]) == [], "what is still there is no trace"
+        Blackboard(tree).add_requests({"request": SECRET})
+        forget(tree, made.node.id)
+        assert any(trace.place.endswith(": board") for trace in traces(tree, [SECRET]))
+
+
+def test_what_others_said_too_stays_theirs_without_what_was_replaced() -> None:
+    tree = Tree.create(":memory:")
+    made = remember(tree, SECRET, who="ann", evidence=False)
+    remember(tree, "The vault is empty.", update=made.node.id, who="bob", evidence=False)
+    erased = forget_said(tree, Said(who="ann"))
+    assert (erased.nodes, erased.left_to_others) == ([], [made.node.id])
+    (kept,) = memories(tree)
+    assert (kept.content, kept.provenance["who"]) == ("The vault is empty.", "bob")
+    assert "earlier" not in kept.provenance
+    assert traces(tree, erased.texts) == []
+
+
+def _talk() -> Tree:
+    tree = Tree.create(":memory:")
+    log = ConversationLog(tree, "talk")
+    log.say("ann", "The zebra vault opens at dawn, never tell me twice.", at="2026-01-05T09:00")
+    log.say("bob", "Good to know. Never call me before nine.", at="2026-02-05T09:00")
+    log.say("cy", "I will write it down.", at="2026-02-05T09:01")
+    return tree
+
+
+def test_turns_of_one_person_go_with_their_wishes_and_the_words_above_them() -> None:
+    tree = _talk()
+    erased = forget_said(tree, Said(who="ann"))
+    assert "conversations:/talk/1/1" in erased.nodes
+    assert {wish.who for wish in standing(tree)} == {"bob"}
+    assert "zebra" not in " ".join(f"{node.title} {node.description}" for _, node in tree.walk())
+    assert "ann" not in str([dict(node.attributes) for _, node in tree.walk()])
+    assert "conversations:/talk/2/1" in tree
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        (Said(since="2026-02-01"), {"ann"}),
+        (Said(until="2026-01"), {"bob", "cy"}),
+        (Said(since="2026-02-05T09:01", until="2026-02-05"), {"ann", "bob"}),
+        (Said(who="bob", until="2026-01"), {"ann", "bob", "cy"}),
+    ],
+)
+def test_a_time_is_from_its_first_to_its_last_moment(said: Said, left: set[str]) -> None:
+    tree = _talk()
+    forget_said(tree, said)
+    assert {node.title for _, node in tree.walk() if node.kind == "turn"} == left
+
+
+def test_what_comes_from_one_source_is_forgotten_and_what_lies_below_moves_up() -> None:
+    tree = Tree.create(":memory:")
+    made = remember(tree, SECRET, source="a call", who="ann", evidence=False)
+    tree.add(Node("below", "Boats are blue.", provenance={"who": "bob"}), parent=made.node.id)
+    forget_said(tree, Said(source="a call"))
+    assert memories(tree) == []
+    assert tree.get("below").title == "Boats are blue."
+
+
+def test_to_forget_everything_by_nobody_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match="by whom"):
+        Said()
+    assert run(["forget"]) == 2
+    assert run(["forget", "memory:1", "--by", "ann"]) == 2
+    assert run(["forget", "--by", "nobody"]) == 1
+    assert "nothing fits" in capsys.readouterr().err
+
+
+def test_the_audit_says_where_a_memory_comes_from_and_what_it_replaced(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Tree.open(project) as tree:
+        made = remember(tree, "Always paint boats blue.", source="a call", who="ann")
+        remember(tree, "Always paint boats red.", update=made.node.id, who="bob")
+        found = audit(tree, made.node.id)
+        assert [(each["who"], each["source"]) for each in found.said] == [("ann", "a call"), ("bob", None)]
+        assert [each["text"] for each in found.replaced] == ["Always paint boats blue."]
+        (wish,) = found.wishes
+        assert (audit(tree, wish).stands_in, audit(tree, wish).holds) == (made.node.id, True)
+        remember(tree, "Never paint boats red.", who="bob")
+        later = next(each.node for each in standing(tree))
+        assert audit(tree, wish).holds is False
+        assert [each["text"] for each in audit(tree, later).replaced] == ["Always paint boats red."]
+        assert audit(tree, "readme.md").stands_in.startswith("readme.md")
+    assert run(["audit", made.node.id]) == 0
+    shown = capsys.readouterr().out
+    assert "said by ann on" in shown
+    assert ": Always paint boats blue." in shown
+    assert run(["audit", wish, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["stands_in"] == made.node.id

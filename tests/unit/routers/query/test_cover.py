@@ -1,0 +1,62 @@
+"""Questions that want many messages: told from their words, and read by their subject."""
+
+from __future__ import annotations
+
+import pytest
+from metatree_memory_tools.conversations import ConversationLog
+from metatree_routers import TextEvidence
+from metatree_routers.query.cover import cover_of
+
+from metatree import Tree
+
+
+@pytest.mark.parametrize(
+    ("question", "subject", "by_asker"),
+    [
+        ("In what order did I mention the boats across our chats?", "boats", True),
+        ("Can you summarise how my garden plans have changed over time?", "garden plans", False),
+        ("How has the budget evolved throughout our conversations?", "budget", False),
+    ],
+)
+def test_a_question_on_many_messages_is_read_by_its_subject(
+    question: str, subject: str, by_asker: bool
+) -> None:
+    cover = cover_of(question)
+    assert cover is not None
+    words = cover.subject.split()
+    assert set(subject.split()) <= set(words)
+    assert not {"order", "chats", "conversations", "summarise", "changed"} & set(words)
+    assert cover.by_asker is by_asker
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many redirects are allowed?",
+        "What did I order in order to save money?",
+        "When did the session begin?",
+        "What is the order of service?",
+        "How does the cache work?",
+        "Can you summarise it?",
+        "",
+    ],
+)
+def test_other_questions_are_read_as_they_are(question: str) -> None:
+    assert cover_of(question) is None
+
+
+def test_who_asks_what_they_brought_up_is_shown_what_people_said() -> None:
+    tree = Tree.create(":memory:")
+    log = ConversationLog(tree, "talk")
+    for day, boat in enumerate(("sloop", "ketch", "yawl"), start=1):
+        log.say("user", f"I bought a boat, a {boat}.", at=f"2026-01-0{day}T09:00")
+        reply = f"A boat is a boat. You brought up different aspects of a boat, the {boat}, in order."
+        log.say("assistant", reply, at=f"2026-01-0{day}T09:01")
+        log.say("user", "Thanks for the weather report and the news.", at=f"2026-01-0{day}T09:02")
+    evidence = TextEvidence(tree)
+    asked = "Can you list the order in which I brought up different aspects of my boat in our conversations?"
+    found = [scored.node_id for scored in evidence.score([asked], k=40) if scored.node_id.count("/") == 3]
+    assert {tree.get(node).title for node in found[:3]} == {"user"}
+    assert all("bought a boat" in tree.content(node) for node in found[:3])
+    plain = [s.node_id for s in evidence.score(["boat"], k=40) if s.node_id.count("/") == 3]
+    assert "assistant" in {tree.get(node).title for node in plain[:3]}, "for other questions nothing changes"
