@@ -8,7 +8,8 @@ OWNER+NAME/repo. The tree of each repository is built through the public API and
 
 NDCG@10 over the first ten results as they come; a target's rank is that of the first result in its file. `files` takes
 any result of the file; `spans` one whose lines overlap those of the target, where it has lines. Means are over the
-questions of a repository, then over repositories.
+questions of a repository, then over repositories. `--results` writes what was found: two runs are the same when these
+files are.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class Found:
 
     path: str
     lines: tuple[int, int] | None = None
+    id: str = ""
+    """Of the node, where it is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ def ours(folder: Path, tree_folder: Path) -> System:
 
     def find(question: str) -> list[Found]:
         nodes = search(question, tree=tree, returns="nodes", k=K).nodes
-        return [Found(node.path or node.id, node.lines) for node in nodes]
+        return [Found(node.path or node.id, node.lines, node.id) for node in nodes]
 
     return find
 
@@ -178,6 +181,8 @@ class Row:
     files: float
     spans: float
     seconds: float
+    question: str
+    ids: Sequence[str]
 
 
 def rows_of(
@@ -202,7 +207,17 @@ def rows_of(
             found = find(question.text)
             seconds = time.process_time() - began
             files, spans = (ndcg(found, question.targets, spans=which) for which in (False, True))
-            yield Row(name, repository["language"], question.category, system, files, spans, seconds)
+            yield Row(
+                name,
+                repository["language"],
+                question.category,
+                system,
+                files,
+                spans,
+                seconds,
+                question.text,
+                [f.id for f in found],
+            )
 
 
 def table(rows: Sequence[Row], by: Callable[[Row], str]) -> Iterator[str]:
@@ -250,6 +265,9 @@ def main() -> None:
     parser.add_argument(
         "--rg", default=shutil.which("rg"), help="ripgrep's program; it is left out without one"
     )
+    parser.add_argument(
+        "--results", type=Path, help="write the ids that were found for each question to this file"
+    )
     parser.add_argument("--only", action="append", metavar="NAME", help="only this repository; repeatable")
     chosen = parser.parse_args()
     repositories = json.loads((chosen.data / "repositories.json").read_text(encoding="utf-8"))
@@ -261,6 +279,9 @@ def main() -> None:
             if chosen.only is None or name in chosen.only:
                 rows += rows_of(name, repository, questions[name], chosen.mirrors, work, chosen.rg)
                 print(name, file=sys.stderr, flush=True)
+    if chosen.results is not None:
+        found = [json.dumps([row.repository, row.question, row.ids]) for row in rows if row.system == OURS]
+        chosen.results.write_text("\n".join(found) + "\n", encoding="utf-8")
     systems = list(dict.fromkeys(row.system for row in rows))
     print(f"| | questions | {' | '.join(f'{system}: files, spans' for system in systems)} |")
     print("|---|---:|" + "---|" * len(systems))

@@ -11,6 +11,7 @@ from metatree.protocols import (
     Describer,
     DescribeRequest,
     Description,
+    EarlierStatement,
     Evidence,
     Option,
     Passage,
@@ -29,6 +30,7 @@ from metatree.protocols import (
 )
 from metatree.result import (
     ClosestPassage,
+    EarlierAnswer,
     Ended,
     Limits,
     NodeRef,
@@ -63,6 +65,8 @@ __all__ = [
     "DescribeRequest",
     "Describer",
     "Description",
+    "EarlierAnswer",
+    "EarlierStatement",
     "Ended",
     "Evidence",
     "FallbackRequest",

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from metatree import plugins
 from metatree.errors import UserError
@@ -125,7 +125,7 @@ class _GivenEvidence(Evidence):
 
     def __init__(self, part: Any) -> None:
         self._call = _take(
-            self, part, "evidence", "score", "rank", "why", "passages", "asked_for", "note", "near"
+            self, part, "evidence", "score", "rank", "why", "reasons", "passages", "asked_for", "note", "near"
         )
 
     def score(self, questions: Sequence[str], **where: Any) -> list[Scored]:
@@ -136,54 +136,43 @@ class _GivenEvidence(Evidence):
         return self.score(questions, **where)
 
 
+def _is(part: Any, protocol: Any) -> bool:
+    """Whether a part has all of a protocol; of a class that derives from it that is known without a look."""
+    return protocol in type(part).__mro__ or (isinstance(part, protocol) and not isinstance(part, type))
+
+
 def as_router(part: AnyRouter) -> Router:
     """Return a router with all of its protocol; raises `UserError` for what is none, as the functions below do."""
-    return (
-        part
-        if isinstance(part, Router) and not isinstance(part, type)
-        else _GivenPart(part, "router", "route", "suite")
-    )
+    return cast(Router, part) if _is(part, Router) else _GivenPart(part, "router", "route", "suite")
 
 
 def as_reader(part: AnyReader) -> Reader:
     """Return a reader with all of its protocol."""
-    return (
-        part
-        if isinstance(part, Reader) and not isinstance(part, type)
-        else _GivenPart(part, "reader", "read")
-    )
+    return cast(Reader, part) if _is(part, Reader) else _GivenPart(part, "reader", "read")
 
 
 def as_tool_caller(part: AnyToolCaller) -> ToolCaller:
     """Return a tool caller with all of its protocol."""
-    return (
-        part
-        if isinstance(part, ToolCaller) and not isinstance(part, type)
-        else _GivenPart(part, "tool_caller", "fill")
-    )
+    return cast(ToolCaller, part) if _is(part, ToolCaller) else _GivenPart(part, "tool_caller", "fill")
 
 
 def as_composer(part: AnyComposer) -> Composer:
     """Return a composer with all of its protocol."""
-    return (
-        part
-        if isinstance(part, Composer) and not isinstance(part, type)
-        else _GivenPart(part, "composer", "compose")
-    )
+    return cast(Composer, part) if _is(part, Composer) else _GivenPart(part, "composer", "compose")
 
 
 def as_describer(part: AnyDescriber) -> Describer:
     """Return a describer with all of its protocol."""
     return (
-        part
-        if isinstance(part, Describer) and not isinstance(part, type)
+        cast(Describer, part)
+        if _is(part, Describer)
         else _GivenPart(part, "describer", "describe", "describe_many")
     )
 
 
 def as_evidence(part: AnyEvidence) -> Evidence:
     """Return evidence with all of its protocol."""
-    return part if isinstance(part, Evidence) and not isinstance(part, type) else _GivenEvidence(part)
+    return cast(Evidence, part) if _is(part, Evidence) else _GivenEvidence(part)
 
 
 def scope_of(permit: object) -> str:

@@ -132,6 +132,19 @@ class Router(HasTraits, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierStatement:
+    """What was said before of what a question asks, and no longer holds: another passage says otherwise, later."""
+
+    node_id: str
+    title: str
+    """Of the node."""
+    text: str
+    """Exactly as it stands there."""
+    at: str
+    """The day that it is of, as in 2025-03-02, or the version."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What one piece of content says about one question."""
 
@@ -143,6 +156,8 @@ class Answer:
     """Whether it closes the question; a part is shown to later reads."""
     confidence: float | None = None
     """How likely it is right, in [0, 1], calibrated; None when the reader cannot tell."""
+    earlier: tuple[EarlierStatement, ...] = ()
+    """What other nodes said before that it contradicts, the latest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +276,8 @@ class Passage:
     """Its first and last line in the content, from 1, both included."""
     score: float
     """How likely it answers, in [0, 1], calibrated."""
+    earlier: tuple[EarlierStatement, ...] = ()
+    """What contradicts it and was said before, the latest first."""
 
 
 @runtime_checkable
@@ -299,6 +316,12 @@ class Evidence(HasTraits, Protocol):
             under: the node below which alone nodes competed, if any.
         """
         return ""
+
+    def reasons(
+        self, questions: Sequence[str], nodes: Sequence[str], *, under: str | None = None
+    ) -> dict[str, str]:
+        """Say of each of these nodes what `why` says of one."""
+        return {node: self.why(questions, node, under=under) for node in nodes}
 
     def passages(
         self, question: str, *, under: str | None = None, k: int = 3, text: tuple[Node, str] | None = None

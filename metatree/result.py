@@ -92,6 +92,22 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierAnswer:
+    """What a source said before, where the answer is from a later one that contradicts it."""
+
+    node: str
+    title: str
+    at: str
+    """The day that it is of, as in 2025-03-02, or the version."""
+    quote: str
+    """The words of the node, exactly."""
+    place: str = ""
+    """The path of its file, or the id of its node."""
+    lines: tuple[int, int] | None = None
+    """First and last of the quote, as those of a `Quote`."""
+
+
+@dataclass(frozen=True, slots=True)
 class QuestionAnswer:
     """The answer to one question."""
 
@@ -107,6 +123,8 @@ class QuestionAnswer:
     it was asked once more."""
     cited: str = ""
     """The answer with the numbers of its sources behind what rests on them: `It is red. [1]`."""
+    earlier: tuple[EarlierAnswer, ...] = ()
+    """What was said before and no longer holds, the latest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def main() -> None:
         nargs="+",
         choices=SETS,
         metavar="SET",
-        help=f"of {', '.join(SETS)}; the own ones by default",
+        help=f"of {', '.join(SETS)}; {' and '.join(OWN)} by default",
     )
     parser.add_argument("--no-wrong", action="store_true", help="ask nothing of wrong collections")
     parser.add_argument("--limit", type=int, metavar="N", help="about N questions of each set, taken evenly")

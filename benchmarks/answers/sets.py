@@ -14,7 +14,9 @@ OWN: Mapping[str, Callable[[Path], QuestionSet]] = {
     "own-a": partial(own, "a"),
     "own-b": partial(own, "b"),
 }
-"""Read from this folder and a work folder that its sources are fetched into."""
+"""Read from a work folder that their sources are fetched into; the model is fitted on them."""
+HELD: Mapping[str, Callable[[Path], QuestionSet]] = {"own-c": partial(own, "c")}
+"""Read like those; nothing is fitted on it, and nothing is tuned on it."""
 SHARED: Mapping[str, Callable[[Path], QuestionSet]] = {
     "locomo": locomo,
     "beam": beam,
@@ -22,7 +24,7 @@ SHARED: Mapping[str, Callable[[Path], QuestionSet]] = {
     "financebench": financebench,
 }
 """Read from a folder of data."""
-SETS = (*OWN, *SHARED)
+SETS = (*OWN, *HELD, *SHARED)
 
 
 def load(name: str, data: Path | None, work: Path) -> QuestionSet:
@@ -31,8 +33,8 @@ def load(name: str, data: Path | None, work: Path) -> QuestionSet:
     Raises:
         FileNotFoundError: the data is not there.
     """
-    if name in OWN:
-        return OWN[name](work)
+    if read := OWN.get(name) or HELD.get(name):
+        return read(work)
     if data is None:
         raise FileNotFoundError(f"{name} is read from a folder of data: name it with --data")
     return SHARED[name](data)

@@ -7,6 +7,7 @@ LoCoMo and abstention questions of BEAM are answered by nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def beam(data: Path) -> QuestionSet:
             title=turn["speaker"],
             content=f"{turn['speaker']}: {turn['text']}",
             kind="turn",
-            attributes={"speaker": turn["speaker"], "date": turn["date"]},
+            attributes={"speaker": turn["speaker"], "at": _iso(turn["date"])},
         )
         held.append((node, session))
     questions = [
@@ -50,6 +51,14 @@ def beam(data: Path) -> QuestionSet:
         for row in rows(data / "memory" / "beam.jsonl")
     ]
     return QuestionSet("beam", questions, {name: Nodes(name, held) for name, held in nodes.items()})
+
+
+def _iso(date: str) -> str:
+    """Return a date as `March-15-2024` as ISO 8601; '' for none."""
+    try:
+        return datetime.strptime(date, "%B-%d-%Y").date().isoformat()
+    except ValueError:
+        return ""
 
 
 def qasper(data: Path) -> QuestionSet:

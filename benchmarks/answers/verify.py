@@ -162,7 +162,7 @@ def passage(gold: dict[str, Any], root: Path) -> str:
     if not 1 <= first <= last <= len(lines):
         raise ValueError(f"{gold['path']}: has no lines {first} to {last}")
     text = "\n".join(lines[first - 1 : last])
-    if path.suffix == ".html":
+    if path.suffix in (".html", ".htm"):
         return html.unescape(re.sub(r"</?[A-Za-z!][^>]*>", "", text))
     return text
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-SHAPES_VERSION: Final = "2"
+SHAPES_VERSION: Final = "3"
 """Another one has files read again, since other texts are masked."""
 
 _NAME = (
@@ -30,39 +30,46 @@ class _Shape(NamedTuple):
     shape: re.Pattern[str]
 
 
-def _shape(kind: str, marks: str, shape: str) -> _Shape:
-    return _Shape(kind, tuple(marks.split()), re.compile(shape))
+def _shape(kind: str, marks: str, shape: str, *, inside: bool = False) -> _Shape:
+    """Return a shape that no ASCII letter or digit stands before, unless it may be inside of a word.
+
+    Not a boundary as `\\b` has it: between two Chinese letters there is none, and a key may stand there.
+    """
+    before = "" if inside else "(?<![A-Za-z0-9])"
+    return _Shape(kind, tuple(marks.split()), re.compile(before + f"(?:{shape})"))
 
 
 _SHAPES: Final = (
-    _shape("an AWS access key", "AKIA ASIA", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    _shape("an AWS access key", "AKIA ASIA", r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![A-Za-z0-9])"),
     _shape(
         "a GitHub token",
         "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
-        r"\b(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{40,255})",
+        r"(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{40,255})",
     ),
-    _shape("a GitLab token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{20,100}"),
-    _shape("a Slack token", "xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,255}"),
-    _shape("a Google key", "AIza", r"\bAIza[0-9A-Za-z_-]{35}"),
-    _shape("a Stripe key", "k_live_ k_test_", r"\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,255}"),
-    _shape("a package registry token", "npm_ pypi-", r"\b(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,255})"),
-    _shape("a key of a model provider", "sk-", r"\bsk-(?=[A-Za-z_-]{0,200}\d)[A-Za-z0-9_-]{20,255}"),
-    _shape("a private key", "AGE-SECRET-KEY-1", r"\bAGE-SECRET-KEY-1[0-9A-Z]{50,60}"),
+    _shape("a GitLab token", "glpat-", r"glpat-[A-Za-z0-9_-]{20,100}"),
+    _shape("a Slack token", "xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,255}"),
+    _shape("a Google key", "AIza", r"AIza[0-9A-Za-z_-]{35}"),
+    _shape("a Stripe key", "k_live_ k_test_", r"[rs]k_(?:live|test)_[0-9A-Za-z]{16,255}"),
+    _shape("a package registry token", "npm_ pypi-", r"(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,255})"),
+    _shape("a key of a model provider", "sk-", r"sk-(?=[A-Za-z_-]{0,200}\d)[A-Za-z0-9_-]{20,255}"),
+    _shape("a private key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,60}"),
     _shape(
         "a private key",  # as a text of base64, in settings of clusters: -----BEGIN … PRIVATE
         "LS0tLS1CRUdJTi",
         r"LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFU|BQUklWQVRF|BFQyBQUklWQVRF|BPUEVOU1NI|BFTkNSWVBURUQg)[A-Za-z0-9+/=]{40,20000}",
+        inside=True,
     ),
-    _shape("a JSON web token", "eyJ", r"\beyJ[\w-]{10,2000}+\.eyJ[\w-]{10,4000}+\.[\w-]{5,1000}"),
+    _shape("a JSON web token", "eyJ", r"eyJ[\w-]{10,2000}+\.eyJ[\w-]{10,4000}+\.[\w-]{5,1000}"),
     _shape(
         "a bearer token",
         "bearer Bearer BEARER",
-        r"\b(?i:bearer)\s{1,5}(?P<value>(?=[^\s\d]{0,200}\d)[A-Za-z0-9_.~+/-]{16,2000}=*)",
+        r"(?i:bearer)\s{1,5}(?P<value>(?=[^\s\d]{0,200}\d)[A-Za-z0-9_.~+/-]{16,2000}=*)",
     ),
     _shape(
         "a password in an address",
         "://",
         r"://[^\s/:@\"'\\]{0,100}:(?P<value>[^\s/@\"'\\]{3,200})@",
+        inside=True,
     ),
 )
 _ASSIGNED = re.compile(
@@ -79,6 +86,9 @@ _NAME_MARKS = ("pass", "pwd", "secret", "api", "access", "private", "account", "
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
 _BODY = re.compile(r"[A-Za-z0-9+/=\s\\:,.()-]{0,20000}")
 _LONG = re.compile(r"[A-Za-z0-9+/=]{16}")
+_KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{24,}")
+_BEFORE_LINES, _BETWEEN_LINES, _LAST_LINE = 400, 100, 200
+"""How many characters may stand before the first line of a key, between two, and from the last full one to its end."""
 _PLACEHOLDER = re.compile(
     r"^\$|\$[{(]|\{[^}]*\}|^<.*>$|%[s(]|^[\w.]+[(\[]|\*\*\*|\.\.\.|^(?:pass(?:word|wd)?|pwd|secret|token|user(?:name)?|x+|changeme|none|null)$",
     re.IGNORECASE,
@@ -208,11 +218,30 @@ def _private_keys(text: str) -> Iterator[tuple[int, int]]:
         assert body is not None
         end = text.find("-----END ", head.end(), body.end() + 9)
         if end < 0:
-            if _LONG.search(body[0]):  # what breaks off is a key, what only names its head is not
-                yield head.start(), body.end()
-            continue
+            plain = body.end() if _LONG.search(body[0]) else 0  # what only names its head is no key
+            lines = _end_of_lines(text, head.end(), after)
+            end = text.find("-----END ", lines, min(lines + _LAST_LINE, after)) if lines else -1
+            if end < 0:
+                if lines or plain:  # it breaks off
+                    yield head.start(), max(lines, plain)
+                continue
         last = text.find("-----", end + 9, end + 60)
-        yield head.start(), body.end() if last < 0 else last + 5
+        yield head.start(), end + 9 if last < 0 else last + 5
+
+
+def _end_of_lines(text: str, start: int, after: int) -> int:
+    """Return where the lines of a key end that stand in something, 0 when there are none.
+
+    That is a comment, a quotation, the texts of a program or of a notebook, each with its own signs around a line.
+    """
+    end, most = start, _BEFORE_LINES
+    for run in _KEY_LINE.finditer(text, start, after):
+        if run.start() - end > most:
+            break
+        line = run[0]
+        if line.upper() != line != line.lower() and any(map(str.isdigit, line)):
+            end, most = run.end(), _BETWEEN_LINES
+    return end if end > start else 0
 
 
 def without_secrets(value: Any, hide: Callable[[str], tuple[str, int]] = redacted) -> tuple[Any, int]:

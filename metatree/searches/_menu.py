@@ -22,6 +22,8 @@ from metatree.trees.tree import ROOT, Tree
 _log = logging.getLogger("metatree")
 DEEP = 200
 """Nodes taken from a ranking; options without any of them below count as without evidence."""
+FEW = 40
+"""Nodes taken where so many will do."""
 HINTED = 5
 """Options that show hints: those with the most evidence. More would make prompts long and choices no better."""
 MAX_HINTS = 2
@@ -127,12 +129,15 @@ class MenuMaker:
         """Return a node as it was when edits were last looked for, without kept content, or None."""
         result = self._nodes.get(node)
         if result is None:
-            result = self._tree.find(node)
-            if result is not None:
-                if result.content is not None:
-                    result = replace(result, content=None, content_kept=True)
-                self._nodes[node] = result
+            self._look_up([node])
+            result = self._nodes.get(node)
         return result
+
+    def _look_up(self, ids: Collection[str]) -> None:
+        """Read nodes that will be asked for, all at once."""
+        for node in self._tree.nodes([id_ for id_ in ids if id_ not in self._nodes]):
+            kept = node.content is not None
+            self._nodes[node.id] = replace(node, content=None, content_kept=True) if kept else node
 
     def _look_for_edits(self) -> None:
         sequence = self._tree.sequence
@@ -220,16 +225,28 @@ class MenuMaker:
         if self._evidence is None or self._accepts is None:
             return []
         found: list[tuple[Node, Scored]] = []
-        for scored in self._with_tools(node, questions, DEEP + len(marked) + count):
-            if len(found) >= count or scored.score <= 0:
+        for k in (min(2 * count + len(marked), DEEP), DEEP + len(marked) + count):
+            found.clear()
+            ranking = self._with_tools(node, questions, k)
+            self._look_up([scored.node_id for scored in ranking[:count]])
+            for scored in ranking:
+                if len(found) >= count or scored.score <= 0:
+                    return found
+                if scored.node_id in done or not self._lies_below(scored.node_id, node, marked):
+                    continue
+                match = self.find(scored.node_id)
+                if match is not None and self._accepts(match):
+                    found.append((match, scored))
+            if len(found) >= count or len(ranking) < k:
                 break
-            path = self._path(scored.node_id)
-            if scored.node_id in done or node not in path or any(step in marked for step in path):
-                continue
-            match = self.find(scored.node_id)
-            if match is not None and self._accepts(match):
-                found.append((match, scored))
         return found
+
+    def _lies_below(self, match: str, node: str, marked: Mapping[str, object]) -> bool:
+        """Whether a node lies at or below another one, with nothing on the way that is marked."""
+        if node == ROOT and not marked:
+            return True
+        path = self._path(match)
+        return node in path and not any(step in marked for step in path)
 
     def hint(self, scored: Scored) -> str:
         """Return the line of a node that matched best, cut to the length of a hint."""
@@ -261,16 +278,21 @@ class MenuMaker:
 
     def why(self, node: str, match: str, questions: tuple[str, ...]) -> str:
         """Return what the evidence says of why a node was found from another one; '' when it cannot tell."""
+        return self.reasons(node, [match], questions).get(match, "")
+
+    def reasons(self, node: str, matches: Sequence[str], questions: tuple[str, ...]) -> dict[str, str]:
+        """Return what `why` returns for each of several nodes, asked for at once."""
         if self._evidence is None:
-            return ""
+            return {}
         under = self._scope(node) if self._candidates is not None else ROOT
         try:
-            return str(self._evidence.why(questions, match, under=None if under == ROOT else under))
+            reasons = self._evidence.reasons(questions, matches, under=None if under == ROOT else under)
+            return {match: str(reason) for match, reason in reasons.items()}
         except MetatreeError:
             raise
         except Exception:
             _log.warning("the evidence could not explain itself", exc_info=True)
-            return ""
+            return {}
 
     def closest(self, question: str) -> list[Passage]:
         """Return the passages that come closest to a question; none without evidence that knows any."""
@@ -315,7 +337,8 @@ class MenuMaker:
 
     def _ranking(self, node: str, questions: tuple[str, ...], k: int, *, doubts: bool = True) -> list[Scored]:
         assert self._evidence is not None
-        k = -(-k // DEEP) * DEEP  # in blocks, so that one more mark does not ask anew
+        block = DEEP if k > FEW else FEW
+        k = -(-k // block) * block  # in blocks, so that one more mark does not ask anew
         under = node
         if self._candidates is not None:
             under = self._scope(node)

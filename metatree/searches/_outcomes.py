@@ -79,6 +79,17 @@ class MenuSplit(TypedDict):
     gone: dict[str, str]
 
 
+class EarlierFound(TypedDict):
+    """What was said before that an answer contradicts."""
+
+    node: str
+    title: str
+    at: str
+    quote: str
+    place: str
+    lines: list[int] | None
+
+
 class FoundAnswer(TypedDict):
     """An answer to a question, or a part of one."""
 
@@ -95,6 +106,7 @@ class FoundAnswer(TypedDict):
     """Its first and last line there, from 1."""
     pages: NotRequired[list[int] | None]
     """The first and last page of its node, from 1."""
+    earlier: NotRequired[list[EarlierFound]]
     node: NotRequired[str]
     title: NotRequired[str]
 

@@ -114,6 +114,7 @@ class ReadingSteps(Moves):
             answer.get("place", node),
             _pair(answer.get("lines")),
             _pair(answer.get("pages")),
+            answer.get("earlier", ()),
         )
         if part not in frame.parts:  # a known read, taken again
             frame.parts.append(part)

@@ -10,6 +10,7 @@ from typing import Any, cast
 from metatree.durable import Effect
 from metatree.result import (
     ClosestPassage,
+    EarlierAnswer,
     Ended,
     NodeRef,
     PersonQuestion,
@@ -23,7 +24,7 @@ from metatree.result import (
 )
 from metatree.searches._citations import Span, cited, numbers_of, support_of
 from metatree.searches._context import question_key
-from metatree.searches._outcomes import PassageFound
+from metatree.searches._outcomes import EarlierFound, PassageFound
 from metatree.searches._state import Part, SearchState
 
 
@@ -158,6 +159,7 @@ class _Draft:
             None if last is None else last.confidence,
             all(part.verified for part in self.parts) if last is None else last.verified,
             cited(self.text, [(span, numbers[_source(part)]) for span, part in spans]),
+            () if last is None else tuple(map(_earlier_answer, last.earlier)),
         )
 
 
@@ -177,6 +179,18 @@ def _with_sources(text: str, drafts: Sequence[_Draft]) -> tuple[list[QuestionAns
 
 def _source(part: Part) -> tuple[str, str]:
     return part.node, part.quote
+
+
+def _earlier_answer(found: EarlierFound) -> EarlierAnswer:
+    lines = found["lines"]
+    return EarlierAnswer(
+        found["node"],
+        found["title"],
+        found["at"],
+        found["quote"],
+        found["place"],
+        None if lines is None else (lines[0], lines[1]),
+    )
 
 
 def _closest_passage(found: PassageFound) -> ClosestPassage:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from metatree.durable import Effect
-from metatree.searches._outcomes import AskedCall, PassageFound, ReadResult, Routed
+from metatree.searches._outcomes import AskedCall, EarlierFound, PassageFound, ReadResult, Routed
 
 VISITED = "visited"
 UNVIABLE = "unviable"
@@ -50,6 +51,7 @@ class Part:
     place: str = ""
     lines: tuple[int, int] | None = None
     pages: tuple[int, int] | None = None
+    earlier: Sequence[EarlierFound] = ()
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from metatree.protocols import (
     Answer,
     Composer,
     ComposeRequest,
+    EarlierStatement,
     HasTraits,
     Option,
     Passage,
@@ -48,6 +49,7 @@ from metatree.searches._outcomes import (
     Chosen,
     ClosestFound,
     Composed,
+    EarlierFound,
     FoundAnswer,
     Listing,
     MenuSplit,
@@ -182,6 +184,7 @@ class World:
         if not matches:
             return None
         all_there = len(matches) >= count
+        reasons = self.menus.reasons(payload.node, [match.id for match, _ in matches], questions)
         first, *more = [
             Ranked(
                 choice=match.id,
@@ -192,7 +195,7 @@ class World:
                 path=_file_and_lines(match)[0],
                 lines=_file_and_lines(match)[1],
                 inner=not all_there and self._is_inner(match.id),
-                why=self.menus.why(payload.node, match.id, questions),
+                why=reasons.get(match.id, ""),
             )
             for match, scored in matches
         ]
@@ -290,12 +293,37 @@ class World:
         reading = checked_reading(answered, content, by_model=by_model)
         if by_model:
             _ask_for_quotes(reading, attempt.errors)
+        for answer, given in zip(reading["answers"], answered.answers, strict=True):
+            if given.earlier:
+                answer["earlier"] = [found for each in given.earlier if (found := self._earlier(each))]
         if payload.target.content is None:
             for answer in reading["answers"]:
                 where = _place_of(answer["quote"], content, node)
                 answer["place"], answer["lines"] = where["place"], where["lines"]
                 answer["pages"] = where["pages"]
         return reading
+
+    def _earlier(self, said: EarlierStatement) -> EarlierFound | None:
+        """Return what was said before, with its place; None where it does not stand there."""
+        node = self.tree.find(said.node_id)
+        if node is None:
+            return None
+        try:
+            content = self.tree.content(node)
+        except (StaleSource, UserError, OSError):
+            return None
+        quote = quote_in(content, _text(said.text, ANSWER_CHARS))
+        if not quote:
+            return None
+        where = _place_of(quote, content, node)
+        return {
+            "node": node.id,
+            "title": node.title,
+            "at": _text(said.at, 40),
+            "quote": quote,
+            "place": where["place"],
+            "lines": where["lines"],
+        }
 
     async def _compose(self, effect: Effect, attempt: Attempt) -> Composed:
         payload: ComposeAnswers = effect.payload

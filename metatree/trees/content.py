@@ -14,7 +14,7 @@ from metatree.node import Node, Source
 from metatree.storage.store import Store
 from metatree.trees.history_text import SOURCE_TYPE as HISTORY
 from metatree.trees.history_text import history_content
-from metatree.trees.masking import masked_file
+from metatree.trees.masking import masked_data
 from metatree.trees.source_files import FileState, read_source, stamp
 from metatree.trees.source_types import SourceFile, SourceRef, load_memory_type, load_source_type, traits_of
 from metatree.trees.sources import FILES, check_place, disk_root, inner_path, source_of
@@ -130,7 +130,7 @@ class Contents:
             before = None if self._steady else stamp(root, raw)
             data = read_source(root, node_id, inner, known)
             if known is not None and known.masked:
-                data = masked_file(inner, data)[0]
+                data = masked_data(inner, data)
             text = ""
             if ref.type == "text":
                 text = decode(data)[0] if known is None else as_text(data, known.encoding)
@@ -153,7 +153,7 @@ class Contents:
             raise StaleSource(node_id)
         inner, data = inner_path(source, ref.path), files(known.digest)
         if known.masked:
-            data = masked_file(inner, data)[0]
+            data = masked_data(inner, data)
         text = as_text(data, known.encoding) if ref.type == "text" else ""
         return _File(ref.path, inner, data, text, inner if known.raw is None else known.raw, None)
 

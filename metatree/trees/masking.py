@@ -41,6 +41,13 @@ def is_code(path: str) -> bool:
     return bool(stem and dot) and end not in _LOOSE and not name.startswith(".env")
 
 
+def masked_data(path: str, data: bytes) -> bytes:
+    """Return the bytes of a text file with its secrets masked, as `masked_file` does."""
+    text, encoding = decode(data, python=path.endswith((".py", ".pyi", ".pyw")))
+    masked_text, number = masked(text, code=is_code(path))
+    return masked_text.encode(encoding, "surrogateescape") if number else data
+
+
 def masked_file(path: str, data: bytes) -> tuple[bytes, int, str]:
     """Return the bytes of a text file with its secrets masked, and how many they were.
 

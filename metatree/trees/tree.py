@@ -591,6 +591,13 @@ class Tree:
                     node, parent = nodes[node_id]
                     yield node, parent, contents.of(node)
 
+    def nodes(self, ids: Iterable[str]) -> Iterator[Node]:
+        """Yield those of the nodes that are there, with kept content; what is in their sources is not read."""
+        pending = iter(ids)
+        while page := list(islice(pending, _TEXTS_PAGE)):
+            self._overlay.sync()
+            yield from (node for node, _ in self._overlay.nodes(page).values())
+
     def __repr__(self) -> str:
         return f"Tree({':memory:' if self.path is None else str(self.path)!r})"
 

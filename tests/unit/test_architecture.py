@@ -87,7 +87,8 @@ def test_import_loads_nothing_heavy(package: str) -> None:
 
 PUBLIC = {
     "metatree": """
-        Answer Blackboard ClosestPassage ComposeRequest Composer DescribeRequest Describer Description Ended Evidence
+        Answer Blackboard ClosestPassage ComposeRequest Composer DescribeRequest Describer Description
+        EarlierAnswer EarlierStatement Ended Evidence
         FallbackRequest FallbackResult Forgotten Limits Merge MetatreeError Node NodeRef Option Passage PersonQuestion
         QuestionAnswer QuestionNote Quote ReadRequest Reader Reading Remembered RouteDecision RouteRequest Router
         RunInfo Scored SearchResult Settings Source SourceRef Suite Tool ToolCaller ToolGroup

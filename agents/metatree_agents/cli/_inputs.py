@@ -1,4 +1,4 @@
-"""From outside: texts (an argument, `-` for standard input, `@FILE`, `@@…` for `@…`), and the user's name."""
+"""From outside: texts (an argument, `-` for standard input, `@FILE`, `@@…` for `@…`), addresses, the user's name."""
 
 from __future__ import annotations
 
@@ -69,6 +69,32 @@ def texts_of(arguments: Sequence[str], *, what: str) -> list[str]:
     if arguments.count("-") > 1:
         raise UserError("standard input (-) can be read only once")
     return [text_of(argument, what=what) for argument in arguments]
+
+
+def host_and_port(text: str, *, port_alone: bool) -> tuple[str, int]:
+    """Return host and port of `HOST:PORT`, `:PORT` or `[::1]:PORT`; without a host it is 127.0.0.1.
+
+    Args:
+        text: the address. Port 0 stands for a free one.
+        port_alone: also take `PORT`.
+
+    Raises:
+        UserError: it is no such address.
+
+    Example:
+        >>> host_and_port("[::1]:8000", port_alone=False), host_and_port("8000", port_alone=True)
+        (('::1', 8000), ('127.0.0.1', 8000))
+    """
+    host, colon, port = text.rpartition(":")
+    # `isdigit` alone takes "²" too, of which `int` makes nothing.
+    if not (
+        port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65_535 and (colon or port_alone)
+    ):
+        alone = ", or PORT alone for this machine" if port_alone else ""
+        raise UserError(
+            f"{text!r} is no address: give HOST:PORT, such as 127.0.0.1:9090{alone}; port 0 takes a free one"
+        )
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def user_name() -> str:

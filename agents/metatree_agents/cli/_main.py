@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -178,8 +179,8 @@ def run(arguments: Sequence[str]) -> int:
         output.note(str(error) if is_help else f"metatree: {usage_message(error)}")
         return WRONG_USE
     except (Exception, KeyboardInterrupt) as error:
-        if debug:
-            raise
+        if debug:  # not left to Python, which writes the names in it as they are, and the terminal obeys them
+            output.note("".join(traceback.format_exception(error)).rstrip())
         return report(error)
 
 

@@ -165,6 +165,10 @@ class AnsweredQuestion(BaseModel):
     verified: bool = Field(
         description="False where the words that a model gave for it are in no source: do not rely on it."
     )
+    earlier: list[str] = Field(
+        default_factory=list,
+        description="What was said before, with its day or version, where the answer is from a later source.",
+    )
 
 
 class ClosePassage(BaseModel):
@@ -211,6 +215,7 @@ class Answers(Answer):
                 f"  from {source.place} [{source.node}] {source.said_by}: {source.quote!r}"
                 for source in one.sources
             ]
+            rows += one.earlier
         rows += [f"not answered: {question}" for question in self.open_questions]
         rows += [f"note: {note}" for note in self.notes]
         rows += _wish_rows(self.wishes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from metatree_memory_tools.text.readable import readable
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from metatree.result import QuestionAnswer, Quote
 
 LEFT_OUT = "…"
+_EARLIER_CHARS = 160
 NOT_IN_SOURCE = "not in the source"
 """Said of an answer whose words, as a model gave them, no source has."""
 
@@ -35,6 +38,20 @@ def readable_answer(answer: QuestionAnswer) -> str:
         source.quote.strip() in answer.answer or answer.answer.strip() in source.quote
     )
     return readable(answer.cited or answer.answer, source.place if source is not None and quotes else "")
+
+
+def earlier_lines(answer: QuestionAnswer, *, most: int = 1) -> Iterator[str]:
+    """Yield what was said before and no longer holds, each in a short line with its day or version.
+
+    Example:
+        >>> from metatree.result import EarlierAnswer, QuestionAnswer
+        >>> before = EarlierAnswer("a", "A", "2025-03-02", "The gate opens at nine.")
+        >>> [*earlier_lines(QuestionAnswer("When?", "At ten.", (), earlier=(before,)))]
+        ['Earlier (2025-03-02): The gate opens at nine.']
+    """
+    for said in answer.earlier[:most]:
+        text = shorten(readable(said.quote, said.place), _EARLIER_CHARS, placeholder=f" {LEFT_OUT}")
+        yield f"Earlier ({said.at}): {text}"
 
 
 def place_text(place: str, lines: tuple[int, int] | None, pages: tuple[int, int] | None = None) -> str:

@@ -22,21 +22,6 @@ _LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
-def address_of(text: str) -> tuple[str, int]:
-    """Return host and port of `HOST:PORT`, `PORT` or `[::1]:PORT`; without a host it is 127.0.0.1.
-
-    Raises:
-        UserError: it is no such address.
-    """
-    host, _, port = text.rpartition(":")
-    host = host.strip("[]") or "127.0.0.1"
-    if not port.isdigit() or int(port) > 65_535:
-        raise UserError(
-            f"{text!r} is no address: give HOST:PORT, or PORT alone for this machine; port 0 takes a free one"
-        )
-    return host, int(port)
-
-
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach a host.
 

@@ -72,7 +72,7 @@ from metatree_agents.tools._models import (
     fields_of,
 )
 from metatree_agents.tools.closest import line_range, telling
-from metatree_agents.tools.locations import readable_answer, source_place
+from metatree_agents.tools.locations import earlier_lines, readable_answer, source_place
 from metatree_agents.tools.question_notes import notes_of
 
 REFRESH_EVERY_S = 3.0
@@ -262,6 +262,7 @@ class Toolkit:
                 cited=readable_answer(each),
                 sources=[_source(tree, source) for source in each.sources],
                 verified=each.verified,
+                earlier=list(earlier_lines(each)),
             )
             for each in result.answers
         ]

@@ -13,7 +13,7 @@ from typing import Any
 from metatree._util.secret_text import SHAPES_VERSION, masked, without_secrets
 from metatree.errors import UserError
 from metatree.node import Node, Source
-from metatree.trees.masking import masked_file
+from metatree.trees.masking import is_code, masked_file
 from metatree.trees.source_files import digest_bytes, read_inside
 from metatree.trees.source_types import MemoryType, Outline, OutlinePart, SourceFile
 from metatree.trees.text import encodable, is_binary
@@ -130,8 +130,10 @@ def read_file(
         if binary:
             return replace(unread, problem=failed)
         outline, source_type = Outline(problem=failed, attributes={"note": failed}), "text"
-    if binary and not secrets:  # of a text they are masked in the file itself, before this
-        outline = _public(outline)
+    if (
+        not secrets
+    ):  # of a text, too: what a type decodes (letters, escapes of programs) was not seen in the file
+        outline = _public(outline, code=not binary and is_code(scanned.path))
     facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
     for name, declared in (("references", outline.references), ("declares", outline.declares)):
         if declared:
@@ -154,24 +156,27 @@ def read_file(
     )
 
 
-def _public(outline: Outline) -> Outline:
+def _public(outline: Outline, *, code: bool) -> Outline:
     """Return what a type says of a file with what looks like secrets masked."""
+
+    def hide(text: str) -> tuple[str, int]:
+        return masked(text, code=code)
+
+    def public(part: OutlinePart) -> OutlinePart:
+        return replace(
+            part,
+            title=hide(part.title)[0],
+            description=hide(part.description)[0],
+            attributes=without_secrets(part.attributes, hide)[0],
+            parts=tuple(map(public, part.parts)),
+        )
+
     return replace(
         outline,
-        description=masked(outline.description)[0],
-        summary=masked(outline.summary)[0],
-        attributes=without_secrets(outline.attributes, masked)[0],
-        parts=tuple(map(_public_part, outline.parts)),
-    )
-
-
-def _public_part(part: OutlinePart) -> OutlinePart:
-    return replace(
-        part,
-        title=masked(part.title)[0],
-        description=masked(part.description)[0],
-        attributes=without_secrets(part.attributes, masked)[0],
-        parts=tuple(map(_public_part, part.parts)),
+        description=hide(outline.description)[0],
+        summary=hide(outline.summary)[0],
+        attributes=without_secrets(outline.attributes, hide)[0],
+        parts=tuple(map(public, outline.parts)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import email
 import email.policy
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email.message import EmailMessage
 from email.utils import parseaddr
 
@@ -78,14 +78,20 @@ def _time(text: str | None, date: str) -> str:
     return f"{date[:10]}T{hour:02}:{clock[2]}" + (f":{clock[3]}" if clock[3] else "")
 
 
-def of_letters(data: bytes, *, single: bool) -> Conversations:
-    """Return the letters of an mbox file, or of one eml file, as conversations by subject."""
+def of_letters(data: bytes, *, single: bool, hide: Callable[[str], str] = str) -> Conversations:
+    """Return the letters of an mbox file, or of one eml file, as conversations by subject.
+
+    Args:
+        data: the file.
+        single: whether it is one letter.
+        hide: takes secrets out of a text, which may have stood in the file in base64 or another encoding of letters.
+    """
     threads: dict[str, list[Turn]] = {}
     skipped = 0
     for raw in [data] if single else _split_mbox(data):
         try:
             letter = email.message_from_bytes(raw, policy=email.policy.default)
-            subject, turn = _letter(letter)
+            subject, turn = _letter(letter, hide)
         except Exception:  # the parser raises all kinds of errors for letters that are out of form
             skipped += 1
             continue
@@ -103,15 +109,15 @@ def _split_mbox(data: bytes) -> Iterator[bytes]:
             yield re.sub(rb"(?m)^>(>*From )", rb"\1", part)
 
 
-def _letter(letter: EmailMessage) -> tuple[str, Turn]:
-    subject = " ".join(str(letter.get("subject", "")).split())
-    name, address = parseaddr(str(letter.get("from", "")))
+def _letter(letter: EmailMessage, hide: Callable[[str], str]) -> tuple[str, Turn]:
+    subject = hide(" ".join(str(letter.get("subject", "")).split()))
+    name, address = parseaddr(hide(str(letter.get("from", ""))))
     body = letter.get_body(preferencelist=("plain", "html"))
     text = str(body.get_content()) if body is not None else ""
     if body is not None and body.get_content_type() == "text/html":
         text = re.sub(r"<(script|style)\b.*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL | re.IGNORECASE)
-    attached = [part.get_filename() or part.get_content_type() for part in letter.iter_attachments()]
-    lines = [line.rstrip() for line in text.splitlines() if not _QUOTE.match(line.strip())]
+    attached = [hide(part.get_filename() or part.get_content_type()) for part in letter.iter_attachments()]
+    lines = [line.rstrip() for line in hide(text).splitlines() if not _QUOTE.match(line.strip())]
     message = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
     if attached:
         message += f"\n[attached: {', '.join(attached)}]"

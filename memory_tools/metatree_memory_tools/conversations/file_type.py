@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
+from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.node import Source
 from metatree.notes.wishes import BRANCH_KIND, KIND, MACHINES, said_attributes, stated, title_of
@@ -113,7 +114,8 @@ def parsed(file: SourceFile) -> Conversations:
     """Return the conversations in a file, none when it holds none; never raises for what a file holds."""
     name = file.path.lower()
     if name.endswith((".eml", ".mbox")):
-        return of_letters(file.data, single=name.endswith(".eml"))
+        hide = str if file.secrets else _without_secrets
+        return of_letters(file.data, single=name.endswith(".eml"), hide=hide)
     if name.endswith(".json"):
         try:
             return of_json(json.loads(file.text))
@@ -122,6 +124,10 @@ def parsed(file: SourceFile) -> Conversations:
     if name.endswith((".jsonl", ".ndjson")):
         return of_json_lines(file.text)
     return of_transcript(file.text)
+
+
+def _without_secrets(text: str) -> str:
+    return masked(text)[0]
 
 
 def _titled(conversation: Conversation) -> str:

@@ -149,7 +149,11 @@ class Postgres:
             raise UserError(
                 f"{address.shown} refuses: {text}; passwords come from PGPASSWORD or ~/.pgpass"
             ) from None
-        return cls(connection, address, secrets=secrets)
+        try:
+            return cls(connection, address, secrets=secrets)
+        except BaseException:
+            connection.close()
+            raise
 
     def close(self) -> None:
         self._connection.close()

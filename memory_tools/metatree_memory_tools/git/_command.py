@@ -1,8 +1,12 @@
 """Running the git binary on somebody's repository, without running anything that the repository asks for.
 
-Its settings are overruled one by one and its environment is made anew; `log` reads no contents but for renames,
-`blame` looks at what is committed and compares lines itself, since git would run the repository's filters on the file.
-Lost: dulwich (a dependency, slower, and the user's git is there anyway).
+Its settings name programs in ways that no option turns off: filters and merge drivers have any name, a submodule has
+settings of its own, and a release of git brings more. So git sees them at one question alone, which runs no program:
+where the repository keeps things (`rev-parse`). All others are asked of its objects, in a repository of our own that
+has no settings, hooks, attributes or references.
+
+Lost: overruling the settings one by one; what a repository replaces objects by (`git replace`) and names of commits in
+its log of references (`main@{1}`); dulwich (a dependency, slower, and the user's git is there anyway).
 """
 
 from __future__ import annotations
@@ -13,8 +17,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -37,53 +42,153 @@ _MOST_ERRORS = 1 << 16
 _MOST_MEMORY = 1_500_000_000
 """Of git's own data; the packs that it maps do not count."""
 
-# What a repository's own settings could have run: a monitor of files, hooks, a pager, a program that checks
-# signatures, one that makes diffs. Its submodules and remotes are left alone too. And what they could have read from
-# anywhere on the machine, to be said in place of names, or in an error: commits to pass over, people, attributes.
 _SETTINGS = (
-    "core.fsmonitor=",
-    f"core.hooksPath={os.devnull}",
-    "core.pager=cat",
-    "core.askPass=",
-    "credential.helper=",
-    "gpg.program=false",
-    "log.showSignature=false",
+    # People under other names than those of a commit come from a file of the work tree.
     "log.mailmap=false",
-    "diff.external=",
+    # What a commit did to a submodule is the business of that repository.
     "diff.ignoreSubmodules=all",
-    "diff.submodule=short",
-    f"diff.orderFile={os.devnull}",
-    f"mailmap.file={os.devnull}",
-    "mailmap.blob=",
-    f"core.attributesFile={os.devnull}",
-    f"core.excludesFile={os.devnull}",
-    "submodule.recurse=false",
-    "maintenance.auto=false",
-    "gc.auto=0",
-    "protocol.allow=never",
     "diff.renameLimit=400",
+    # Names of files as they are; those with a quote, a backslash or a control character are quoted nevertheless.
+    "core.quotePath=false",
 )
+_BY_SYSTEM = re.compile(
+    r"(?i)core\.(?:autocrlf|eol|filemode|ignorecase|precomposeunicode|symlinks|trustctime)=(?:true|false|input|lf|crlf|native)"
+)
+"""Settings by which a file in the work tree is what is committed: they differ by system and disk, and name nothing."""
 
 
 class GitFailed(MetatreeError):
     """git said no; the message says what it said, and what to do."""
 
 
-def git_text(root: Path, *arguments: str, timeout_s: float = _TIMEOUT_S) -> str:
-    """Return what a git command prints, in a folder, without the end of the last line.
+def rev_parse(root: Path, *arguments: str, timeout_s: float = _TIMEOUT_S) -> str:
+    """Return what `git rev-parse` says in a folder, with the settings of its repository, which it runs nothing of.
+
+    Give it names of references, never of what they lead to: for an object that a partial clone lacks, git would start
+    the programs by which it is fetched.
 
     Raises:
         GitFailed: there is no git binary, no repository, or git reports an error.
     """
-    return git_bytes(root, *arguments, timeout_s=timeout_s).decode("utf-8", "replace").removesuffix("\n")
+    return _text(_output(_Call(root, _environment()), ("rev-parse", *arguments), timeout_s))
 
 
-def git_bytes(
-    root: Path, *arguments: str, timeout_s: float = _TIMEOUT_S, variables: Mapping[str, str] | None = None
-) -> bytes:
-    """Return what a git command prints, as bytes; with more variables in its environment; raises as `git_text`."""
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects of a repository, without anything else of it; see `objects_of`.
+
+    Every method raises `GitFailed` as `rev_parse` does.
+    """
+
+    head: str
+    """The hash of what is checked out."""
+    prefix: str
+    """The path of the folder in the repository, with `/` at its end unless it is empty: paths count from the top."""
+    _call: _Call
+
+    @property
+    def relative(self) -> tuple[str, ...]:
+        """The option by which paths in the output begin at the folder."""
+        return (f"--relative={self.prefix}",) if self.prefix else ()
+
+    @property
+    def below(self) -> tuple[str, str]:
+        """The arguments for what is in the folder alone."""
+        return "--", self.prefix or "."
+
+    def text(self, *arguments: str, timeout_s: float = _TIMEOUT_S) -> str:
+        """Return what a command prints, without the end of the last line."""
+        return _text(self.output(*arguments, timeout_s=timeout_s))
+
+    def output(self, *arguments: str, timeout_s: float = _TIMEOUT_S) -> bytes:
+        """Return what a command prints."""
+        return _output(self._call, arguments, timeout_s)
+
+    def stream(self, *arguments: str) -> AbstractContextManager[Iterator[bytes]]:
+        """Run a command and yield its output in pieces that end at NUL characters, without these.
+
+        Leaving the block early stops git. What it reports at its end is raised when the block ends.
+        """
+        return _stream(self._call, arguments)
+
+
+@contextmanager
+def objects_of(root: Path, *, work_tree: bool = False, timeout_s: float = _TIMEOUT_S) -> Iterator[Objects]:
+    """Give the objects of the repository that a folder lies in, none of its settings, and no references but HEAD.
+
+    Args:
+        work_tree: whether its files and its index are there, too; filters are not, so a file whose contents one makes
+            differs when its time or size does.
+
+    Raises:
+        GitFailed: as `rev_parse`; for a repository without commits, too.
+    """
+    from tempfile import TemporaryDirectory
+
+    places = [part for name in ("objects", "shallow", "index") for part in ("--git-path", name)]
+    said = rev_parse(root, "--show-object-format", *places, "HEAD", "--show-prefix", timeout_s=timeout_s)
+    # Last is what may have line breaks in it.
+    form, objects, shallow, index, head, prefix = said.split("\n", 5)
+    with TemporaryDirectory(prefix="metatree-git-") as made:
+        own, top = Path(made), Path(made)
+        (own / "HEAD").write_text(head)
+        for folder in ("objects", "refs"):
+            (own / folder).mkdir()
+        extension = f"[extensions]\n\tobjectformat = {form}\n"
+        (own / "config").write_text(f"[core]\n\trepositoryformatversion = 1\n{extension}")
+        variables = {
+            "GIT_OBJECT_DIRECTORY": str(root.absolute() / objects),
+            # The user's settings may name filters, too, and what is printed should not depend on them.
+            "HOME": made,
+            "XDG_CONFIG_HOME": made,
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+        }
+        if (root / shallow).is_file():
+            variables["GIT_SHALLOW_FILE"] = str(root.absolute() / shallow)
+        settings: tuple[str, ...] = _SETTINGS
+        if work_tree:
+            top = _top(root, prefix)
+            variables["GIT_INDEX_FILE"] = str(root.absolute() / index)
+            settings += _settings_by_system(root, timeout_s)
+        variables |= {"GIT_DIR": made, "GIT_WORK_TREE": str(top)}
+        yield Objects(head, prefix, _Call(top, _environment() | variables, settings))
+
+
+def _top(root: Path, prefix: str) -> Path:
+    """Return the top of the work tree; not what `core.worktree` says, which may be a folder elsewhere."""
+    place, parts = root.resolve(), Path(prefix).parts
+    if parts and place.parts[-len(parts) :] != parts:
+        raise GitFailed(f"{str(root)!r} has another name in its repository")
+    return place.parents[len(parts) - 1] if parts else place
+
+
+def _settings_by_system(root: Path, timeout_s: float) -> tuple[str, ...]:
+    try:
+        data = _output(_Call(root, _environment()), ("config", "-z", "--get-regexp", r"^core\."), timeout_s)
+    except GitFailed:  # there are none
+        return ()
+    found = (piece.replace("\n", "=", 1) for piece in data.decode("utf-8", "replace").split("\0"))
+    return tuple(filter(_BY_SYSTEM.fullmatch, found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """Where git runs, and with what."""
+
+    folder: Path
+    environment: dict[str, str]
+    settings: tuple[str, ...] = ()
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace").removesuffix("\n")
+
+
+def _output(call: _Call, arguments: Sequence[str], timeout_s: float) -> bytes:
     with _temporary() as errors:
-        process = _started(root, arguments, errors, variables)
+        process = _started(call, arguments, errors)
         timer = threading.Timer(timeout_s, process.kill)
         timer.start()
         try:
@@ -99,56 +204,14 @@ def git_bytes(
             _end(process)
         if failed:
             errors.seek(0)
-            raise GitFailed(_explained(root, errors.read(_MOST_ERRORS)))
+            raise GitFailed(_explained(call.folder, errors.read(_MOST_ERRORS)))
     return data
 
 
 @contextmanager
-def without_settings(root: Path) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Give what a git command needs to see the objects of a repository, and none of its settings.
-
-    For what no option turns off, such as the file that `blame.ignoreRevsFile` names.
-
-    Returns:
-        The hash of what is checked out, the path of the folder in the repository with `/` at its end unless it is
-        empty, and variables of the environment, with which paths count from the top of the repository.
-    """
-    from tempfile import TemporaryDirectory
-
-    query = (
-        "--show-prefix",
-        "--show-object-format",
-        "--git-path",
-        "objects",
-        "--git-path",
-        "shallow",
-        "HEAD",
-    )
-    prefix, form, objects, shallow, head = git_text(root, "rev-parse", *query).split("\n")
-    with TemporaryDirectory(prefix="metatree-git-") as made:
-        place = Path(made)
-        (place / "HEAD").write_text(head)
-        for folder in ("objects", "refs"):
-            (place / folder).mkdir()
-        extension = f"[extensions]\n\tobjectformat = {form}\n"
-        (place / "config").write_text(f"[core]\n\trepositoryformatversion = 1\n{extension}")
-        variables = {"GIT_DIR": made, "GIT_WORK_TREE": made, "GIT_OBJECT_DIRECTORY": str(root / objects)}
-        if (root / shallow).is_file():
-            variables["GIT_SHALLOW_FILE"] = str(root / shallow)
-        yield head, prefix, variables
-
-
-@contextmanager
-def git_stream(root: Path, *arguments: str) -> Iterator[Iterator[bytes]]:
-    """Run a git command and yield its output in pieces that end at NUL characters, without these.
-
-    Leaving the block early stops git.
-
-    Raises:
-        GitFailed: as `git_text`; for an error that git reports at its end, when the block ends.
-    """
+def _stream(call: _Call, arguments: Sequence[str]) -> Iterator[Iterator[bytes]]:
     with _temporary() as errors:
-        process = _started(root, arguments, errors)
+        process = _started(call, arguments, errors)
         assert process.stdout is not None
         reading = _Watched(process.stdout, process.kill)
         ended = False
@@ -164,7 +227,7 @@ def git_stream(root: Path, *arguments: str) -> Iterator[Iterator[bytes]]:
                 raise GitFailed(f"git {arguments[0]} said nothing for {_SILENCE_S:g} s")
             if ended and process.wait(_TIMEOUT_S) != 0:
                 errors.seek(0)
-                raise GitFailed(_explained(root, errors.read(_MOST_ERRORS)))
+                raise GitFailed(_explained(call.folder, errors.read(_MOST_ERRORS)))
         finally:
             reading.close()
             _end(process)
@@ -200,15 +263,13 @@ class _Watched:
                 return
 
 
-def _started(
-    root: Path, arguments: Sequence[str], errors: IO[bytes], variables: Mapping[str, str] | None = None
-) -> subprocess.Popen[bytes]:
+def _started(call: _Call, arguments: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
     """Start git, with a bound on its memory where the system has one: a few objects may name a billion files."""
     try:
         process = subprocess.Popen(
-            _command(arguments),
-            cwd=root,
-            env={**_environment(), **(variables or {})},
+            _command(call.settings, arguments),
+            cwd=call.folder,
+            env=call.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             # A file, since a pipe that nobody reads could fill up and hold git forever.
@@ -238,9 +299,9 @@ def repository_prefix(root: Path) -> str:
     Raises:
         GitFailed: it lies in no repository, or git refuses it.
     """
-    if git_text(root, "rev-parse", "--is-bare-repository") == "true":
+    if rev_parse(root, "--is-bare-repository") == "true":
         raise GitFailed(f"{str(root)!r} is a bare repository, without files: clone it and build the clone")
-    return git_text(root, "rev-parse", "--show-prefix")
+    return rev_parse(root, "--show-prefix")
 
 
 def checked_revision(text: str) -> str:
@@ -285,9 +346,9 @@ def _split(stream: _Watched) -> Iterator[bytes]:
         yield left
 
 
-def _command(arguments: Sequence[str]) -> list[str]:
-    settings = [part for setting in _SETTINGS for part in ("-c", setting)]
-    return [program("git"), "--no-pager", "--literal-pathspecs", *settings, *arguments]
+def _command(settings: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    options = [part for setting in settings for part in ("-c", setting)]
+    return [program("git"), "--no-pager", "--literal-pathspecs", *options, *arguments]
 
 
 def _environment() -> dict[str, str]:
@@ -301,7 +362,6 @@ def _environment() -> dict[str, str]:
         # A partial clone would fetch what it lacks, by programs that its settings name.
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_ALLOW_PROTOCOL": "none",
-        "GIT_PAGER": "cat",
         "LC_ALL": "C.UTF-8",
     }
 

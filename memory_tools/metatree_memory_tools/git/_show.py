@@ -18,25 +18,23 @@ from metatree.trees.masking import is_code
 from metatree.trees.source_files import read_inside
 from metatree.trees.text import decode, lines_of
 from metatree_memory_tools.file_names import is_secret, path_text
-from metatree_memory_tools.git._command import (
-    GitFailed,
-    checked_revision,
-    git_bytes,
-    git_stream,
-    git_text,
-    without_settings,
-)
+from metatree_memory_tools.git._command import GitFailed, Objects, checked_revision, objects_of, rev_parse
 
 MAX_DIFF_CHARS = 15_000
 MAX_FILES = 200
-_PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--encoding=UTF-8", "--relative")
+_AGAINST_FIRST = ("--first-parent", "-m")
 _SEARCH_S = 30.0
 _KEY_LINE = re.compile(
     r"(?m)(?:(?<=^[ +-])|(?<=@@ ))(?=[0-9a-f]*[A-Zg-z+/])[A-Za-z0-9+/]{60,76}={0,2}(?=\r?$)"
 )
 """A line of a key in PEM form, whose first line a change may leave out."""
 _FILE = re.compile(r"(?m)^(?=diff --git )")
-_NAMED = re.compile(r"(?m)^(?:\+\+\+|---) \"?[abciow]/(.+?)\"?\t?$")
+_NAMED = re.compile(r"(?m)^(?:\+\+\+|---) (.+)$")
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_REVISION = re.compile(r"(.*?)((?:[~^]|@\{).*)?")
+_HASH = re.compile(r"[0-9a-f]{4,64}")
+_ESCAPED = re.compile(r"\\([0-7]{3}|.)")
+_ESCAPES = dict(zip("abtnvfr", "\a\b\t\n\v\f\r", strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +57,25 @@ def resolved(root: Path, name: str) -> str:
     Raises:
         UserError: the name is none, there is no such commit, or it is not part of the history.
     """
-    name = checked_revision(name)
+    with objects_of(root) as objects:
+        return _resolved(root, objects, name)
+
+
+def _resolved(root: Path, objects: Objects, name: str) -> str:
+    match = _REVISION.fullmatch(checked_revision(name))
+    assert match is not None
+    base, way = match[1] or "HEAD", match[2] or ""
+    missing = UserError(f"there is no commit {name!r} in this repository: give its hash")
     try:
-        revision = git_text(
-            root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+        if not _HASH.fullmatch(base):  # a reference, which only the repository itself has
+            base = rev_parse(root, "--verify", "--quiet", "--end-of-options", base)
+        revision = objects.text(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}{way}^{{commit}}"
         )
     except GitFailed as exc:
-        raise UserError(f"there is no commit {name!r} in this repository: give its hash") from exc
+        raise missing from exc
     try:
-        git_text(root, "merge-base", "--is-ancestor", revision, "HEAD")
+        objects.text("merge-base", "--is-ancestor", revision, objects.head)
     except GitFailed as exc:
         raise UserError(f"commit {name!r} is not part of what is checked out") from exc
     return revision
@@ -85,15 +93,19 @@ def commit_text(root: Path, name: str, *, secrets: bool = False) -> CommitText:
         UserError: see `resolved`.
         GitFailed: git cannot show it.
     """
-    commit = resolved(root, name)
-    fields = git_text(
-        root, "show", "-s", "--encoding=UTF-8", "--format=%at%x00%an%x00%s%x00%b", commit
-    ).split("\0", 3)
+    with objects_of(root) as objects:
+        return _commit_text(root, objects, _resolved(root, objects, name), secrets=secrets)
+
+
+def _commit_text(root: Path, objects: Objects, commit: str, *, secrets: bool) -> CommitText:
+    fields = objects.text("show", "-s", "--encoding=UTF-8", "--format=%at%x00%an%x00%s%x00%b", commit).split(
+        "\0", 3
+    )
     at, author, *said = (*fields, "", "", "", "")[:4]
     subject, body = said if secrets else (masked(text)[0] for text in said)
-    changed = list(_changed(root, commit))
+    changed = list(_changed(objects, commit))
     files = tuple(path for _, path, _ in changed)
-    hidden = [path for path in files if not secrets and _is_secret(root, path)]
+    hidden = [path for _, path, old in changed if not secrets and _is_secret(root, path, old)]
     lines = [
         f"commit {commit}",
         f"author {author}, {day(int(at or 0))}",
@@ -112,22 +124,13 @@ def commit_text(root: Path, name: str, *, secrets: bool = False) -> CommitText:
         each for _, path, old in changed[:MAX_FILES] if path not in hidden for each in (path, old) if each
     ]
     if wanted:
-        lines += ["", _diff(root, commit, wanted, secrets=secrets)]
+        lines += ["", _diff(root, objects, commit, wanted, secrets=secrets)]
     return CommitText(commit, subject, author, day(int(at or 0)), "\n".join(lines).strip() + "\n", files)
 
 
-def _changed(root: Path, commit: str) -> Iterator[tuple[str, str, str | None]]:
-    arguments = (
-        "--format=",
-        "-z",
-        "--name-status",
-        "--find-renames",
-        "--first-parent",
-        "-m",
-        *_PLAIN,
-        commit,
-    )
-    with git_stream(root, "show", *arguments, "--", ".") as pieces:
+def _changed(objects: Objects, commit: str) -> Iterator[tuple[str, str, str | None]]:
+    arguments = ("--format=", "-z", "--name-status", "--find-renames", *_AGAINST_FIRST, *objects.relative)
+    with objects.stream("show", *arguments, commit, *objects.below) as pieces:
         for piece in pieces:
             status = piece.strip(b"\n")[:1].decode("ascii", "replace")
             if status == "R":
@@ -137,25 +140,30 @@ def _changed(root: Path, commit: str) -> Iterator[tuple[str, str, str | None]]:
                 yield status, path_text(next(pieces, b"")), None
 
 
-def _is_secret(root: Path, path: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    return is_secret(name, f"{root.name}/{folder}".rstrip("/"))
+def _is_secret(root: Path, *paths: str | None) -> bool:
+    """Say whether a file is left out by one of its names: what it had as `.env` is in the change that renames it."""
+    named = ((folder, name) for path in paths if path for folder, _, name in (path.rpartition("/"),))
+    return any(is_secret(name, f"{root.name}/{folder}".rstrip("/")) for folder, name in named)
 
 
-def _diff(root: Path, commit: str, paths: Sequence[str], *, secrets: bool) -> str:
-    arguments = ("--format=", "--patch", "--find-renames", "--first-parent", "-m", *_PLAIN, commit)
-    data = git_bytes(root, "show", *arguments, "--", *paths)
+def _diff(root: Path, objects: Objects, commit: str, paths: Sequence[str], *, secrets: bool) -> str:
+    arguments = ("--format=", "--patch", "--find-renames", *_AGAINST_FIRST, *objects.relative, commit)
+    data = objects.output("show", *arguments, "--", *(objects.prefix + path for path in paths))
     text = data[: 4 * MAX_DIFF_CHARS].decode("utf-8", "replace")
-    text = text if secrets else "".join(map(_file_masked, _FILE.split(text)))
+    if not secrets:
+        text = "".join(_file_masked(root, each) for each in _FILE.split(text))
     if len(text) <= MAX_DIFF_CHARS and len(data) <= 4 * MAX_DIFF_CHARS:
         return text
     return text[:MAX_DIFF_CHARS] + f"\n… cut: the changes are {len(data):,} bytes long"
 
 
-def _file_masked(changes: str) -> str:
-    """Return the changes of one file without what looks like secrets."""
-    named = _NAMED.search(changes)
-    return _masked(changes, named[1] if named else "")
+def _file_masked(root: Path, changes: str) -> str:
+    """Return the changes of one file without what looks like secrets; nothing of one that is left out by name.
+
+    Such a file may come where another one is asked for: a folder that has the name of a file that went.
+    """
+    paths = [*filter(None, map(_path, _NAMED.findall(changes)[:2]))]
+    return "" if _is_secret(root, *paths) else _masked(changes, paths[-1] if paths else "")
 
 
 def _masked(lines: str, path: str) -> str:
@@ -186,10 +194,25 @@ def blame_text(
         UserError: the file is not part of what is committed.
         GitFailed: git cannot tell.
     """
-    try:
-        committed = git_bytes(root, "cat-file", "blob", f"HEAD:./{path}")
-    except GitFailed as exc:
-        raise UserError(f"{path!r} is not committed, so nobody can be named for its lines") from exc
+    with objects_of(root) as objects:
+        try:
+            committed = objects.output("cat-file", "blob", f"{objects.head}:{objects.prefix}{path}")
+        except GitFailed as exc:
+            raise UserError(f"{path!r} is not committed, so nobody can be named for its lines") from exc
+        return _blame_text(root, objects, path, committed, first, last, limit=limit, secrets=secrets)
+
+
+def _blame_text(
+    root: Path,
+    objects: Objects,
+    path: str,
+    committed: bytes,
+    first: int,
+    last: int | None,
+    *,
+    limit: int,
+    secrets: bool,
+) -> str:
     now = _lines_now(root, path)
     then = lines_of(decode(committed)[0])
     # Comparing with what is committed leaves out git's own look at the file, which may run filters.
@@ -198,7 +221,7 @@ def blame_text(
     wanted = {place[line]: line for line in range(first, last + 1) if line in place}
     output: list[str] = []
     previous = ""
-    commits = _blamed(root, path, min(wanted), max(wanted)) if wanted else {}
+    commits = _blamed(objects, path, min(wanted), max(wanted)) if wanted else {}
     by_line = {line: commits.get(line_then, ("", "")) for line_then, line in wanted.items()}
     lines = now or then
     if not secrets:
@@ -226,11 +249,10 @@ def _places(then: list[str], now: list[str]) -> dict[int, int]:
     return {b + i + 1: a + i + 1 for a, b, size in blocks for i in range(size)}
 
 
-def _blamed(root: Path, path: str, first: int, last: int) -> dict[int, tuple[str, str]]:
+def _blamed(objects: Objects, path: str, first: int, last: int) -> dict[int, tuple[str, str]]:
     """Return commit and description of each committed line."""
-    with without_settings(root) as (head, prefix, variables):
-        arguments = ("--line-porcelain", "--no-textconv", "--encoding=UTF-8", f"-L{first},{last}", head)
-        output = git_bytes(root, "blame", *arguments, "--", prefix + path, variables=variables)
+    arguments = ("--line-porcelain", "--encoding=UTF-8", f"-L{first},{last}", objects.head)
+    output = objects.output("blame", *arguments, "--", objects.prefix + path)
     text = output.decode("utf-8", "replace")
     commits: dict[int, tuple[str, str]] = {}
     commit, number, facts = "", 0, dict[str, str]()
@@ -259,26 +281,60 @@ def changes_of_text(root: Path, path: str, text: str, *, limit: int = 20, secret
     if not text.strip():
         raise UserError("give the text whose changes are wanted")
     text = text.strip("\n").split("\n")[0]
-    form = "--format=%x01%h %as %an: %s"
     arguments = (
-        "log",
-        f"--max-count={limit}",
-        "--no-merges",
-        form,
-        "--unified=0",
-        "--patch",
-        *_PLAIN,
-        f"-S{text}",
+        *("log", f"--max-count={limit}", "--no-merges", "--format=%x01%h %as %an: %s", "--encoding=UTF-8"),
+        *("--unified=0", "--patch", f"-S{text}"),
     )
     follow = ("--follow",) if (root / path).is_file() else ()
-    data = git_bytes(root, *arguments, *follow, "HEAD", "--", path, timeout_s=_SEARCH_S)
-    lines: list[str] = []
-    file = ""
-    for line in data.decode("utf-8", "replace").split("\n"):
-        if line.startswith("\x01"):
-            lines.append(line[1:] if secrets else masked(line[1:])[0])
-        elif line.startswith(("--- ", "+++ ")):
-            file = line[6:] if line[4:] != "/dev/null" else file
-        elif line[:1] in "+-" and text in line and (secrets or not _is_secret(root, file)):
-            lines.append(f"  {file}: {(line if secrets else _masked(line, file))[:300]}")
-    return "\n".join(lines)
+    with objects_of(root) as objects:
+        where = objects.head, "--", (objects.prefix + path).removesuffix("/.") or "."
+        data = objects.output(*arguments, *objects.relative, *follow, *where, timeout_s=_SEARCH_S)
+    found: list[str] = []
+    for paths, line in _changed_lines(data.decode("utf-8", "replace")):
+        if not paths:
+            found.append(line if secrets else masked(line)[0])
+        elif text in line and (secrets or not _is_secret(root, *paths)):
+            found.append(f"  {paths[-1]}: {(line if secrets else _masked(line, paths[-1]))[:300]}")
+    return "\n".join(found)
+
+
+def _changed_lines(log: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the commits of a log, without paths, and after each the lines that it changed, with the file's paths.
+
+    How many lines there are stands above them: a line that went may read `-- b/notes.md`.
+    """
+    paths: list[str] = []
+    old = new = 0
+    for line in log.split("\n"):
+        if old > 0 or new > 0:
+            old, new = old - line.startswith("-"), new - line.startswith("+")
+            yield paths, line
+        elif line.startswith("\x01"):
+            yield [], line[1:]
+        elif line.startswith("diff --git "):
+            paths = []
+        elif named := _NAMED.fullmatch(line):
+            paths += filter(None, [_path(named[1])])
+        elif hunk := _HUNK.match(line):
+            old, new = (1 if number is None else int(number) for number in hunk.groups())
+
+
+def _path(named: str) -> str:
+    """Return the path that `+++ ` or `--- ` names, empty for none.
+
+    git quotes some names, and ends those with blanks by a tab.
+
+    Example:
+        >>> _path("b/my app/.env\\t"), _path('"a/a\\\\"b/.env"'), _path("/dev/null")
+        ('my app/.env', 'a"b/.env', '')
+    """
+    named = named.removesuffix("\t")
+    if named == "/dev/null":
+        return ""
+    if named.startswith('"'):
+        named = _ESCAPED.sub(lambda found: _unescaped(found[1]), named[1:-1])
+    return named[2:]
+
+
+def _unescaped(code: str) -> str:
+    return chr(int(code, 8)) if code.isdigit() else _ESCAPES.get(code, code)

@@ -20,7 +20,7 @@ from metatree.trees.history import state_key
 from metatree.trees.layer import Layer
 from metatree.trees.source_types import Progress
 from metatree_memory_tools.file_names import path_text
-from metatree_memory_tools.git._command import GitFailed, git_stream, git_text, repository_prefix
+from metatree_memory_tools.git._command import GitFailed, Objects, objects_of, repository_prefix, rev_parse
 from metatree_memory_tools.git._history_writer import HistoryWriter, ReadCommit, clear_history
 
 MAX_COMMITS = 100_000
@@ -107,12 +107,12 @@ def _keep(store: Store, source: str, state: dict[str, Any]) -> None:
 def _head(root: Path) -> tuple[str, str]:
     """Return the hash of what is checked out, and the commits at which a shallow clone ends."""
     try:
-        head = git_text(root, "rev-parse", "--verify", "--quiet", "HEAD")
+        head = rev_parse(root, "--verify", "--quiet", "HEAD")
     except GitFailed as exc:
         if "said nothing" not in str(exc):
             raise
         head = ""  # no commit yet
-    file = root / git_text(root, "rev-parse", "--git-path", "shallow")
+    file = root / rev_parse(root, "--git-path", "shallow")
     shallow: list[str] = []
     with suppress(OSError, ValueError):
         if file.is_file() and file.stat().st_size <= _SHALLOW_BYTES:
@@ -140,10 +140,11 @@ class _LogReader:
                 clear_history(self.store, self.source)
         if head and before["head"] != head:
             known = before["head"]
-            if known and not self._is_ancestor(known, head):
-                known = self._go_back(known, head)
-                before = {**before, "epoch": before["epoch"] + 1}
-            self._read(head, known, shallow, {**before, **now})
+            with objects_of(self.root) as objects:
+                if known and not _is_ancestor(objects, known, head):
+                    known = self._go_back(objects, known, head)
+                    before = {**before, "epoch": before["epoch"] + 1}
+                self._read(objects, head, known, shallow, {**before, **now})
         elif not head:
             with self.store.transaction():
                 clear_history(self.store, self.source)
@@ -174,19 +175,12 @@ class _LogReader:
             notes.append(f"only the newest {self.limit:,} commits were read")
         return "; ".join(notes)
 
-    def _is_ancestor(self, known: str, head: str) -> bool:
-        try:
-            git_text(self.root, "merge-base", "--is-ancestor", known, head)
-        except GitFailed:
-            return False
-        return True
-
-    def _go_back(self, known: str, head: str) -> str:
+    def _go_back(self, objects: Objects, known: str, head: str) -> str:
         """Forget what does not lead to `head` and return the commit that reading goes on from, empty for the start."""
         if self._count() < self.limit:
             try:
-                base = git_text(self.root, "merge-base", known, head)
-                dropped = git_text(self.root, "rev-list", known, f"^{head}").split()
+                base = objects.text("merge-base", known, head)
+                dropped = objects.text("rev-list", known, f"^{head}").split()
             except GitFailed:
                 base = ""
             # Names of files are followed forwards alone, so renames that are taken back mean reading anew.
@@ -205,40 +199,40 @@ class _LogReader:
         )
         return self.store.row(sql, (self.source, json.dumps(hashes))) is not None
 
-    def _read(self, head: str, known: str, shallow: str, state: dict[str, Any]) -> None:
+    def _read(self, objects: Objects, head: str, known: str, shallow: str, state: dict[str, Any]) -> None:
         # A reading that is killed half-way is seen by this mark, and the next one begins anew.
         with self.store.transaction():
             _keep(self.store, self.source, {**state, "head": known, "reading": True})
             writer = HistoryWriter(self.store, self.source)
         try:
-            self._read_into(writer, head, known, shallow, renames=True)
+            self._read_into(writer, objects, head, known, shallow, renames=True)
         except GitFailed as exc:
-            if "promisor" not in str(exc) and "fetch" not in str(exc):
+            if "unable to read" not in str(exc):
                 raise
             # A clone without contents cannot compare files, and must not fetch them.
             with self.store.transaction():
                 writer.clear()
-            self._read_into(writer, head, "", shallow, renames=False)
+            self._read_into(writer, objects, head, "", shallow, renames=False)
 
     def _read_into(
-        self, writer: HistoryWriter, head: str, known: str, shallow: str, *, renames: bool
+        self, writer: HistoryWriter, objects: Objects, head: str, known: str, shallow: str, *, renames: bool
     ) -> None:
         mark = secrets.token_hex(16)
         arguments = [
             *("log", "-z", "--name-status", "--no-merges", "--reverse", "--date-order", "--encoding=UTF-8"),
             # Without it git passes over lines of development that were merged and left no trace.
             "--full-history",
-            *("--no-ext-diff", "--no-textconv", "--no-color", "--relative", f"-O{_NO_ORDER}"),
+            *objects.relative,
             *(f"--max-count={self.limit}", "--find-renames" if renames else "--no-renames"),
             f"--format=tformat:{mark}%x00%H%x00%P%x00%at%x00%an%x00%s%x00%b%x00",
             head,
             *([f"^{known}"] if known else []),
-            *("--", "."),
+            *objects.below,
         ]
         ends = set(shallow.split())
         batch: list[ReadCommit] = []
         done = files = changes = 0
-        with git_stream(self.root, *arguments) as pieces:
+        with objects.stream(*arguments) as pieces:
             for commit in _commits(pieces, mark.encode(), ends):
                 batch.append(commit)
                 files += len(commit.touched)
@@ -260,7 +254,12 @@ class _LogReader:
         return done
 
 
-_NO_ORDER = "/dev/null"
+def _is_ancestor(objects: Objects, known: str, head: str) -> bool:
+    try:
+        objects.text("merge-base", "--is-ancestor", known, head)
+    except GitFailed:
+        return False
+    return True
 
 
 def _commits(pieces: Iterator[bytes], mark: bytes, ends: set[str]) -> Iterator[ReadCommit]:

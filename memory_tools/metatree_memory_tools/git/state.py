@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from metatree_memory_tools.git._command import GitFailed, git_text
+from metatree_memory_tools.git._command import GitFailed, objects_of, rev_parse
 
 _LIMIT_S = 10.0
 
@@ -12,16 +12,16 @@ _LIMIT_S = 10.0
 def work_tree_state(root: Path) -> tuple[str | None, bool | None]:
     """Return (commit, whether tracked files differ from it); (None, None) for a folder that git does not know.
 
-    The second is None when git takes too long to say it.
+    The second is None when git takes too long to say it. Submodules are not looked into. No filter runs, so a file that
+    one makes (git-lfs) differs once it was written since it was checked out.
     """
     try:
-        commit = git_text(root, "rev-parse", "--verify", "HEAD", timeout_s=_LIMIT_S)
+        commit = rev_parse(root, "--verify", "HEAD", timeout_s=_LIMIT_S)
     except (GitFailed, OSError):
         return None, None
+    status = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all", "--no-renames")
     try:
-        changes = git_text(
-            root, "status", "--porcelain", "--untracked-files=no", "--", ".", timeout_s=_LIMIT_S
-        )
+        with objects_of(root, work_tree=True, timeout_s=_LIMIT_S) as objects:
+            return commit, bool(objects.output(*status, *objects.below, timeout_s=_LIMIT_S))
     except (GitFailed, OSError):
         return commit, None
-    return commit, bool(changes)

@@ -82,11 +82,16 @@ class EmbeddedReader(Reader):
             return None
         ranked = self._ranked(request, question, embedder)
         best = next((passage for passage in ranked if passage.node_id == request.node.id), None)
-        if best is None:
+        if best is None or (best is not ranked[0] and _is_outdated(best, ranked[0])):
             return None
         quote = best.text.strip("\n")
         return Answer(
-            question, _excerpt(request, quote), quote, complete=not describes, confidence=best.score
+            question,
+            _excerpt(request, quote),
+            quote,
+            complete=not describes,
+            confidence=best.score,
+            earlier=best.earlier,
         )
 
     def _ranked(self, request: ReadRequest, question: str, embedder: Embedder | None) -> Sequence[Passage]:
@@ -95,7 +100,12 @@ class EmbeddedReader(Reader):
             return self._passages(question, k=_MOST_PASSAGES, text=(node, content))
         asked = read_question(question, embeddings=self._embeddings)
         texts = {node.id: Text(node, content, evidence=1.0)}
-        return best_apart(rank_passages(asked, texts.values(), {}, 1, embedder), 1, texts)
+        return best_apart(rank_passages(asked, texts.values(), {}, 1, embedder), 1, texts, {})
+
+
+def _is_outdated(passage: Passage, latest: Passage) -> bool:
+    """Whether a later passage says otherwise."""
+    return any(said.node_id == passage.node_id and said.text in passage.text for said in latest.earlier)
 
 
 _MOST_TOLD_CHARS = 4_000

@@ -6,7 +6,7 @@ comes first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from metatree_routers.evidence._ranking import Ranking, readable, readable_mask
 from metatree_routers.evidence.signals import (
@@ -28,67 +28,76 @@ from metatree_routers.query.parse import sections
 from metatree_routers.query.wording import asking_terms, wants_amount
 
 
-def reason(
-    snapshot: IndexSnapshot,
-    ranking: Ranking,
-    questions: Sequence[str],
-    node: int,
-    titles: Titles,
-    links: Importers | None = None,
-) -> str:
-    """Return a short sentence; empty when nothing speaks for the node.
+class Explainer:
+    """Says of nodes why they were found; what the questions alone decide is looked up once.
 
     Args:
+        nodes: the nodes that are asked about: their numbers and ids.
         titles: gives the titles of nodes by number.
         links: knows which files are imported.
     """
-    table = snapshot.table
-    if not ranking.best_below[node] > 0:
-        return ""
-    id_ = snapshot.ids([node])[node]
-    first: list[str] = []
-    if ranking.code is not None:
-        first = list(
-            dict.fromkeys(c for question in questions for c in code_files.name_clause(id_, question))
-        )
-    is_own = bool(first) or readable_mask(table)[node] or ranking.parts[node] > 0
-    at = node if is_own else _best_below(table, ranking, node)
-    clauses = list(_clauses(snapshot, ranking, questions, at, titles)) or ([] if first else [meaning.CLAUSE])
-    if at != node:
-        clauses.insert(0, f"below it {title_of(titles, at)}")
-    if ranking.code is not None:
-        clauses = [*first, *clauses, *code_files.file_clauses(id_, questions, links)]
-    return "; ".join(clauses)
 
+    def __init__(
+        self,
+        snapshot: IndexSnapshot,
+        ranking: Ranking,
+        questions: Sequence[str],
+        nodes: Mapping[int, str],
+        titles: Titles,
+        links: Importers | None = None,
+    ) -> None:
+        self._table, self._ranking, self._nodes = snapshot.table, ranking, nodes
+        self._titles = titles
+        self._parts = [sections(question) for question in questions]
+        self._spelled = {
+            term: spelling for each in self._parts for term, spelling in each.spellings().items()
+        }
+        self._related = [
+            term
+            for question in questions
+            for term in finance_synonyms.statement_terms(snapshot, question)
+            if term not in self._spelled
+        ]
+        terms = [term for term in ranking.weights if term in self._spelled and term not in asking_terms()]
+        self._heaviest = sorted(terms, key=lambda term: -ranking.weights[term])
+        self._postings = snapshot.postings({*terms, *self._related})
+        self._wants_amount = any(map(wants_amount, questions))
+        self._code = None
+        if ranking.code is not None:
+            self._code = code_files.FileClauses(questions, nodes.values(), links)
 
-def _clauses(
-    snapshot: IndexSnapshot, ranking: Ranking, questions: Sequence[str], node: int, titles: Titles
-) -> Iterator[str]:
-    table, parts = snapshot.table, [sections(question) for question in questions]
-    spelled = {term: spelling for each in parts for term, spelling in each.spellings().items()}
-    related = [
-        term
-        for question in questions
-        for term in finance_synonyms.statement_terms(snapshot, question)
-        if term not in spelled
-    ]
-    question_terms = [term for term in ranking.weights if term in spelled and term not in asking_terms()]
-    heaviest = sorted(question_terms, key=lambda term: -ranking.weights[term])
-    postings = snapshot.postings({*question_terms, *related})
-    own = [term for term in heaviest if has(postings, term, node)]
-    key_terms = own
-    for each in parts:
-        key_terms = each.telling(key_terms, numbers=True)
-    yield from matching.clauses(key_terms, spelled)
-    yield from linker.clauses(ranking.mention_matches.get(int(table.home[node]), []))
-    yield from multi_hop.clauses(ranking.named, ranking.by_shared_name, node, titles)
-    yield from input_finders.clauses(ranking.inputs, node, titles)
-    elsewhere = [term for term in heaviest if term not in own]
-    yield from context.clauses(table, postings, elsewhere, spelled, node, titles)
-    if not key_terms:
-        yield from finance_synonyms.clauses(list(dict.fromkeys(related)), postings, node)
-    if any(map(wants_amount, questions)):
-        yield from digit_density.clauses(table, node)
+    def reason(self, node: int) -> str:
+        """Return a short sentence; empty when nothing speaks for the node."""
+        table, ranking = self._table, self._ranking
+        if not ranking.best_below[node] > 0:
+            return ""
+        id_ = self._nodes[node]
+        first = [] if self._code is None else list(self._code.name(id_))
+        is_own = bool(first) or readable_mask(table)[node] or ranking.parts[node] > 0
+        at = node if is_own else _best_below(table, ranking, node)
+        clauses = list(self._clauses(at)) or ([] if first else [meaning.CLAUSE])
+        if at != node:
+            clauses.insert(0, f"below it {title_of(self._titles, at)}")
+        if self._code is not None:
+            clauses = [*first, *clauses, *self._code.file(id_)]
+        return "; ".join(clauses)
+
+    def _clauses(self, node: int) -> Iterator[str]:
+        table, ranking, postings = self._table, self._ranking, self._postings
+        own = [term for term in self._heaviest if has(postings, term, node)]
+        key_terms = own
+        for each in self._parts:
+            key_terms = each.telling(key_terms, numbers=True)
+        yield from matching.clauses(key_terms, self._spelled)
+        yield from linker.clauses(ranking.mention_matches.get(int(table.home[node]), []))
+        yield from multi_hop.clauses(ranking.named, ranking.by_shared_name, node, self._titles)
+        yield from input_finders.clauses(ranking.inputs, node, self._titles)
+        elsewhere = [term for term in self._heaviest if term not in own]
+        yield from context.clauses(table, postings, elsewhere, self._spelled, node, self._titles)
+        if not key_terms:
+            yield from finance_synonyms.clauses(list(dict.fromkeys(self._related)), postings, node)
+        if self._wants_amount:
+            yield from digit_density.clauses(table, node)
 
 
 def _best_below(table: NodeTable, ranking: Ranking, node: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from metatree_routers.embeddings.static import StaticEmbedder
 from metatree_routers.index.index import IndexSnapshot
@@ -18,12 +18,18 @@ _TEXTS_OF_A_STEM = 4
 
 
 def corrected(
-    question: str, snapshot: IndexSnapshot, texts: NodeTexts, embedder: StaticEmbedder | None
+    question: str,
+    snapshot: IndexSnapshot,
+    texts: NodeTexts,
+    embedder: Callable[[], StaticEmbedder | None] | None,
 ) -> str:
     """Return a question with the words that are in no text replaced by near ones that are; as it is when none is.
 
     What is quoted, identifiers, acronyms and words that are in a text stay as they are; so does a word of any text
     (one token of the embeddings), since it is meant: a tree that does not speak of prices says nothing of primes.
+
+    Args:
+        embedder: gives the embeddings, asked when a word is in no text; None without any.
     """
     plain = _QUOTED.sub(" ", question)
     words = list(dict.fromkeys(raw for raw in raw_tokens(plain) if spelling.may_be_misspelt(raw)))
@@ -36,7 +42,8 @@ def corrected(
         if not own or own[-1] in known or len(found) >= _MOST_CORRECTED:
             continue
         word = raw.lower()
-        if embedder is not None and len(embedder.tokens(word)) < 2:
+        static = embedder() if embedder is not None else None
+        if static is not None and len(static.tokens(word)) < 2:
             continue
         little = spelling.little_word(word)
         if little is not None:

@@ -10,16 +10,18 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Literal, TypeVar, overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from metatree.errors import UnknownNode
 from metatree.node import Node
-from metatree.protocols import ABSTAINED, Evidence, Passage, Scored, ToolSpec, Traits
+from metatree.protocols import ABSTAINED, EarlierStatement, Evidence, Passage, Scored, ToolSpec, Traits
 from metatree.result import QuestionNote
 from metatree.storage.store import Store
 from metatree.trees.tree import Tree
@@ -27,7 +29,7 @@ from metatree_routers.embeddings.choose import SLOW, embedder_of, embedding_set
 from metatree_routers.embeddings.static import static_embedder
 from metatree_routers.evidence._asked_tools import asked_for
 from metatree_routers.evidence._choose import LOOKED_AT, copies, shown_scores
-from metatree_routers.evidence._explain_nodes import reason
+from metatree_routers.evidence._explain_nodes import Explainer
 from metatree_routers.evidence._misspelt import corrected
 from metatree_routers.evidence._nearness import nearness
 from metatree_routers.evidence._question import rank_question
@@ -45,13 +47,14 @@ from metatree_routers.evidence.signals.named_commits import named_commits, names
 from metatree_routers.evidence.signals.rerank import Reranker
 from metatree_routers.index.commits import CommitIndex, SimilarCommit
 from metatree_routers.index.index import IndexedTree, IndexSnapshot, TextIndex
-from metatree_routers.index.node_table import Ints
+from metatree_routers.index.node_table import Ints, NodeTable
 from metatree_routers.index.node_texts import NodeTexts
 from metatree_routers.index.store import is_indexed
 from metatree_routers.index.vectors import MOST_VECTORS, Progress
 from metatree_routers.passages.asked import read_question
-from metatree_routers.passages.candidates import Text
+from metatree_routers.passages.candidates import Text, weigh
 from metatree_routers.passages.features import PassageCandidate
+from metatree_routers.passages.later import in_time
 from metatree_routers.passages.ranking import best_apart, rank_passages
 from metatree_routers.query.best_line import best_line
 from metatree_routers.query.cover import cover_of
@@ -67,7 +70,7 @@ _MOST_LINES = 4_096
 _BLOCK = 512
 _EAGER_LINES = 20
 """Up to so many results have their lines at once; of more, lines are computed in blocks when they are asked for."""
-_LINE_BLOCK = 8
+_LINE_BLOCK = 10
 PASSAGE_NODES = 60
 """Contents in which the passages that may answer are looked for."""
 _LOOKED_AT = 3
@@ -79,8 +82,14 @@ _FOREIGN_SHARE = 0.5
 _SAMPLED_TEXTS = 60
 """Texts by which the languages of a tree are told."""
 
+_languages: WeakKeyDictionary[NodeTable, tuple[str, ...]] = WeakKeyDictionary()
+"""The languages of the texts of a tree, at one moment of its index."""
+
 T = TypeVar("T")
 RankedPassages = list[tuple[PassageCandidate, float]]
+SaidBefore = dict[PassageCandidate, tuple[EarlierStatement, ...]]
+_KnownPassages = tuple[dict[str, Text], RankedPassages, SaidBefore, dict[PassageCandidate, Passage]]
+"""Contents by node, their candidates, what contradicts them, and those that were made whole statements."""
 _RankingKey = tuple[tuple[str, ...], int, int | None, tuple[str, ...], bool]
 """Questions, generation of the index, scope, ids of flags, whether nodes are listed."""
 
@@ -141,10 +150,7 @@ class TextEvidence(Evidence):
         self._lock = threading.Lock()
         self._rankings: OrderedDict[_RankingKey, Ranking] = OrderedDict()
         self._file_rankings: OrderedDict[tuple[str, int, str], Ranking] = OrderedDict()
-        self._passages: OrderedDict[tuple[str, str | None, int], tuple[dict[str, Text], RankedPassages]] = (
-            OrderedDict()
-        )
-        self._known_languages: tuple[int, tuple[str, ...]] | None = None
+        self._passages: OrderedDict[tuple[str, str | None, int], _KnownPassages] = OrderedDict()
         self._read_as: dict[tuple[str, int], str] = {}
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
         self.index = TextIndex(tree, embedder=self._embedder, embedding=self._embedding)
@@ -266,26 +272,34 @@ class TextEvidence(Evidence):
         Args:
             under: the node below which alone nodes competed, if any.
         """
+        return self.reasons(questions, [node], under=under).get(node, "")
+
+    def reasons(
+        self, questions: Sequence[str], nodes: Sequence[str], *, under: str | None = None
+    ) -> dict[str, str]:
+        """Say why each of these nodes was found, by one look at the index; see `why`."""
         cleaned = self._read(questions)
 
-        def find(snapshot: IndexSnapshot) -> str:
-            number = snapshot.numbers([node]).get(node)
-            if number is None:
-                return ""
+        def find(snapshot: IndexSnapshot) -> dict[str, str]:
             ranking = self.ranking(snapshot, cleaned, _number(snapshot, under), shown=True)
             texts = NodeTexts(self._tree, snapshot)
-            why = reason(
-                snapshot,
-                ranking,
-                cleaned,
-                number,
-                lambda n: dict(zip(n, texts.titles(n), strict=True)),
-                texts,
-            )
-            against = flag_clause(flagged_for(self._feedback, cleaned).get(node))
-            return "; ".join(filter(None, (against, why)))  # people are shown the first clause
+            known: dict[int, str] = {}
 
-        return self.query(find) if cleaned else ""
+            def titles(numbers: Sequence[int]) -> dict[int, str]:
+                new = [number for number in numbers if number not in known]
+                known.update(zip(new, texts.titles(new), strict=True))
+                return known
+
+            ids = {number: node for node, number in snapshot.numbers(nodes).items()}
+            explainer = Explainer(snapshot, ranking, cleaned, ids, titles, texts)
+            flagged = flagged_for(self._feedback, cleaned)
+            return {
+                # people are shown the first clause
+                node: "; ".join(filter(None, (flag_clause(flagged.get(node)), explainer.reason(number))))
+                for number, node in ids.items()
+            }
+
+        return self.query(find) if cleaned and nodes else {}
 
     def missing(self, question: str) -> tuple[str, ...]:
         """Return the words that the question turns on and that no text of the tree has, if there are any."""
@@ -324,21 +338,19 @@ class TextEvidence(Evidence):
 
     def _languages(self, snapshot: IndexSnapshot) -> tuple[str, ...]:
         """Return the languages of some texts, taken evenly; the latest are remembered."""
-        with self._lock:
-            if self._known_languages is not None and self._known_languages[0] == snapshot.generation:
-                return self._known_languages[1]
-        numbers = np.flatnonzero(snapshot.table.alive)
-        sample = numbers[:: max(1, len(numbers) // _SAMPLED_TEXTS)].tolist()
-        languages = languages_of(NodeTexts(self._tree, snapshot).contents(sample))
-        with self._lock:
-            self._known_languages = (snapshot.generation, languages)
+        languages = _languages.get(snapshot.table)
+        if languages is None:
+            numbers = np.flatnonzero(snapshot.table.alive)
+            sample = numbers[:: max(1, len(numbers) // _SAMPLED_TEXTS)].tolist()
+            languages = languages_of(NodeTexts(self._tree, snapshot).contents(sample))
+            _languages[snapshot.table] = languages
         return languages
 
     def _corrected(self, question: str) -> str:
         """Return a question as it is read: with words that are in no text corrected; the latest are remembered."""
         if not question.strip() or sections(question).is_long or self._foreign(question) is not None:
             return question
-        embedder = static_embedder() if self._embeddings else None
+        embedder = static_embedder if self._embeddings else None
 
         def find(snapshot: IndexSnapshot) -> str:
             key = (question, snapshot.generation)
@@ -369,51 +381,65 @@ class TextEvidence(Evidence):
         """
         if not question.strip() or k <= 0:
             return []
-        texts, ranked = self._ranked_passages(self._corrected(question), under, text)
+        texts, ranked, said_before, widened = self._ranked_passages(self._corrected(question), under, text)
         share = _FOREIGN_SHARE if self._foreign(question) else 1.0
         flagged = {} if self._feedback is None else self._feedback.of(question)
         left = {node: max(each.left, _LEAST_LEFT) for node, each in flagged.items()}
         ranked = [(each, share * left.get(each.node, 1.0) * score) for each, score in ranked]
         ranked.sort(key=lambda pair: -pair[1])
-        return best_apart(ranked, k, texts)
+        passages = best_apart(ranked, k, texts, widened)
+        if ranked and (earlier := said_before.get(ranked[0][0])):
+            passages[0] = replace(passages[0], earlier=earlier)
+        return passages
+
+    def _lineage(self, node: str) -> list[tuple[Node, str]]:
+        """Return a node and those above it, the nearest first, each with its content."""
+        lineage: list[tuple[Node, str]] = []
+        at: str | None = node
+        while at is not None:
+            at, found = next(
+                ((above, (each, text)) for each, above, text in self._tree.texts([at])), (None, None)
+            )
+            if found is not None:
+                lineage.append(found)
+        return lineage
 
     def _ranked_passages(
         self, question: str, under: str | None = None, text: tuple[Node, str] | None = None
-    ) -> tuple[Mapping[str, Text], RankedPassages]:
+    ) -> _KnownPassages:
         """Rank the passages of the best nodes for a question, and of another content; the latest are remembered.
 
         Returns:
-            The contents by node, and their passages.
+            The contents by node; their passages; what was said before that contradicts the latest of them; and those of
+            them that were made whole statements.
         """
         key = (question, under, self.query(lambda snapshot: snapshot.generation))
         with self._lock:
             known = self._passages.get(key)
         if known is None:
             texts = {each.node.id: each for each in self.texts(question, under=under)}
-            known = (texts, self._rank(question, texts.values()))
+            known = (texts, *self._rank(question, texts.values()), {})
             with self._lock:
                 self._passages[key] = known
                 while len(self._passages) > _MOST_RANKINGS:
                     self._passages.popitem(last=False)
-        texts, ranked = known
         if text is None:
-            return texts, ranked
+            return known
         node, content = text
+        texts = known[0]
         there = texts.get(node.id)
         if there is not None and there.content == content:
-            return texts, ranked
+            return known
         evidence = 0.0 if there is None else there.evidence
         texts = {**texts, node.id: Text(node, content, evidence)}
-        return texts, self._rank(question, texts.values())
+        return texts, *self._rank(question, texts.values()), {}
 
-    def _rank(self, question: str, texts: Collection[Text]) -> RankedPassages:
+    def _rank(self, question: str, texts: Collection[Text]) -> tuple[RankedPassages, SaidBefore]:
         asked = read_question(question, embeddings=self._embeddings)
-        return rank_passages(
-            asked,
-            texts,
-            *self.document_frequencies(asked.weights),
-            static_embedder() if self._embeddings else None,
-        )
+        frequencies = self.document_frequencies(asked.weights)
+        ranked = rank_passages(asked, texts, *frequencies, static_embedder() if self._embeddings else None)
+        ranked, earlier = in_time(asked, weigh(asked, *frequencies), ranked, self._lineage)
+        return ranked, {ranked[0][0]: earlier} if earlier else {}
 
     def texts(self, question: str, *, under: str | None = None) -> Iterator[Text]:
         """Yield the contents of the nodes that most speaks for, with the evidence for each."""

@@ -107,8 +107,26 @@ def terms_of(head: bytes) -> Iterator[str]:
 
 
 def lists_in(block: bytes, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield those of the terms that a block has, with their lists."""
-    return ((term, data) for term, data in unpack(block) if term in wanted)
+    """Yield those of the terms that a block has, with their lists.
+
+    Example:
+        >>> [dict(lists_in(block, ["b", "bc", "d"])) for _, block in pack([("abc", b"1"), ("bc", b"22")])]
+        [{'bc': b'22'}]
+    """
+    count = int(np.frombuffer(block, _NUMBER, 1)[0])
+    lengths = np.frombuffer(block, _NUMBER, 2 * count, _NUMBER.itemsize).tolist()
+    ends = list(accumulate(lengths, initial=(2 * count + 1) * _NUMBER.itemsize))
+    for term in wanted:
+        name = _encoded(term)
+        place = block.find(name, ends[0], ends[count])
+        while place >= 0:
+            at = (
+                bisect_right(ends, place, 0, count) - 1 if name else 0
+            )  # the empty term begins where the next does
+            if ends[at] == place and ends[at + 1] == place + len(name):
+                yield term, block[ends[count + at] : ends[count + at + 1]]
+                break
+            place = block.find(name, place + 1, ends[count])
 
 
 def places(firsts: Sequence[str], terms: Iterable[str]) -> dict[int, set[str]]:

@@ -59,6 +59,7 @@ class IndexedTree(Protocol):
 
     def changes(self, since: int) -> Iterator[tuple[int, str, bool]]: ...
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[Node, str | None, str]]: ...
+    def nodes(self, ids: Iterable[str]) -> Iterator[Node]: ...
     def link_totals(self, nodes: Collection[str], kind: str) -> dict[str, int]: ...
     def __len__(self) -> int: ...
 
@@ -103,7 +104,8 @@ class TextIndex:
                 if self.store.write(batch):
                     done += len(batch.parents) + len(batch.removed)
                     self.store.merge()
-            self._rebuild_when_mostly_dead()
+            if done:
+                self._rebuild_when_mostly_dead()
         return done
 
     def forget(self) -> None:

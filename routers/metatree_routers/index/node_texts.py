@@ -37,7 +37,9 @@ class NodeTexts:
 
     def titles(self, numbers: Sequence[int]) -> list[str]:
         """Return the titles."""
-        return self._of(numbers, lambda node, content: node.title)
+        ids = self._snapshot.ids(numbers)
+        titles = {node.id: node.title for node in self._tree.nodes(ids.values())}
+        return [titles.get(ids[number], "") for number in numbers]
 
     def contents(self, numbers: Sequence[int]) -> list[str]:
         """Return the contents, or the descriptions of nodes without any."""

@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ from metatree.storage.schema import SQLITE
 from metatree_routers.index._posting_blocks import MOST_HEAD_BYTES, lists_in, pack, places, terms_of, unpack
 from metatree_routers.index._schema import TEXT
 from metatree_routers.index.node_table import CHUNK, RECORD, NodeTable
-from metatree_routers.index.postings import Postings, Segment, decode
+from metatree_routers.index.postings import POSTING, Postings, Segment, decode
 
 MAX_SEGMENTS = 8
 ROOT_NUMBER = 0
@@ -37,9 +38,10 @@ VECTOR_CHUNK = 256
 _MERGE_PAGE = 64
 _IN = 500
 _MOST_FIRSTS = 4 * MAX_SEGMENTS
-_MOST_SETS = 8
-_MOST_RECENT = 200_000
-"""Postings of one set of terms that are remembered: eight bytes each."""
+_MOST_RECENT = 400_000
+"""Postings that are remembered: eight bytes each."""
+
+_NOTHING: Postings = np.zeros(0, dtype=POSTING)
 
 T = TypeVar("T")
 
@@ -101,15 +103,56 @@ class Batch:
     removed: list[int] = field(default_factory=list)
 
 
+class _Known:
+    """What was read of the tables of one database, for as long as that is open: each search has a store of its own."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.table: tuple[int, NodeTable] | None = None
+        self.firsts: dict[tuple[int, int], list[str]] = {}
+        self.postings = _Recent()
+
+
+class _Recent:
+    """The posting lists that were read last: each signal and each reason of a question asks for the same."""
+
+    def __init__(self) -> None:
+        self._generation = -1
+        self._lists: OrderedDict[str, Postings] = OrderedDict()
+        self._size = 0
+
+    def of(self, generation: int, terms: Collection[str]) -> dict[str, Postings]:
+        """Return what is remembered of these terms; an empty list for a term that no node has."""
+        if generation != self._generation:
+            return {}
+        found = {term: self._lists[term] for term in terms if term in self._lists}
+        for term in found:
+            self._lists.move_to_end(term)
+        return found
+
+    def add(self, generation: int, lists: Mapping[str, Postings]) -> None:
+        """Remember lists, and forget the oldest where they are too many."""
+        if generation != self._generation:
+            self._generation, self._size = generation, 0
+            self._lists.clear()
+        for term, postings in lists.items():
+            if term not in self._lists:
+                self._lists[term] = postings
+                self._size += len(postings) + 1
+        while self._size > _MOST_RECENT:
+            _, oldest = self._lists.popitem(last=False)
+            self._size -= len(oldest) + 1
+
+
+_known: WeakKeyDictionary[IndexDatabase, _Known] = WeakKeyDictionary()
+
+
 class IndexStore:
     """Reads and writes the tables; safe to share between threads and processes."""
 
     def __init__(self, database: IndexDatabase) -> None:
         self._db = database
-        self._lock = threading.Lock()
-        self._table: tuple[int, NodeTable] | None = None
-        self._firsts: dict[tuple[int, int], list[str]] = {}
-        self._recent: OrderedDict[tuple[int, frozenset[str]], dict[str, Postings]] = OrderedDict()
+        self._read = _known.setdefault(database, _Known())
         if not self._is_current():
             self._create()
 
@@ -168,28 +211,30 @@ class IndexStore:
                 return result
 
     def _records_of(self, generation: int) -> NodeTable:
-        with self._lock:
-            if self._table is None or self._table[0] != generation:
+        known = self._read
+        with known.lock:
+            if known.table is None or known.table[0] != generation:
                 blobs = self._db.rows("SELECT data FROM text_record ORDER BY chunk")
                 data = np.frombuffer(b"".join(blob for (blob,) in blobs), dtype=RECORD)
-                self._table = (generation, NodeTable(data, tuple(self._meta("kinds", []))))
-            return self._table[1]
+                known.table = (generation, NodeTable(data, tuple(self._meta("kinds", []))))
+            return known.table[1]
 
     def postings(self, generation: int, table: NodeTable, terms: Collection[str]) -> dict[str, Postings]:
         """Read the posting lists of these terms, without dead postings; terms that no node has are left out.
 
         The latest are remembered: each reason of a question's results asks for the same.
         """
-        key = (generation, frozenset(terms))
-        known = self._recent.get(key)
-        if known is None:
-            known = self._read_postings(table, key[1])
-            with self._lock:
-                if sum(map(len, known.values())) <= _MOST_RECENT:
-                    self._recent[key] = known
-                while len(self._recent) > _MOST_SETS:
-                    self._recent.popitem(last=False)
-        return dict(known)
+        wanted = sorted(set(terms))
+        known = self._read
+        with known.lock:
+            found = known.postings.of(generation, wanted)
+        if len(found) < len(wanted):
+            unread = [term for term in wanted if term not in found]
+            lists = dict.fromkeys(unread, _NOTHING) | self._read_postings(table, unread)
+            with known.lock:
+                known.postings.add(generation, lists)
+            found.update(lists)
+        return {term: found[term] for term in wanted if len(found[term])}
 
     def _read_postings(self, table: NodeTable, terms: Collection[str]) -> dict[str, Postings]:
         parts: dict[str, list[Postings]] = {}
@@ -216,17 +261,18 @@ class IndexStore:
 
     def _firsts_of(self, segment: int, made: int) -> list[str]:
         """Return the first terms of the blocks of a segment, which never change."""
-        known = self._firsts.get((segment, made))
+        firsts = self._read.firsts
+        known = firsts.get((segment, made))
         if known is None:
             rows = self._db.rows(
                 "SELECT firsts FROM text_segment WHERE segment = ? AND made = ?", (segment, made)
             )
             known = json.loads(rows[0][0]) if rows else []
             if rows:
-                with self._lock:
-                    if len(self._firsts) > _MOST_FIRSTS:
-                        self._firsts.clear()
-                    self._firsts[segment, made] = known
+                with self._read.lock:
+                    if len(firsts) > _MOST_FIRSTS:
+                        firsts.clear()
+                    firsts[segment, made] = known
         return known
 
     def ids(self, numbers: Iterable[int]) -> dict[int, str]:

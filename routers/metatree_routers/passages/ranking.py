@@ -97,12 +97,17 @@ def claim_probability(row: Floats) -> float:
 
 
 def best_apart(
-    ranked: Sequence[tuple[PassageCandidate, float]], k: int, texts: Mapping[str, Text]
+    ranked: Sequence[tuple[PassageCandidate, float]],
+    k: int,
+    texts: Mapping[str, Text],
+    widened: dict[PassageCandidate, Passage],
 ) -> list[Passage]:
     """Return the first `k` that share no line with a better one, and do not say the same, as whole statements.
 
     Args:
         texts: where they are from, by node.
+        widened: those of these texts that were made whole before; more are added. A search asks for the same ones at
+            each step, and half of its time went there.
     """
     kept: dict[PassageCandidate, float] = {}
     for candidate, score in ranked:
@@ -110,17 +115,20 @@ def best_apart(
             break
         if not any(_same_place(candidate, other) or candidate.text == other.text for other in kept):
             kept[candidate] = score
-    return [_whole(each, score, texts[each.node].content) for each, score in kept.items()]
+    for each in kept:
+        if each not in widened:
+            widened[each] = _whole(each, texts[each.node].content)
+    return [replace(widened[each], score=score) for each, score in kept.items()]
 
 
-def _whole(candidate: PassageCandidate, score: float, content: str) -> Passage:
+def _whole(candidate: PassageCandidate, content: str) -> Passage:
     """Return a passage widened to the statements that it is part of, without a heading that its node says too."""
     skipped = 0 if candidate.is_code else heading_end(candidate.text)
     end = candidate.start + len(candidate.text)
     start, end = whole_statement(content, candidate.start + skipped, end, is_code=candidate.is_code)
     first = content.count("\n", 0, start) + 1
     text = content[start:end]
-    return Passage(candidate.node, candidate.title, text, start, (first, first + text.count("\n")), score)
+    return Passage(candidate.node, candidate.title, text, start, (first, first + text.count("\n")), 0.0)
 
 
 def _same_place(one: PassageCandidate, other: PassageCandidate) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from metatree_routers.query.terms import expand, raw_tokens, term_counts
+from metatree_routers.query.terms import expand_cached, raw_tokens, term_counts
 
 MAX_LINES = 5_000
 MAX_LINE_CHARS = 240
@@ -21,11 +21,13 @@ def best_line(text: str, weights: Mapping[str, float]) -> str:
     lines = text.split("\n", MAX_LINES)[:MAX_LINES]
     matching: dict[str, tuple[str, ...]] = {}
     for raw in set(raw_tokens(text)):
-        expanded = tuple(term for term in expand(raw) if term in weights)
-        if expanded:
-            matching[raw] = expanded
+        expanded = expand_cached(raw)
+        if not weights.keys().isdisjoint(expanded):
+            matching[raw] = tuple(term for term in expanded if term in weights)
     best, best_score = "", 0.0
-    for line in lines if matching else ():
+    # Most lines have none of the words, and cutting a line costs more than looking for them.
+    numbers = {number for raw in matching for number, line in enumerate(lines) if raw in line}
+    for line in map(lines.__getitem__, sorted(numbers)):
         line_terms = {term for raw in raw_tokens(line[:MAX_READ_CHARS]) for term in matching.get(raw, ())}
         score = sum(map(weights.__getitem__, line_terms))
         if score > best_score:

@@ -69,8 +69,14 @@ def language_of(text: str) -> str | None:
     for language, script in _SCRIPTS.items():
         if len(script.findall(text)) > _LEAST_SHARE * letters:
             return language
-    words = [word.lower() for word in _WORD.findall(text)]
-    hits = Counter({language: sum(word in little for word in words) for language, little in _LITTLE.items()})
+    words = _WORD.findall(text.lower())
+    counts = Counter(words)
+    hits = Counter(
+        {
+            language: sum(map(counts.__getitem__, little & counts.keys()))
+            for language, little in _LITTLE.items()
+        }
+    )
     (first, most), (_, next_most) = hits.most_common(2)
     if most < max(_LEAST_HITS, _LEAST_SHARE * len(words)) or most == next_most:
         return None

@@ -87,10 +87,13 @@ def near_stems(word: str, stems: Iterable[str], most: int) -> list[str]:
             or not stem.isalpha()
         ):
             continue
-        if len(set(stem) - letters) > most:
+        own = set(stem)
+        if len(own - letters) > most:
             continue
         cuts = {word[: len(stem) + more] for more in range(-most, most + 1)} | {word}
-        edits = min(distance(cut, stem, most) for cut in cuts if cut)
+        # An edit brings in one letter, or takes one out.
+        near_cuts = [cut for cut in cuts if cut and len(set(cut) - own) <= most >= len(own - set(cut))]
+        edits = min((distance(cut, stem, most) for cut in near_cuts), default=most + 1)
         if edits <= most:
             near.append((edits, abs(len(word) - len(stem)), stem))
     return [stem for _, _, stem in sorted(near)[:_MOST_STEMS]]

@@ -144,7 +144,8 @@ def ascii_parts(name: str, lower: str) -> list[str]:
 
 
 @lru_cache(maxsize=65_536)
-def _expand_cached(raw: str) -> tuple[str, ...]:
+def expand_cached(raw: str) -> tuple[str, ...]:
+    """Give what `expand` gives, which is remembered for each raw token."""
     return expand(raw)
 
 
@@ -155,13 +156,13 @@ def terms(text: str) -> list[str]:
         >>> terms("Where are the redirects of getURL followed?")
         ['redirect', 'get', 'url', 'geturl', 'follow']
     """
-    return [term for raw in raw_tokens(text) for term in _expand_cached(raw[:MAX_TOKEN_CHARS])]
+    return [term for raw in raw_tokens(text) for term in expand_cached(raw[:MAX_TOKEN_CHARS])]
 
 
 def term_counts(text: str) -> Counter[str]:
     """Count the terms of a text."""
     counts: Counter[str] = Counter()
     for raw, times in Counter(raw_tokens(text)).items():
-        for term in _expand_cached(raw[:MAX_TOKEN_CHARS]):
+        for term in expand_cached(raw[:MAX_TOKEN_CHARS]):
             counts[term] += times
     return counts

@@ -9,6 +9,7 @@ from metatree.node import Node
 from metatree.protocols import (
     Answer,
     Description,
+    EarlierStatement,
     Reading,
     ReadRequest,
     RouteDecision,
@@ -43,6 +44,8 @@ def _plain(value: Any) -> Any:
         return [value.id, value.title, value.description, value.kind, value.content]
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, Answer) and not value.earlier:  # not in earlier recordings
+        return {name: each for name, each in asdict(value).items() if name != "earlier"}
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
@@ -63,7 +66,7 @@ def answer_from(method: str, stored: Any) -> Any:
         case "route":
             return RouteDecision(stored["choice"], dict(stored["unviable"]), stored["reason"])
         case "read":
-            answers = tuple(Answer(**answer) for answer in stored["answers"])
+            answers = tuple(map(_answer_from, stored["answers"]))
             return Reading(answers, tuple(stored["new_questions"]), stored["notes"], stored["useful"])
         case "describe":
             return Description(stored["title"], stored["description"])
@@ -73,3 +76,8 @@ def answer_from(method: str, stored: Any) -> Any:
             return dict(stored)
         case _:
             return str(stored)
+
+
+def _answer_from(stored: Any) -> Answer:
+    earlier = tuple(EarlierStatement(**said) for said in stored.get("earlier", ()))
+    return Answer(**{**stored, "earlier": earlier})

@@ -544,8 +544,8 @@ def test_failure_is_one_line_and_the_traceback_comes_with_debug(
     assert shown[-1] == (
         "metatree: failed: ZeroDivisionError: a bug; run it again with --debug for the traceback"
     )
-    with pytest.raises(ZeroDivisionError):
-        run(["ask", QUESTION, "--debug"])
+    assert run(["ask", QUESTION, "--debug"]) == 5
+    assert "Traceback" in (shown_all := capsys.readouterr().err) and "ZeroDivisionError: a bug\n" in shown_all
 
 
 def test_reader_that_goes_away_is_no_failure(project: Path) -> None:
@@ -688,3 +688,19 @@ def test_the_schema_of_a_command_and_of_all(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out)["service queue status"] == status
     assert run(["schema", "serve"]) == 2
     assert "no command 'serve' prints JSON: choose from ask, find," in capsys.readouterr().err
+
+
+def test_ask_names_what_was_said_earlier(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, (day, room) in enumerate((("03 Mar", "4"), ("06 May", "9"))):
+        letter = f"From: Ann <a@x.org>\nDate: {day} 2025 09:00:00 +0000\n\nThe spare key is in box {room}.\n"
+        (tmp_path / f"{number}.eml").write_text(letter)
+    (tmp_path / "soup.md").write_text("The soup is cooked on the stove.")
+    assert run(["ask", "In which box is the spare key?", "--sure", "0.02"]) == 0
+    assert "box 9. [1]\nEarlier (2025-03-03): Ann: The spare key is in box 4.\n" in capsys.readouterr().out
+    assert run(["ask", "In which box is the spare key?", "--sure", "0.02", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    (said,) = answer["earlier"]
+    assert (said["at"], said["quote"]) == ("2025-03-03", "Ann: The spare key is in box 4.")

@@ -210,7 +210,7 @@ def test_a_backup_as_json_and_checked(
         (["--limit", "user-rate=-1"], "is no value of user-rate"),
         (["--log", "xml"], "'xml' is no form of the log"),
         (["--metrics-address", "9090"], "'9090' is no address"),
-        (["--metrics-address", "host:port"], "is no address for metrics"),
+        (["--metrics-address", "host:port"], "is no address"),
         (["--metrics-address", "203.0.113.1:1", "--port", "0"], "choose another --metrics-address"),
     ],
 )

@@ -252,6 +252,7 @@ def test_the_door_of_the_search_keeps_what_a_part_has() -> None:
     partly = as_evidence(Partly())
     assert partly.rank(["q"])[0].score == 0.9
     assert partly.why(["q"], "a") == "a has it"
+    assert partly.reasons(["q"], ["a", "b"]) == {"a": "a has it", "b": "b has it"}
     assert [passage.text for passage in partly.passages("q")] == ["It is 42."]
     offers = [(FILL.tool, NODE)]
     assert as_evidence(Partly()).asked_for("q", offers) == () and as_evidence(evidence).asked_for(

@@ -137,21 +137,21 @@ def test_git_takes_no_gigabytes_for_a_history(clone: Clone, monkeypatch: pytest.
 
 def test_git_is_ended_when_it_says_nothing(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_command, "_SILENCE_S", 0.5, raising=False)
-    monkeypatch.setattr(_command, "_command", lambda _: ["sleep", "60"])
+    monkeypatch.setattr(_command, "_command", lambda *_: ["sleep", "60"])
     with (
         pytest.raises(_command.GitFailed, match="said nothing"),
-        _command.git_stream(clone.folder, "log") as it,
+        _command._stream(_command._Call(clone.folder, {}), ["log"]) as it,
     ):
         list(it)
 
 
 def test_a_long_message_is_cut_while_it_is_read(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_command, "_command", lambda _: ["head", "-c", "50000000", "/dev/zero"])
+    monkeypatch.setattr(_command, "_command", lambda *_: ["head", "-c", "50000000", "/dev/zero"])
     monkeypatch.setattr(_command, "_CHUNK", 50_000)
-    with _command.git_stream(clone.folder, "log") as it:
+    with _command._stream(_command._Call(clone.folder, {}), ["log"]) as it:
         assert not any(it)
-    monkeypatch.setattr(_command, "_command", lambda _: ["sh", "-c", "yes | head -c 50000000"])
-    with at_most(20), _command.git_stream(clone.folder, "log") as it:
+    monkeypatch.setattr(_command, "_command", lambda *_: ["sh", "-c", "yes | head -c 50000000"])
+    with at_most(20), _command._stream(_command._Call(clone.folder, {}), ["log"]) as it:
         assert sum(map(len, it)) < 5_000_000
 
 

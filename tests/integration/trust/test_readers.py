@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import io
 import json
 import os
@@ -27,10 +28,12 @@ from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_
 from metatree_routers.human import HumanRouter
 
 from metatree import Node, Option, RouteRequest, Source, Tree
+from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.notes.archive import export_memory, import_memory
 from metatree.notes.permissions import Permissions, fingerprint_of
 from metatree.storage.acceptance import accept, survey
+from metatree.trees.content import Contents
 from metatree.trees.layer import Layer
 from metatree.trees.source_files import read_inside
 from tests.integration.trust.prepared import Clone, as_user, send_mail_tool
@@ -319,3 +322,104 @@ def test_git_finds_no_program_of_its_own_in_the_folder(monkeypatch: pytest.Monke
     """A git that does not know GIT_NO_LAZY_FETCH looks for `git-remote-NAME`, which a partial clone names."""
     monkeypatch.setenv("PATH", "node_modules/.bin:.", prepend=os.pathsep)
     assert all(map(os.path.isabs, _environment()["PATH"].split(os.pathsep)))
+
+
+KEY_LINES = KEY.splitlines()
+AWS = "AKIAQX7RT5ZLMN2PW4VB"
+
+
+def test_a_key_is_masked_whatever_its_lines_stand_in(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    between = (
+        *(
+            "\n# ",
+            "\n * ",
+            "\n// ",
+            "\n; ",
+            "\n> ",
+            "\n| ",
+            "\n+",
+            "\n1: ",
+            "\\n",
+            "\\r\\n",
+            '\\n" \\\n    "',
+        ),
+        *('" +\n    "', "<br>", "</p>\n<p>", "&#10;", "%0A", "\x85", "\u2028", '\\n",\n    "'),
+    )
+    lines = [*KEY_LINES[:-2], KEY_LINES[-2][:20], KEY_LINES[-1]]
+    for number, each in enumerate(between):
+        text = f"{PROSE}\n\n'''{each.join(lines)}'''\n\n{PROSE} at the end {number}.\n"
+        for name in ("notes.md", "keys.py", "notes.txt"):
+            (folder / f"{number}{name}").write_text(text)
+        cell = {"cell_type": "markdown", "source": text.splitlines(keepends=True)}
+        (folder / f"{number}.ipynb").write_text(json.dumps({"cells": [cell], "nbformat": 4}, indent=1))
+    with build_tree(folder) as tree:
+        shown = everything(tree)
+        assert [name for name, text in shown.items() if "aZ9/aZ9" in text or "aZ9/aZ9" in name] == []
+        assert all(f"at the end {number}" in "".join(shown.values()) for number in range(len(between)))
+    assert b"aZ9/aZ9" not in (folder / ".metatree" / "index.db").read_bytes()
+
+
+def test_a_key_of_any_length_is_masked_to_its_end_and_what_names_one_is_not() -> None:
+    long = "\n".join([KEY_LINES[0], *KEY_LINES[1:2] * 500, *KEY_LINES[2:]])
+    assert masked(f"{long} and so on")[0].endswith("* and so on")
+    assert masked(long[:20_000])[0].count("a") == 0
+    for text in (
+        "It begins with -----BEGIN PRIVATE KEY----- and ends with -----END PRIVATE KEY-----, on a line of its own.",
+        "It begins with `-----BEGIN PRIVATE KEY-----` (see /usr/local/share/certificates/readme.txt); then lines.",
+    ):
+        assert "on a line of its own" in masked(text)[0] or masked(text) == (text, 0)
+
+
+@pytest.mark.parametrize("text", ["密钥{}", "é{}", "{}é", "_{}", "{}密钥", "{}_x", "-{}"])
+@pytest.mark.parametrize("key", [AWS, "ghp_" + "a1B2" * 9, "glpat-" + "a1B2" * 5, "sk-" + "a1B2" * 9])
+def test_a_token_is_masked_beside_any_other_letter(text: str, key: str) -> None:
+    assert key not in masked(text.format(key))[0]
+    assert masked(f"x{key}")[1] == 0, "a part of a word"
+
+
+@pytest.mark.parametrize(
+    ("subject", "encoding", "body"),
+    [
+        (f"wombat {AWS}", "7bit", f"wombat {AWS}"),
+        (
+            f"=?utf-8?b?{base64.b64encode(f'wombat {AWS}'.encode()).decode()}?=",
+            "base64",
+            base64.encodebytes(f"wombat {AWS}\n{KEY}".encode()).decode(),
+        ),
+        ("wombat", "quoted-printable", f"wombat {PROSE * 2}{AWS[:8]}=\n{AWS[8:]}\n{KEY}"),
+    ],
+)
+@pytest.mark.parametrize("name", ["one.eml", "all.mbox"])
+def test_what_stands_in_letters_in_an_encoding_is_masked(
+    tmp_path: Path, subject: str, encoding: str, body: str, name: str
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    letter = (
+        f"From: Ann <a@example.org>\nSubject: {subject}\nDate: Mon, 1 Jan 2024 00:00:00 +0000\n"
+        f"Content-Transfer-Encoding: {encoding}\n\n{body}\n"
+    )
+    (folder / name).write_text(f"From a@example.org\n{letter}" * 2 if name == "all.mbox" else letter)
+    with build_tree(folder) as tree:
+        shown = "".join(everything(tree).values())
+        assert AWS[:12] not in shown and "aZ9/aZ9" not in shown and "wombat" in shown
+    assert AWS[:12].encode() not in (folder / ".metatree" / "index.db").read_bytes()
+
+
+def everything(tree: Tree) -> dict[str, str]:
+    """All that a tree says of each node."""
+    contents = Contents(tree.index, tree.sources(), tree.files)
+    return {
+        node.id: f"{node.title}\n{node.description}\n{node.attributes}\n{contents.of(node)}"
+        for _, node in tree.walk()
+    }
+
+
+def test_a_traceback_does_not_drive_the_terminal(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
+    (clone.folder / "domain.toml").write_text('"\\u001b]0;PWN\\u0007" = 3\n')
+    assert run(["plan", "domain.toml", "x", "--debug"]) == 2
+    shown = capfd.readouterr().err
+    assert "Traceback" in shown and "PWN" in shown
+    assert not [char for char in shown if not char.isprintable() and char != "\n"]

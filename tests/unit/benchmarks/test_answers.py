@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.answers import report
+from benchmarks.answers import fit, report
 from benchmarks.answers.asking import BASELINE, OURS, ask, closest_of, confidence_of, rows
 from benchmarks.answers.dataset import Nodes, Question, QuestionSet, cut
 from benchmarks.answers.scoring import (
@@ -30,7 +30,7 @@ from benchmarks.answers.scoring import (
     silenced,
     threshold_for,
 )
-from benchmarks.answers.sets import load
+from benchmarks.answers.sets import HELD, OWN, SETS, load
 from metatree import Node, SearchResult, Tree
 from metatree.result import Ended, QuestionAnswer
 
@@ -303,6 +303,20 @@ def test_the_wrong_filing_is_of_another_company(tmp_path: Path) -> None:
     )
     found = load("financebench", tmp_path, tmp_path)
     assert [found.other(name) for name in names] == ["ZINC_2020", "ZINC_2020", "ACME_2020"]
+
+
+def test_the_held_out_set_is_asked_by_its_name_alone_and_never_fitted_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert set(HELD) <= set(SETS)
+    assert not set(HELD) & set(OWN)
+    monkeypatch.setattr(fit, "rows", lambda *_: pytest.fail("read a set"))
+    for name in HELD:
+        place = str(tmp_path)
+        monkeypatch.setattr("sys.argv", ["fit", "--work", place, "--data", place, "--sets", name])
+        with pytest.raises(SystemExit):
+            fit.main()
+        assert f"invalid choice: '{name}'" in capsys.readouterr().err
 
 
 def test_each_source_is_asked_its_own_questions_and_those_of_another(tmp_path: Path) -> None:

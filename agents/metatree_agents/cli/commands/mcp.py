@@ -11,6 +11,7 @@ import typer
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
+from metatree_agents.cli._inputs import host_and_port
 from metatree_agents.cli.commands._trees import TreeOptions
 
 TOKEN = "METATREE_MCP_TOKEN"
@@ -78,8 +79,8 @@ def _serve_stdio(server: Any) -> None:
 
 
 def _serve_http(server: Any, http: str, names: list[str]) -> None:
-    from metatree_agents.tools.mcp_http import address_of, http_app, serve_http
+    from metatree_agents.tools.mcp_http import http_app, serve_http
 
-    host, port = address_of(http)
+    host, port = host_and_port(http, port_alone=True)
     app = http_app(server, host=host, token=os.environ.get(TOKEN) or None, names=names)
     serve_http(app, host, port, listening=lambda url: output.note(f"listening on {url}"))

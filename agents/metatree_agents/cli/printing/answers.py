@@ -13,7 +13,13 @@ from metatree_routers.passages.candidates import is_code_text
 from metatree.notes.notes import said_by
 from metatree_agents.cli._output import counted, styled, visible
 from metatree_agents.tools.closest import line_range, of_question, telling
-from metatree_agents.tools.locations import NOT_IN_SOURCE, code_lines, readable_answer, source_place
+from metatree_agents.tools.locations import (
+    NOT_IN_SOURCE,
+    code_lines,
+    earlier_lines,
+    readable_answer,
+    source_place,
+)
 from metatree_agents.tools.question_notes import notes_of
 
 if TYPE_CHECKING:
@@ -70,6 +76,7 @@ def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> 
     elif result.answer:  # composed in words of its own
         yield from _text_lines(readable(result.cited or result.answer))
         for answer in result.answers:
+            yield from (styled(visible(line), "dim") for line in earlier_lines(answer))
             if not answer.verified:
                 yield styled(f"({NOT_IN_SOURCE}: {visible(_first_line(answer.question))})", "bold")
     elif result.ended != "exhausted" or not result.open_questions:
@@ -101,6 +108,8 @@ def _one_answer(answer: QuestionAnswer, tree: Tree, code: set[int], *, verbose: 
         yield styled("".join(f"[{each.number}]" for each in answer.sources if each.number), "cyan")
     else:
         yield from _text_lines(readable_answer(answer))
+    for line in earlier_lines(answer, most=len(answer.earlier) if verbose else 1):
+        yield styled(visible(line), "dim")
     if not answer.verified:
         yield styled(f"({NOT_IN_SOURCE})", "bold")
 

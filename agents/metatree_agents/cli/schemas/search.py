@@ -44,10 +44,25 @@ class SourceOutput(Output):
     pages: list[int] | None
 
 
+class EarlierOutput(Output):
+    """What a source said before, where the answer is from a later one that says otherwise.
+
+    `at` is the day that it is of, as in 2025-03-02, or the version; `place` and `lines` are as those of a source.
+    """
+
+    node: str
+    title: str
+    at: str
+    quote: str
+    place: str
+    lines: list[int] | None
+
+
 class AnswerOutput(Output):
     """The answer to one question; `cited` is the answer with the numbers of its sources.
 
-    `verified` is false where the words that a model gave for it are in no source.
+    `verified` is false where the words that a model gave for it are in no source. `earlier` has what was said before
+    and no longer holds, the latest first.
     """
 
     question: str
@@ -56,6 +71,7 @@ class AnswerOutput(Output):
     confidence: Score | None
     verified: bool
     cited: str
+    earlier: list[EarlierOutput]
 
 
 class ClosestOutput(Output):

@@ -183,7 +183,7 @@ class SqliteDatabase(ServiceDatabase):
             async with self.transaction() as do:
                 yield do
             return
-        with Store.open(self._store.path, create=False) as reader:
+        with await _opened(self._store.path) as reader:
             reader.freeze()
             reader.execute("BEGIN")
             try:
@@ -229,7 +229,7 @@ class SqliteDatabase(ServiceDatabase):
             return
         # One connection, opened with all checks. Lost: a new one each time, which opens what git put there meanwhile.
         try:
-            own = Store.open(self._store.path, create=False, busy_timeout_s=COMMAND_WAIT_S)
+            own = await _opened(self._store.path)
         except MetatreeError:
             return
         self._store.rows(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
@@ -260,6 +260,24 @@ class SqliteDatabase(ServiceDatabase):
         if self._notifier is not None:
             self._notifier.close()
         self._store.close()
+
+
+async def _opened(path: Path) -> Store:
+    """Open a file once more, in a thread: its locks are waited for, half a minute at worst, and callers must not."""
+    loop = asyncio.get_running_loop()
+    opening = loop.run_in_executor(
+        None, lambda: Store.open(path, create=False, busy_timeout_s=COMMAND_WAIT_S)
+    )
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:  # the thread goes on, and nobody else would close what it opens
+        opening.add_done_callback(_close)
+        raise
+
+
+def _close(opening: asyncio.Future[Store]) -> None:
+    if opening.exception() is None:
+        opening.result().close()
 
 
 class _SqliteTransaction(Transaction):

@@ -87,7 +87,11 @@ class PostgresDatabase(ServiceDatabase):
         )
         connection.prepared_max = 500
         settings = session_settings(self._address, lock_s=LOCK_S, idle_s=IDLE_S, statement_s=STATEMENT_S)
-        await connection.execute(settings.encode(), prepare=False)
+        try:
+            await connection.execute(settings.encode(), prepare=False)
+        except BaseException:  # a server that stops while it connects cancels this, too
+            await connection.close()
+            raise
         return connection
 
     async def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:

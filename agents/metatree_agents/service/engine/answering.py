@@ -7,6 +7,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from textwrap import shorten
 from typing import Any, Final
 
 from metatree import Limits, Tree, aresume, asearch, load_run
@@ -17,6 +18,7 @@ from metatree_agents.service.engine._at_limit import with_person
 from metatree_agents.service.queue.models import NOT_SAID, End, Ending, EngineAnswer, EngineQuery
 
 NOT_IN_SOURCE: Final = "not in the source"
+_EARLIER_CHARS: Final = 160
 CUT_OFF: Final = {
     "failed": "The search failed before an answer was found; the log of the engine says why.",
     "limit": "No answer was found before the search reached its limit.",
@@ -150,6 +152,12 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
     # Spaces before a first line are those of code.
     answer = [part.strip("\n").rstrip() for part in result.answer.split("\n\n") if part.strip()]
     doubtful = [each for each in result.answers if not each.verified]
+    if answer:
+        answer += [
+            f"Earlier ({said.at}): {shorten(said.quote, _EARLIER_CHARS, placeholder=' …')}"
+            for each in result.answers
+            for said in each.earlier[:1]
+        ]
     if answer and doubtful:
         of = "" if len(result.answers) == 1 else ": " + "; ".join(each.question for each in doubtful)
         answer.append(f"({NOT_IN_SOURCE}{of})")

@@ -39,7 +39,7 @@ from metatree.storage.errors import store_error
 from metatree.storage.store import Store
 from metatree.trees.content import file_state
 from metatree.trees.layer import Layer
-from metatree.trees.masking import masked_file
+from metatree.trees.masking import masked_data
 from metatree.trees.source_files import digest_bytes, read_inside
 from metatree.trees.source_types import SourceRef
 from metatree.trees.sources import disk_root, inner_path, source_of
@@ -350,4 +350,4 @@ def _read(tree: Tree, path: str, sources: Sequence[SourceRef]) -> bytes | None:
         return None
     if known is None or not known.masked:
         return data
-    return masked_file(inner_path(source, path), data)[0] if digest_bytes(data) == known.digest else None
+    return masked_data(inner_path(source, path), data) if digest_bytes(data) == known.digest else None

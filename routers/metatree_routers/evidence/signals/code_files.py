@@ -194,21 +194,35 @@ def _array(values: Iterable[float]) -> Floats:
     return np.array(list(values), dtype=np.float32)
 
 
-def name_clause(id_: str, question: str) -> Iterator[str]:
-    """Say that a node defines what a question names, or that a file is called so."""
-    path, _, inside = id_.partition("::")
-    name = inside.rpartition(".")[2] if inside else file_stem(path)
-    if squashed(name) in names_asked(question):
-        yield f"defines `{name}`" if inside else f"is called `{name}`"
+class FileClauses:
+    """Says what speaks for nodes of a tree of code: their names, those of their files, and who imports these.
+
+    Args:
+        ids: the nodes that are asked about.
+        links: knows which files are imported.
+    """
+
+    def __init__(self, questions: Sequence[str], ids: Iterable[str], links: Importers | None) -> None:
+        self._asked = {name for question in questions for name in names_asked(question)}
+        self._terms = {term for question in questions for term in terms(question)}
+        self._importers = links.importers(set(map(_file_of, ids))) if links is not None else {}
+
+    def name(self, id_: str) -> Iterator[str]:
+        """Say that a node defines what a question names, or that a file is called so."""
+        path, _, inside = id_.partition("::")
+        name = inside.rpartition(".")[2] if inside else file_stem(path)
+        if squashed(name) in self._asked:
+            yield f"defines `{name}`" if inside else f"is called `{name}`"
+
+    def file(self, id_: str) -> Iterator[str]:
+        """Say what speaks for the file of a node."""
+        path = _file_of(id_)
+        if stem_share(path, self._terms, self._asked) > 0:
+            yield f"in a file called `{file_stem(path)}`"
+        importers = self._importers.get(path, 0)
+        if importers:
+            yield f"its file is imported by {importers} other{'s' if importers > 1 else ''}"
 
 
-def file_clauses(id_: str, questions: Sequence[str], links: Importers | None) -> Iterator[str]:
-    """Say what speaks for the file of a node: its name, and who imports it."""
-    path = id_.partition("::")[0].partition("#")[0]
-    asked = {name for question in questions for name in names_asked(question)}
-    terms_asked = {term for question in questions for term in terms(question)}
-    if stem_share(path, terms_asked, asked) > 0:
-        yield f"in a file called `{file_stem(path)}`"
-    importers = links.importers([path]).get(path, 0) if links is not None else 0
-    if importers:
-        yield f"its file is imported by {importers} other{'s' if importers > 1 else ''}"
+def _file_of(id_: str) -> str:
+    return id_.partition("::")[0].partition("#")[0]

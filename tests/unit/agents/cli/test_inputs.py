@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from metatree_agents.cli._inputs import text_of, texts_of
+from metatree_agents.cli._inputs import host_and_port, text_of, texts_of
 
 from metatree.errors import UserError
 
@@ -94,3 +94,15 @@ def test_closed_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(UserError, match="standard input is closed"):
         text_of("-", what="question")
+
+
+def test_addresses_to_listen_on() -> None:
+    given = {"localhost:1": ("localhost", 1), "[::1]:0": ("::1", 0), ":65535": ("127.0.0.1", 65535)}
+    assert {text: host_and_port(text, port_alone=False) for text in given} == given
+    assert host_and_port("8000", port_alone=True) == ("127.0.0.1", 8000)
+
+
+@pytest.mark.parametrize("text", ["", "8000", "host:", "host:port", ":65536", ":²", ":-1", ":" + "9" * 5000])
+def test_no_address_to_listen_on(text: str) -> None:
+    with pytest.raises(UserError, match="is no address"):
+        host_and_port(text, port_alone=False)

@@ -466,6 +466,7 @@ def test_ask_json_is_the_contract() -> None:
                 "confidence": None,
                 "verified": True,
                 "cited": "30 seconds [1]",
+                "earlier": [],
             }
         ],
         "notes": [],

@@ -1,10 +1,12 @@
 """What may be asked of a database is told from the words of a statement; names say which values are secrets."""
 
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_memory_tools.databases._dsn import address_of, password_of, without_password
+from metatree_memory_tools.databases._dsn import Address, address_of, password_of, without_password
 from metatree_memory_tools.databases._model import Rows, is_secret_name, key_of, names_of
+from metatree_memory_tools.databases._postgres import Postgres
 from metatree_memory_tools.databases._show import cell, rows_text
 from metatree_memory_tools.databases._statement import checked, refuse_secrets
 
@@ -165,3 +167,21 @@ def test_rows_are_shown_on_bounded_lines() -> None:
     many = rows_text(Rows(("a",), tuple(("x" * 150,) for _ in range(1000))))
     assert len(many) < 21_000
     assert "more rows were read" in many
+
+
+def test_a_connection_over_which_nothing_can_be_asked_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+
+    class Refusing:
+        closed = False
+
+        def cursor(self) -> None:
+            raise psycopg.OperationalError("too many")
+
+        def close(self) -> None:
+            closed.append(self)
+
+    monkeypatch.setattr(psycopg, "connect", lambda **_: Refusing())
+    with pytest.raises(UserError, match="too many"):
+        Postgres.open(Address("postgresql://host/shop", "shop"))
+    assert len(closed) == 1

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from metatree_routers.evidence.evidence import TextEvidence
+from metatree_routers.index.node_table import NodeTable
 
 from metatree import search
 from metatree.node import Node
@@ -128,3 +132,42 @@ def test_a_note_that_has_more_of_the_question_comes_before_files(code: Tree) -> 
     note = Node("n", "Redirects", kind="memory", content="Redirects: at most ten in production.")
     code.add(note, parent=code.root)
     assert found(code, "How many redirects to follow in production?", 1) == ["n"]
+
+
+def test_a_search_asks_once_for_all_reasons(code: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    reasons = TextEvidence.reasons
+
+    def counted(
+        self: TextEvidence, questions: Sequence[str], nodes: Sequence[str], **where: Any
+    ) -> dict[str, str]:
+        asked.append(list(nodes))
+        return reasons(self, questions, nodes, **where)
+
+    monkeypatch.setattr(TextEvidence, "reasons", counted)
+    nodes = search("resolve_redirects", tree=code, returns="nodes", k=3).nodes
+    assert asked == [[node.id for node in nodes]]
+    evidence = TextEvidence(code)
+    said = reasons(evidence, ["resolve_redirects"], asked[0])
+    assert said == {id_: evidence.why(["resolve_redirects"], id_) for id_ in asked[0]}
+    assert all(node.reason.startswith(said[node.id]) for node in nodes) and len(set(said.values())) == 3
+
+
+def test_what_was_read_of_an_index_serves_the_next_search_until_the_tree_changes(
+    code: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    init = NodeTable.__init__
+
+    def counted(self: NodeTable, *arguments: Any) -> None:
+        made.append(1)
+        init(self, *arguments)
+
+    monkeypatch.setattr(NodeTable, "__init__", counted)
+    for question in ("resolve_redirects", "flat hash map", "is_redirect"):
+        assert found(code, question)
+    assert len(made) == 1
+    add_file(code, "src/caches.py", {"LruCache.evict": "drops the oldest entry"})
+    assert found(code, "lru cache", 1) == ["src/caches.py::LruCache.evict"] and len(made) == 2
+    code.delete("src/caches.py::LruCache.evict")
+    assert "src/caches.py::LruCache.evict" not in found(code, "evict the oldest entry")

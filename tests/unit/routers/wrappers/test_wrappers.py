@@ -27,6 +27,7 @@ from metatree import (
     Answer,
     ComposeRequest,
     DescribeRequest,
+    EarlierStatement,
     Node,
     Option,
     Reading,
@@ -119,6 +120,7 @@ def test_a_wrapper_says_of_itself_what_is_wrapped() -> None:
     [
         ("route", RouteDecision("a", {"b": "no"}, "why")),
         ("read", Reading((Answer("q", "a", "quote", False),), ("new?",), "note", True)),
+        ("read", Reading((Answer("q", "a", earlier=(EarlierStatement("n", "N", "b", "2025-03-02"),)),))),
         ("fill", {"pattern": "x", "most": 3}),
         ("compose", "a text"),
         ("describe", Description("t", "d")),

@@ -108,20 +108,6 @@ def rates_of(limits: list[str] | None) -> Rates:
     return replace(Rates(), **rates)
 
 
-def address_of_metrics(text: str | None) -> tuple[str, int] | None:
-    """Return the host and port that an option names.
-
-    Raises:
-        UserError: it names none.
-    """
-    if text is None:
-        return None
-    host, colon, port = text.rpartition(":")
-    if not (colon and port.isascii() and port.isdigit() and int(port) <= 65535):
-        raise UserError(f"{text!r} is no address for metrics: use HOST:PORT, such as 127.0.0.1:9090")
-    return host.strip("[]") or "127.0.0.1", int(port)
-
-
 def form_of(text: str) -> Form:
     """Return the form of the log that an option names.
 

@@ -11,6 +11,7 @@ from metatree.errors import MissingExtra
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
+from metatree_agents.cli._inputs import host_and_port
 from metatree_agents.cli.commands._signals import run_until_stopped
 from metatree_agents.cli.commands._trees import TreeOptions
 from metatree_agents.cli.commands.service._database import DatabasePath, ServiceOptions
@@ -22,7 +23,6 @@ from metatree_agents.cli.commands.service._serve_options import (
     MetricsAddress,
     ModelAlias,
     Proxy,
-    address_of_metrics,
     form_of,
     log_line,
     proxies_of,
@@ -133,7 +133,8 @@ def serve(
     from metatree_agents.service.serving import serve_all
     from metatree_agents.service.settings import ServiceSettings
 
-    form, rates, metrics_at = form_of(log), rates_of(limit), address_of_metrics(metrics_address)
+    form, rates = form_of(log), rates_of(limit)
+    metrics_at = None if metrics_address is None else host_and_port(metrics_address, port_alone=False)
     proxies = proxies_of(proxy)
     parts = {**suite_parts(router), **web_parts(web)}
     service = ServiceOptions(database, where.source, where.tree)
