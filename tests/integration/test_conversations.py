@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from metatree_agents.cli.printing.answers import node_lines
+from metatree_agents.cli.printing.results import node_lines
 from metatree_agents.tools.functions import function_tools
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations import ConversationLog, Turn

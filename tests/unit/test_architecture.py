@@ -185,13 +185,15 @@ def test_a_private_module_is_imported_within_its_own_folder_alone() -> None:
 
 
 def test_a_module_that_no_other_folder_imports_is_private() -> None:
-    """Those that docs, examples and entry points name are for users."""
+    """Those that docs, examples and entry points name are for users; the table of commands names theirs."""
     modules = _modules()
     texts = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "pyproject.toml", *(ROOT / "docs").rglob("*.md")]
     texts += [file for file in (ROOT / "examples").rglob("*") if file.suffix in (".md", ".py", ".toml")]
     named = set(
         re.findall(r"metatree\w*(?:\.\w+)+", "\n".join(file.read_text(encoding="utf-8") for file in texts))
     )
+    table = modules["metatree_agents.cli._main"].read_text(encoding="utf-8")
+    named |= {f"metatree_agents.cli.commands.{place}" for place in re.findall(r'\("([\w.]+):\w+", "', table)}
     used = {name: _imported(file) for name, file in modules.items()}
     for name in modules:
         folder, _, last = name.rpartition(".")
