@@ -125,7 +125,18 @@ class _GivenEvidence(Evidence):
 
     def __init__(self, part: Any) -> None:
         self._call = _take(
-            self, part, "evidence", "score", "rank", "why", "reasons", "passages", "asked_for", "note", "near"
+            self,
+            part,
+            "evidence",
+            "score",
+            "rank",
+            "why",
+            "reasons",
+            "passages",
+            "asked_for",
+            "note",
+            "near",
+            "in_time",
         )
 
     def score(self, questions: Sequence[str], **where: Any) -> list[Scored]:

@@ -346,6 +346,10 @@ class Evidence(HasTraits, Protocol):
         """Say how a question was read, where that is not as it stands."""
         return None
 
+    def in_time(self, question: str) -> bool:
+        """Whether a question wants what was said in the order of time, as one for a summary does."""
+        return False
+
     def near(self, question: str, texts: Sequence[str]) -> Sequence[float]:
         """Say how near a question is in meaning to each of some short texts, in [0, 1]; zeros when it cannot tell."""
         return [0.0] * len(texts)

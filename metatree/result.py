@@ -173,6 +173,8 @@ class Wish:
     """When it was said, in ISO 8601; empty where that is not known."""
     source: str
     """Id of the turn or the memory that it stands in."""
+    file: str | None = None
+    """Path of the file that says so: whoever wrote the file says whose wish it is. None for what the tree was told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,8 @@ class NodeRef:
     """Of the file that it is, or is of; None where there is none."""
     lines: tuple[int, int] | None = None
     """First and last line of it in its file, from 1; None for a whole file."""
+    at: str = ""
+    """When it was said, in ISO 8601; empty where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +236,8 @@ class SearchResult:
     """The same with the numbers of its sources behind what rests on them."""
     answers: tuple[QuestionAnswer, ...] = ()
     nodes: tuple[NodeRef, ...] = ()
-    """`returns="nodes"`: what was collected, best first. `returns="answer"`: the nodes that the answers come from."""
+    """`returns="nodes"`: what was collected, best first; in the order of time where that, or a summary, was asked for.
+    `returns="answer"`: the nodes that the answers come from."""
     wishes: tuple[Wish, ...] = ()
     """What people want always that can apply here, at most three: beside what was found, and no part of it."""
     open_questions: tuple[str, ...] = ()

@@ -39,6 +39,8 @@ class Chosen(TypedDict):
     path: NotRequired[str | None]
     """Of its file; see `NodeRef`."""
     lines: NotRequired[list[int] | None]
+    at: NotRequired[str]
+    """When it was said, where the node knows."""
     inner: NotRequired[bool]
     """Whether anything right below it could be collected too."""
 

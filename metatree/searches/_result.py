@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
@@ -48,7 +49,9 @@ def result_of(
     text = state.composed if state.composed is not None else _join_answers(drafts)
     answers, cited_text = _with_sources(text, drafts)
     if state.given["returns"] == "nodes":
-        nodes = [NodeRef(c.id, c.title, c.score, c.reason, c.path, c.lines) for c in state.collected]
+        nodes = [NodeRef(c.id, c.title, c.score, c.reason, c.path, c.lines, c.at) for c in state.collected]
+        if state.given.get("in_time"):
+            nodes.sort(key=lambda node: (node.at, _numbered(node.id)))
     else:
         nodes = _sources(answers)
     open_questions = list(dict.fromkeys(q for frame in roots for q in frame.open))
@@ -77,6 +80,11 @@ def result_of(
         ),
         run_id=run_id,
     )
+
+
+def _numbered(node_id: str) -> list[tuple[int, str]]:
+    """Return what sorts ids by the numbers in them: what was said on one day has the numbers of its turns."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", node_id)]
 
 
 def _troubles(state: SearchState) -> str:

@@ -159,6 +159,10 @@ class Search:
             _log.warning("the evidence could not say which wishes apply", exc_info=True)
             return []
 
+    def in_time(self, questions: Sequence[str]) -> bool:
+        """Whether what is found is listed in the order of time."""
+        return self._evidence is not None and all(map(self._evidence.in_time, questions))
+
     async def drive(
         self,
         journal: Journal,

@@ -156,6 +156,7 @@ class Collected:
     reason: str
     path: str | None = None
     lines: tuple[int, int] | None = None
+    at: str = ""
 
 
 @dataclass(slots=True)

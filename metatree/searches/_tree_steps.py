@@ -197,7 +197,9 @@ class TreeWalk(ToolWalk):
             first_last = value.get("lines")
             lines = None if first_last is None else (first_last[0], first_last[1])
             path = value.get("path")
-            state.collected.append(Collected(node, value["title"], value["score"], reason, path, lines))
+            state.collected.append(
+                Collected(node, value["title"], value["score"], reason, path, lines, value.get("at", ""))
+            )
             note(state, frame, "collect", node, reason, score=value["score"])
         if node != frame.trail[-1] and not value.get("inner"):
             self._mark(state, frame, node, VISITED, "collected", frame.trail[-1])

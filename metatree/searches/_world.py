@@ -194,6 +194,7 @@ class World:
                 accept=True,
                 path=_file_and_lines(match)[0],
                 lines=_file_and_lines(match)[1],
+                at=str(match.attributes.get("at") or ""),
                 inner=not all_there and self._is_inner(match.id),
                 why=reasons.get(match.id, ""),
             )
@@ -261,6 +262,7 @@ class World:
             "accept": accept,
             "path": path,
             "lines": lines,
+            "at": str(nodes[option.id].attributes.get("at") or ""),
         }
 
     async def _read(self, effect: Effect, attempt: Attempt) -> ReadResult:

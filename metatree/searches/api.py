@@ -197,6 +197,7 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         "sure": options.sure,
         "notes": run.notes(questions) if options.returns == "answer" else [],
         "wishes": run.wishes(questions, start.id),
+        "in_time": options.returns == "nodes" and run.in_time(questions),
         "asked_tools": run.asks_tools and options.returns == "answer",
         "second_look": options.second_look,
         "fallbacks": ["person" if f is ask_person else "call" for f in options.fallbacks],

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 _FRONT = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_FACT = re.compile(r"^(title|description|summary)\s*:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE | re.IGNORECASE)
+_FACT = re.compile(
+    r"^(title|description|summary|who|author|when|date|why|tags)\s*:\s*[\"']?(.+?)[\"']?\s*$",
+    re.MULTILINE | re.IGNORECASE,
+)
 _IMAGE = re.compile(r"!\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _LINK = re.compile(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _TAG = re.compile(r"(?:<!--.*?(?:-->|\Z)|</?[A-Za-z][^<>]*>)+", re.DOTALL)
@@ -51,7 +54,7 @@ class Markdown(TextFiles):
     """Markdown, by its headings; `#` in code is no heading."""
 
     name = "markdown"
-    version = "2"
+    version = "3"
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as Markdown does."""
@@ -76,6 +79,7 @@ class Markdown(TextFiles):
             top = []
         if title:
             attributes["title"] = title
+        attributes |= _noted(facts)
         summary = facts.get("description") or facts.get("summary") or ""
         first = top[0].line - 1 if top else len(file.lines)
         summary = first_sentence(summary or _prose(lines[begin - 1 : first]) or title)
@@ -91,6 +95,14 @@ class Markdown(TextFiles):
                 parts.append(_introduction("#<intro>", title or file.name, 1, first, lines))
             parts.extend(_part(heading, file, starts, lines) for heading in top)
         return Outline(description=description, parts=tuple(parts), attributes=attributes, summary=summary)
+
+
+def _noted(facts: dict[str, str]) -> dict[str, Any]:
+    """Return what the front matter of a note says of it: who wrote it, when and why, and its tags."""
+    noted: dict[str, Any] = {"who": facts.get("who") or facts.get("author"), "why": facts.get("why")}
+    noted["at"] = facts.get("when") or facts.get("date")
+    noted["tags"] = re.findall(r"[^\s,\[\]#\"']+", facts.get("tags", ""))
+    return {name: value for name, value in noted.items() if value}
 
 
 def _without_front_matter(text: str) -> tuple[str, dict[str, str]]:

@@ -65,6 +65,8 @@ class Cover:
     """Its words without those that speak of the conversation."""
     by_asker: bool
     """Whether it asks for what was brought up by whom it comes from."""
+    in_time: bool = False
+    """Whether it wants an order of events, or a summary."""
 
 
 def cover_of(question: str) -> Cover | None:
@@ -72,13 +74,14 @@ def cover_of(question: str) -> Cover | None:
 
     Example:
         >>> cover_of("Can you list the order in which I brought up different aspects of my book club?")
-        Cover(subject='book club', by_asker=True)
+        Cover(subject='book club', by_asker=True, in_time=True)
         >>> cover_of("How many pages has the book?")
     """
     in_order = _ORDER.search(question) is not None
-    if not (in_order or _SUMMARY.search(question) or _ACROSS.search(question)):
+    in_time = in_order or _SUMMARY.search(question) is not None
+    if not (in_time or _ACROSS.search(question)):
         return None
     words = [word for word in _WORD.findall(question) if word.casefold() not in _FRAME and not word.isdigit()]
     if not any(len(word) >= _LEAST_CHARS for word in words):
         return None
-    return Cover(" ".join(words), in_order and _BY_ASKER.search(question) is not None)
+    return Cover(" ".join(words), in_order and _BY_ASKER.search(question) is not None, in_time)

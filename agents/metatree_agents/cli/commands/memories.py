@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from metatree.errors import UserError
+from metatree.errors import UnknownNode, UserError
 from metatree.notes.feedback import FLAG
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
@@ -39,6 +40,15 @@ def remember(
     update: Annotated[
         str | None, options.option("--update", "NODE", "Replace the text of this memory.")
     ] = None,
+    to: Annotated[
+        Path | None,
+        options.option(
+            "--to",
+            "FOLDER",
+            "Write it as a Markdown file into this folder of the source.",
+            parser=options.path,
+        ),
+    ] = None,
     *,
     where: TreeOptions,
     json: options.Json = False,
@@ -55,6 +65,12 @@ def remember(
     from metatree_agents.cli._inputs import plain, text_of, user_name
 
     content = text_of(text, what="text")
+    if to is not None:
+        if under is not None or update is not None:
+            raise UserError("--to writes a file: leave out --under, and edit a file that is there yourself")
+        heading = None if title is None else plain(title, what="title")
+        reason = None if origin is None else plain(origin, what="source")
+        return _to_folder(to, content, heading, reason, who or user_name(), where, json=json)
     with where.ready() as opened:
         made = keep(
             opened,
@@ -76,6 +92,35 @@ def remember(
             )
     for warning in made.warnings:
         output.note(f"warning: {warning} (metatree forget {output.word(made.node.id)})")
+    return FOUND
+
+
+def _to_folder(
+    folder: Path, text: str, title: str | None, why: str | None, who: str, where: TreeOptions, *, json: bool
+) -> int:
+    """Write a note into a folder of the source, and bring the tree up to date."""
+    from metatree.notes.note_file import keep_note
+
+    with where.ready() as opened:
+        try:
+            opened.resolve(str(folder.absolute()))
+        except UnknownNode as exc:
+            raise UserError(
+                f"{str(folder)!r} is no folder of the tree: name one in {opened.source_root or 'its source'}"
+            ) from exc
+        kept = keep_note(folder, text, title, who=who, why=why)
+        opened.refresh()
+        found = opened.get(opened.resolve(str(kept.path.absolute())))
+        if json:
+            said = [{"who": who, "at": str(found.attributes.get("at") or ""), "source": why}]
+            node = {**_memory(opened, found), "text": text, "said": said}
+            about = {"why": f"written to {kept.path}", "known": kept.known, "warnings": kept.warnings}
+            output.write_json("remember", {"node": node, **about})
+        else:
+            what = "known already" if kept.known else "written"
+            output.write([f"{output.visible(found.id)}  {what}: {output.visible(str(kept.path))}"])
+    for warning in kept.warnings:
+        output.note(f"warning: {warning}")
     return FOUND
 
 
@@ -266,7 +311,7 @@ def _audit_lines(found: Audit) -> Iterator[str]:
 
 def _wishes(where: TreeOptions, who: str | None, under: str | None, *, json: bool) -> int:
     from metatree.notes.wishes import standing
-    from metatree_agents.cli.printing.answers import wish_lines
+    from metatree_agents.cli.printing.results import wish_lines
 
     with where.existing() as opened:
         kept = standing(opened, None if under is None else node_named(opened, under))

@@ -7,7 +7,7 @@ from metatree_memory_tools.conversations import ConversationLog
 from metatree_routers import TextEvidence
 from metatree_routers.query.cover import cover_of
 
-from metatree import Tree
+from metatree import Tree, search
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,27 @@ def test_a_question_on_many_messages_is_read_by_its_subject(
 )
 def test_other_questions_are_read_as_they_are(question: str) -> None:
     assert cover_of(question) is None
+
+
+def _talk() -> Tree:
+    tree = Tree.create(":memory:")
+    log = ConversationLog(tree, "talk")
+    for day, said in enumerate(("A boat.", "A boat, a boat, my boat is blue.", "My boat is red."), start=1):
+        for turn in range(12):
+            log.say("ann", f"{said} Number {turn}." if turn in (1, 10) else "Nothing.", at=f"2026-01-0{day}")
+    return tree
+
+
+def test_what_was_said_is_listed_in_the_order_of_time_where_that_is_asked_for() -> None:
+    tree = _talk()
+    asked = "In what order did I mention the boat in our chats?"
+    found = search(asked, tree=tree, returns="nodes", accept="turn", k=6)
+    ids = [node.id.removeprefix("conversations:/talk/") for node in found.nodes]
+    assert ids == ["1/2", "1/11", "2/2", "2/11", "3/2", "3/11"]
+    assert [node.at for node in found.nodes][::2] == ["2026-01-01", "2026-01-02", "2026-01-03"]
+    plain = search("boat", tree=tree, returns="nodes", accept="turn", k=6)
+    assert [node.score for node in plain.nodes] == sorted((node.score for node in plain.nodes), reverse=True)
+    assert [node.id for node in plain.nodes] != [node.id for node in found.nodes]
 
 
 def test_who_asks_what_they_brought_up_is_shown_what_people_said() -> None:
