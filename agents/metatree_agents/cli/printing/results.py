@@ -44,6 +44,8 @@ def wish_lines(wishes: Sequence[Wish]) -> Iterator[str]:
             yield ""
             yield styled("Standing wishes that can apply", "bold")
         said = f"{visible(wish.who)}{f', {visible(wish.at[:10])}' if wish.at else ''}"
+        if wish.file is not None:
+            said = f"a file names {said}"
         yield f"  {styled(visible(wish.source), 'cyan')}  ({said})"
         yield from quoted_lines([wish.text])
 
