@@ -39,7 +39,7 @@ MODELS: tuple[type[BaseModel], ...] = (
 
 def cli_page() -> str:
     """Return the page on the command line: every command with its arguments and options."""
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(app())
     known: dict[Any, str] = {}
     return "\n".join(
         [

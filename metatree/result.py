@@ -173,6 +173,8 @@ class Wish:
     """When it was said, in ISO 8601; empty where that is not known."""
     source: str
     """Id of the turn or the memory that it stands in."""
+    file: str | None = None
+    """Path of the file that says so: whoever wrote the file says whose wish it is. None for what the tree was told."""
 
 
 @dataclass(frozen=True, slots=True)

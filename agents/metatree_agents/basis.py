@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from metatree import Tree
-from metatree.trees.sources import public_location
+from metatree.trees.sources import public_location, real_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,8 @@ def basis_of(tree: Tree) -> Basis:
 
     sources = [source for source in tree.sources() if source.type]
     folder = Path(sources[0].location) if len(sources) == 1 and sources[0].type == "folder" else None
+    if folder is not None and real_place(sources[0]) != folder:
+        folder = None  # a link leads elsewhere now: that is another folder's commit
     commit, dirty = work_tree_state(folder) if folder is not None and folder.is_dir() else (None, None)
     built_at = tree.info()["built_at"]
     stale = tree.stale()

@@ -8,6 +8,18 @@ read on the way down (one reader call for each file passed, mostly for imports).
 
 from __future__ import annotations
 
-from metatree_memory_tools.build.build import build_tree
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from metatree_memory_tools.build.build import build_tree
 
 __all__ = ["build_tree"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what builds trees when it is asked for: the types that read files are of use without it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from metatree_memory_tools.build.build import build_tree
+
+    return build_tree

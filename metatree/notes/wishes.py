@@ -9,6 +9,9 @@ with what it is for); *I prefer …*, *my preference for …*, *I'd rather … t
 never been there"), asked ("should I always …?") or planned ("I'll make sure to …") is none. A wish is withdrawn or
 replaced by a later one of the same person that says so: *no longer*, *instead*, *now*, or the contrary of a rule.
 
+A file may name anybody as its speaker, so what a file says is marked as that, takes back nothing that the tree was
+told, and is offered only where it is near the question.
+
 Lost: a linear classifier over words (it learns the subjects of what it is shown); every sentence with *like*, *want* or
 *prioritise* (two of three are no wish).
 """
@@ -260,7 +263,16 @@ def _holds(tree: Tree, wish: Wish, under: str, above: set[str]) -> bool:
 def _read(node: Node) -> Wish:
     about = node.attributes
     source = f"{node.path}{about['from']}" if node.source is not None else about["from"]
-    return Wish(node.id, node.description, about["what"], about["about"], about["who"], about["at"], source)
+    return Wish(
+        node.id,
+        node.description,
+        about["what"],
+        about["about"],
+        about["who"],
+        about["at"],
+        source,
+        node.path if node.source is not None else None,
+    )
 
 
 def _left(wishes: Sequence[Wish], taken: dict[str, Wish]) -> list[Wish]:
@@ -276,7 +288,9 @@ def _left(wishes: Sequence[Wish], taken: dict[str, Wish]) -> list[Wish]:
         like = [
             (_share(words, other_words), number)
             for number, (other, other_is_contrary, other_words) in enumerate(left)
-            if other.who == wish.who and (changes or other_is_contrary != is_contrary)
+            if other.who == wish.who
+            and (wish.file is None or other.file is not None)
+            and (changes or other_is_contrary != is_contrary)
         ]
         if like and max(like)[0] >= _SAME_SHARE:
             taken[wish.node] = left.pop(max(like)[1])[0]
@@ -313,7 +327,7 @@ def applying(
         scores = near(question, [wish.about or wish.text for wish in wishes])
         surely = [max(pair) for pair in zip(surely, scores, strict=True)]
     for number, wish in enumerate(wishes):
-        if wish.what == "rule" and not wish.about:  # it is for everything
+        if wish.what == "rule" and not wish.about and wish.file is None:  # it is for everything
             surely[number] = max(surely[number], LEAST)
     order = sorted(range(len(wishes)), key=lambda number: -surely[number])
     return [wishes[number] for number in order if surely[number] >= LEAST][:MOST]

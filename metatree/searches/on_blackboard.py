@@ -129,7 +129,7 @@ class BoardLink:
             request: dict[str, Any] = {"request": "; ".join(state.given["questions"])}
             if wishes := state.given.get("wishes"):
                 request["standing_wishes"] = [
-                    {name: wish[name] for name in ("text", "who", "at", "source")} for wish in wishes
+                    {name: wish[name] for name in ("text", "who", "at", "source", "file")} for wish in wishes
                 ]
             known = [self.board.add_requests(request, id=self._request_id, run=self._run)]
         self._round = known[0].round

@@ -14,7 +14,7 @@ from metatree.errors import UserError
 from metatree.node import Node
 from metatree.tools.tool import Tool, ToolGroup
 from metatree.trees.layer import Layer
-from metatree.trees.source_types import load_memory_type, load_source_type, traits_of
+from metatree.trees.source_types import answers_outside_tree, load_memory_type, load_source_type, traits_of
 from metatree.trees.sources import FILES
 from metatree.trees.tree import Tree
 
@@ -94,7 +94,7 @@ def _types(tree: Tree, *, files: bool) -> Iterator[tuple[Any, Callable[[Node], b
         except UserError as exc:
             _log.warning("%s", exc)
             continue
-        if files or traits_of(kind).answers_outside_tree:
+        if files or answers_outside_tree(kind):
             yield kind, partial(_is_of_file, tree, name)
 
 

@@ -160,6 +160,10 @@ class Store(Database):
                 " copy it to a folder that can be written, or build the tree elsewhere with --tree"
             )
         if self.path is not None and not self.read_only:
+            if version < FILES.version and self._is_new():
+                # Such a file is nobody's yet, and what is kept in it now is this user's alone.
+                with suppress(OSError):
+                    self.path.chmod(0o600)
             self._use_wal()
         for pragma in (
             f"synchronous={synchronous}",

@@ -293,6 +293,11 @@ def traits_of(kind: MemoryType | SourceType) -> TypeTraits:
     return _declared(kind, TypeTraits)
 
 
+def answers_outside_tree(kind: MemoryType | SourceType) -> bool:
+    """Return that trait alone, without the tools of the type."""
+    return bool(getattr(kind, "answers_outside_tree", False))
+
+
 def file_traits_of(kind: MemoryType) -> FileTraits:
     """Return how a type reads files; no other place asks a type for it by name."""
     return _declared(kind, FileTraits)

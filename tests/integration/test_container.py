@@ -18,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def options_of(command: str) -> set[str]:
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(app())
     parameters = group.commands[command].params  # type: ignore[attr-defined]
     return {option for parameter in parameters for option in parameter.opts}
 

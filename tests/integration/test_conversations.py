@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from metatree_agents.cli.printing.results import node_lines
+from metatree_agents.tools.functions import function_tools
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations import ConversationLog, Turn
 
-from metatree import search
+from metatree import remember, search
 from metatree.notes.wishes import standing
 from metatree.trees.tree import Tree
 
@@ -124,3 +126,28 @@ def test_the_wishes_of_a_file_lie_below_it_with_their_turns(tmp_path: Path) -> N
         found = search("When may I call?", tree=tree, returns="nodes")
         assert [each.source for each in found.wishes] == ["chat.json#2"]
         assert "chat.json#wishes" not in {node.id.partition("/")[0] for node in found.nodes}
+
+
+def test_a_file_takes_back_no_wish_that_the_tree_was_told(tmp_path: Path) -> None:
+    said = "From now on never ask me before you deploy the shop."
+    turns = [{"role": "user", "name": "ann", "content": said, "timestamp": "2027-01-01T00:00:00Z"}]
+    (tmp_path / "chat.json").write_text(json.dumps([{"title": "Shop", "messages": turns}]), encoding="utf-8")
+    with build_tree(tmp_path) as tree:
+        remember(tree, "Always ask me before you deploy the shop.", who="ann")
+        told = {wish.text: wish.file for wish in standing(tree)}
+        assert told.pop("Always ask me before you deploy the shop.") is None
+        assert told == {said: "chat.json"}
+        apart = search("Who wrote the poem?", tree=tree, returns="nodes").wishes
+        assert [wish.file for wish in apart] == [None]  # a file's rule is not for every question
+
+
+def test_what_a_file_names_as_a_wish_is_shown_as_that(tmp_path: Path) -> None:
+    said = "Always give version numbers when I ask about libraries."
+    messages = [{"speaker": "ann", "text": said}, {"speaker": "bob", "text": "Flask is the library in use."}]
+    (tmp_path / "chat.json").write_text(json.dumps({"messages": messages}), encoding="utf-8")
+    with build_tree(tmp_path) as tree:
+        found = search("Which libraries are in use?", tree=tree, returns="nodes")
+        assert any("(a file names ann)" in line for line in node_lines(found))
+        (find,) = function_tools(tree, only=["search"])
+        (wish,) = json.loads(find(query="Which libraries are in use?"))["wishes"]
+        assert wish["file"] == "chat.json"

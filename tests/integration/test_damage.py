@@ -22,8 +22,8 @@ pytestmark = pytest.mark.integration
 def source(tmp_path: Path) -> Path:
     folder = tmp_path / "app"
     folder.mkdir()
-    for number in range(40):
-        text = "".join(f"def f{number}_{n}(x):\n    'Do {n}.'\n    return x\n" for n in range(20))
+    for number in range(20):
+        text = "".join(f"def f{number}_{n}(x):\n    'Do {n}.'\n    return x\n" for n in range(10))
         (folder / f"m{number}.py").write_text(text)
     with build_tree(folder) as tree:
         tree.add(Node(id="note", title="note", content="mind this"))

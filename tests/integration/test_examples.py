@@ -114,10 +114,10 @@ def test_package(folder: Path) -> None:
     """Installed by pip, beside metatree."""
     (line,) = [line for line in _block("A package", "sh").splitlines() if line.startswith("pip install")]
     package = shlex.split(line)[-1]
+    # Built with the hatchling that is here: an environment of its own for that takes more than all else.
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-deps"]
+    pip += ["--no-build-isolation", "--no-index", "--no-compile"]
     done = subprocess.run([*pip, "--target", "site", package], capture_output=True, text=True, check=False)
-    if done.returncode != 0 and "No matching distribution" in done.stderr and "CI" not in os.environ:
-        pytest.skip("the package index cannot be reached")
     assert done.returncode == 0, done.stderr
     _, asked = _commands("A package", PYTHONPATH=str(folder / "site"))
     assert "A new kettle comes on Monday." in asked.stdout

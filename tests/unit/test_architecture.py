@@ -12,6 +12,7 @@ import sys
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 import grimp
 import pytest
@@ -153,28 +154,45 @@ def _modules() -> dict[str, Path]:
     return found
 
 
+class _Module(NamedTuple):
+    """What the tests want of one module; syntax trees of all of them would take most of a gigabyte."""
+
+    docstring: str
+    imported: set[str]
+    """What it imports, and what it names in texts that are dotted names, which is imported later."""
+    classes: list[str]
+    asked: list[tuple[int, object]]
+    """Line and name of what an object is asked for by `getattr` or `hasattr`."""
+
+
 @cache
-def _imported(file: Path) -> set[str]:
-    """Return what a module imports, and what it names in texts that are dotted names, which is imported later."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+def _read(file: Path) -> _Module:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    found = _Module(ast.get_docstring(tree) or "", set(), [], [])
+    for node in ast.walk(tree):
         match node:
             case ast.ImportFrom(module=str(module), names=listed):
-                names.update(f"{module}.{each.name}" for each in listed)
-                names.add(module)
+                found.imported.update(f"{module}.{each.name}" for each in listed)
+                found.imported.add(module)
             case ast.Import(names=listed):
-                names.update(each.name for each in listed)
+                found.imported.update(each.name for each in listed)
             case ast.Constant(value=str(text)) if re.fullmatch(r"metatree\w*(\.\w+)+", text):
-                names.add(text)
+                found.imported.add(text)
+            case ast.ClassDef(name=name):
+                found.classes.append(name)
+            case ast.Call(
+                func=ast.Name(id="getattr" | "hasattr"), args=[_, ast.Constant(value=value), *_], lineno=line
+            ):
+                found.asked.append((line, value))
             case _:
                 pass
-    return names
+    return found
 
 
 def test_a_private_module_is_imported_within_its_own_folder_alone() -> None:
     modules = _modules()
     for name, file in modules.items():
-        for wanted in _imported(file):
+        for wanted in _read(file).imported:
             if (
                 wanted in modules
                 and wanted.rpartition(".")[2].startswith("_")
@@ -185,14 +203,16 @@ def test_a_private_module_is_imported_within_its_own_folder_alone() -> None:
 
 
 def test_a_module_that_no_other_folder_imports_is_private() -> None:
-    """Those that docs, examples and entry points name are for users."""
+    """Those that docs, examples and entry points name are for users; the table of commands names theirs."""
     modules = _modules()
     texts = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "pyproject.toml", *(ROOT / "docs").rglob("*.md")]
     texts += [file for file in (ROOT / "examples").rglob("*") if file.suffix in (".md", ".py", ".toml")]
     named = set(
         re.findall(r"metatree\w*(?:\.\w+)+", "\n".join(file.read_text(encoding="utf-8") for file in texts))
     )
-    used = {name: _imported(file) for name, file in modules.items()}
+    table = modules["metatree_agents.cli._main"].read_text(encoding="utf-8")
+    named |= {f"metatree_agents.cli.commands.{place}" for place in re.findall(r'\("([\w.]+):\w+", "', table)}
+    used = {name: _read(file).imported for name, file in modules.items()}
     for name in modules:
         folder, _, last = name.rpartition(".")
         if (
@@ -210,16 +230,15 @@ def test_a_module_that_no_other_folder_imports_is_private() -> None:
 def test_each_folder_says_what_lives_there() -> None:
     for name, file in _modules().items():
         if name.endswith(".__init__"):
-            assert len(ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "") > 60, name
+            assert len(_read(file).docstring) > 60, name
 
 
 def test_a_class_name_tells_which_class_is_meant() -> None:
     """No name has three classes, and no two public ones: a search for it finds the one that is meant."""
     homes: dict[str, list[str]] = {}
     for module, file in _modules().items():
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                homes.setdefault(node.name, []).append(module.removesuffix(".__init__"))
+        for name in _read(file).classes:
+            homes.setdefault(name, []).append(module.removesuffix(".__init__"))
     assert len(homes) > 500
     for name, modules in homes.items():
         public = [module for module in modules if "._" not in module and not name.startswith("_")]
@@ -245,16 +264,8 @@ def test_what_a_part_can_do_is_asked_of_its_traits() -> None:
     for file in sorted(each for room in rooms for each in (ROOT / room).rglob("*.py")):
         if file.relative_to(ROOT).as_posix() in PROBES:
             continue
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            match node:
-                case ast.Call(
-                    func=ast.Name(id="getattr" | "hasattr"), args=[_, ast.Constant(value=name), *_]
-                ):
-                    pytest.fail(
-                        f"{file.relative_to(ROOT)}:{node.lineno} asks for {name!r} by name: see Traits"
-                    )
-                case _:
-                    pass
+        for line, name in _read(file).asked:
+            pytest.fail(f"{file.relative_to(ROOT)}:{line} asks for {name!r} by name: see Traits")
 
 
 def _drawn_rooms() -> dict[str, tuple[int, str]]:

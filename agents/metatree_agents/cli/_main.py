@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -11,31 +12,12 @@ import typer
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import WRONG_USE, report, show_warnings, usage_message
 from metatree_agents.cli._groups import CommandGroup
-from metatree_agents.cli.commands.archive import export, import_
-from metatree_agents.cli.commands.ask import ask, files, find
-from metatree_agents.cli.commands.build import build
-from metatree_agents.cli.commands.context import context
-from metatree_agents.cli.commands.doctor import doctor
-from metatree_agents.cli.commands.goals import goals_app
-from metatree_agents.cli.commands.hosts import install, uninstall
-from metatree_agents.cli.commands.mcp import mcp
-from metatree_agents.cli.commands.memories import audit, forget, memories, remember
-from metatree_agents.cli.commands.plan import plan
-from metatree_agents.cli.commands.plugins import plugins
-from metatree_agents.cli.commands.questions import answer, questions
-from metatree_agents.cli.commands.rules import rules
-from metatree_agents.cli.commands.runs import resume, runs, trace
-from metatree_agents.cli.commands.schema import schema
-from metatree_agents.cli.commands.service.backup import backup, check, restore
-from metatree_agents.cli.commands.service.keys import keys_app
-from metatree_agents.cli.commands.service.queue import queue_app
-from metatree_agents.cli.commands.service.serve import serve
-from metatree_agents.cli.commands.service.users import users_app
-from metatree_agents.cli.commands.service.worker import worker
-from metatree_agents.cli.commands.show import show
-from metatree_agents.cli.commands.trust import trust
 
-_Sections = Mapping[str, Mapping[str, tuple[Callable[..., int] | CommandGroup, str]]]
+_Sections = Mapping[str, Mapping[str, tuple[str, str]]]
+"""Heading -> name of a command -> where it is, as MODULE:NAME below `commands`, and its words in the help.
+
+A command is loaded when it is run: all of them together take longer than most searches.
+"""
 
 # Typer carries click inside, or depends on it, by its version; this is the base of its usage errors in both.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -45,16 +27,16 @@ _INTERRUPTED = 130
 
 _SERVICE: _Sections = {
     "Run it": {
-        "serve": (serve, "the server, with an engine inside (short: `metatree serve`)"),
-        "worker": (worker, "one more engine, on this machine or another"),
+        "serve": ("service.serve:serve", "the server, with an engine inside (short: `metatree serve`)"),
+        "worker": ("service.worker:worker", "one more engine, on this machine or another"),
     },
     "Look after it": {
-        "backup": (backup, "write users, topics, answers and memory into one file"),
-        "check": (check, "read a backup and compare its checksums"),
-        "restore": (restore, "put a backup in the place of a service"),
-        "users": (users_app, "who may call it: add, login, list, remove"),
-        "keys": (keys_app, "API keys for clients of OpenAI's API: add, list, revoke"),
-        "queue": (queue_app, "what is queued, held and failed: status, requeue, release"),
+        "backup": ("service.backup:backup", "write users, topics, answers and memory into one file"),
+        "check": ("service.backup:check", "read a backup and compare its checksums"),
+        "restore": ("service.backup:restore", "put a backup in the place of a service"),
+        "users": ("service.users:users_app", "who may call it: add, login, list, remove"),
+        "keys": ("service.keys:keys_app", "API keys for clients of OpenAI's API: add, list, revoke"),
+        "queue": ("service.queue:queue_app", "what is queued, held and failed: status, requeue, release"),
     },
 }
 
@@ -73,11 +55,18 @@ class _SectionedGroup(typer.core.TyperGroup):
                 formatter.write_dl([(f"{one.name:{width}}", one.short_help) for one in commands])
 
 
-def _group(sections: _Sections, **settings: Any) -> CommandGroup:
-    """Return a group of commands with their words in its help."""
+def _group(sections: _Sections, only: str | None = None, **settings: Any) -> CommandGroup:
+    """Return a group of commands with their words in its help.
+
+    Args:
+        only: the one command that is wanted; None for all.
+    """
     group = CommandGroup(cls=_SectionedGroup, **settings)
     for heading, commands in sections.items():
-        for name, (command, words) in commands.items():
+        for name, (place, words) in commands.items():
+            if only not in (None, name):
+                continue
+            command = _group(_SERVICE, help="Operate the query service.") if not place else _loaded(place)
             if isinstance(command, CommandGroup):
                 group.add_typer(command, name=name, short_help=words, rich_help_panel=heading)
             else:
@@ -85,58 +74,70 @@ def _group(sections: _Sections, **settings: Any) -> CommandGroup:
     return group
 
 
+def _loaded(place: str) -> Callable[..., int] | CommandGroup:
+    module, _, name = place.partition(":")
+    command: Callable[..., int] | CommandGroup = getattr(
+        import_module(f"metatree_agents.cli.commands.{module}"), name
+    )
+    return command
+
+
 _COMMANDS: _Sections = {
     "Ask": {
-        "build": (build, "build the tree of a folder, or bring it up to date"),
-        "ask": (ask, "answer questions, with sources"),
-        "find": (find, "list the nodes that fit questions best"),
-        "files": (files, "list the files that an issue wants edited"),
-        "context": (context, "print the lines that an issue is about"),
-        "show": (show, "print a node and what lies below it"),
+        "build": ("build:build", "build the tree of a folder, or bring it up to date"),
+        "ask": ("ask:ask", "answer questions, with sources"),
+        "find": ("ask:find", "list the nodes that fit questions best"),
+        "files": ("ask:files", "list the files that an issue wants edited"),
+        "context": ("context:context", "print the lines that an issue is about"),
+        "show": ("show:show", "print a node and what lies below it"),
     },
     "Remember": {
-        "remember": (remember, "add a memory to the tree"),
-        "memories": (memories, "list what the tree was told to remember"),
-        "forget": (forget, "take back a memory, or all that somebody said"),
-        "audit": (audit, "say where a memory comes from and what it replaced"),
-        "export": (export, "write what cannot be built again to one file"),
-        "import": (import_, "merge an export into the tree"),
+        "remember": ("memories:remember", "add a memory to the tree"),
+        "memories": ("memories:memories", "list what the tree was told to remember"),
+        "forget": ("memories:forget", "take back a memory, or all that somebody said"),
+        "audit": ("memories:audit", "say where a memory comes from and what it replaced"),
+        "export": ("archive:export", "write what cannot be built again to one file"),
+        "import": ("archive:import_", "merge an export into the tree"),
     },
     "Look back, go on": {
-        "runs": (runs, "list the runs of a tree"),
-        "trace": (trace, "print each decision of a run"),
-        "resume": (resume, "go on with a run"),
-        "questions": (questions, "list what searches have asked a person"),
-        "answer": (answer, "answer such a question"),
+        "runs": ("runs:runs", "list the runs of a tree"),
+        "trace": ("runs:trace", "print each decision of a run"),
+        "resume": ("runs:resume", "go on with a run"),
+        "questions": ("questions:questions", "list what searches have asked a person"),
+        "answer": ("questions:answer", "answer such a question"),
     },
     "Plan": {
-        "plan": (plan, "find a plan for a problem or a goal"),
-        "rules": (rules, "run a program of facts and productions"),
-        "goals": (goals_app, "agents that carry goals out durably: start, list, run, …"),
+        "plan": ("plan:plan", "find a plan for a problem or a goal"),
+        "rules": ("rules:rules", "run a program of facts and productions"),
+        "goals": ("goals:goals_app", "agents that carry goals out durably: start, list, run, …"),
     },
     "Serve": {
-        "mcp": (mcp, "serve the tree to other agents over MCP"),
-        "serve": (serve, "serve the memory to many users: web page and HTTP"),
-        "service": (
-            _group(_SERVICE, help="Operate the query service."),
-            "worker, users, keys, queue, backup, restore",
-        ),
+        "mcp": ("mcp:mcp", "serve the tree to other agents over MCP"),
+        "serve": ("service.serve:serve", "serve the memory to many users: web page and HTTP"),
+        "service": ("", "worker, users, keys, queue, backup, restore"),
     },
     "Set up": {
-        "install": (install, "set up coding agents to use the tree"),
-        "uninstall": (uninstall, "take that back"),
-        "plugins": (plugins, "list the installed plug-ins"),
-        "trust": (trust, "show and accept a tree that somebody else made"),
-        "schema": (schema, "print the JSON Schema of what --json prints"),
-        "doctor": (doctor, "check the installation and the tree"),
+        "install": ("hosts:install", "set up coding agents to use the tree"),
+        "uninstall": ("hosts:uninstall", "take that back"),
+        "plugins": ("plugins:plugins", "list the installed plug-ins"),
+        "trust": ("trust:trust", "show and accept a tree that somebody else made"),
+        "schema": ("schema:schema", "print the JSON Schema of what --json prints"),
+        "doctor": ("doctor:doctor", "check the installation and the tree"),
     },
 }
-app = _group(
-    _COMMANDS,
-    name="metatree",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+
+
+def app(only: str | None = None) -> CommandGroup:
+    """Return the commands, or one of them alone: the others need not be loaded to run it."""
+    group = _group(
+        _COMMANDS,
+        only,
+        name="metatree",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    group.callback()(metatree)
+    return group
 
 
 def _print_version(requested: bool) -> None:
@@ -147,7 +148,6 @@ def _print_version(requested: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def metatree(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
@@ -185,5 +185,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _command_line(arguments: Sequence[str]) -> int:
-    command = typer.main.get_command(app)
+    name = arguments[0] if arguments else ""
+    only = name if any(name in commands for commands in _COMMANDS.values()) else None
+    command = typer.main.get_command(app(only))
     return int(command(args=list(arguments), prog_name="metatree", standalone_mode=False) or 0)

@@ -6,7 +6,9 @@ was shown. Every planned text is parsed again: apart from the entry, it must say
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -105,8 +107,7 @@ def state(host: Host, root: Path) -> list[Level]:
     for level in ("user", "project"):
         if level == "project" and host.project_file is None:
             continue
-        path = host.file(level, root)
-        text = _text(path)
+        text = _text(_followed(host.file(level, root), level, root))
         if text is not None and _entry(_edits(host).parsed(text), host) is not None:
             levels.append(level)
     return levels
@@ -201,7 +202,11 @@ def _server(host: Host, level: Level, root: Path, source: Path | None) -> Change
         edits = _edits(host)
         known = edits.parsed(text or "")
         old = _entry(known, host) or {}
-        entry = {**old, **host.entry(_command(level), _arguments(host, root, source))}
+        ours = host.entry(_command(level), _arguments(host, root, source))
+        if level == "project" and (more := sorted(old.keys() - ours.keys())):
+            # Variables, a folder or a file of variables would have our program run what the project's authors chose.
+            raise ValueError(f"the entry {NAME!r} that came with the project has {', '.join(more)}, too")
+        entry = {**old, **ours}
         if entry == old:
             return Change(host.name, level, "server", path, _bytes(text), _bytes(text), "unchanged")
         after = edits.with_entry(text or "", keys, entry)
@@ -354,9 +359,18 @@ def _text(path: Path) -> str | None:
         ValueError: it cannot be read, or is no text.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        # Not waiting for who writes into a pipe; and what a device holds has no size.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise ValueError("it is not a regular file")
+            with os.fdopen(handle, "rb", closefd=False) as stream:
+                data = stream.read(_MOST_BYTES + 1)
+        finally:
+            os.close(handle)
+        if len(data) > _MOST_BYTES:
             raise ValueError("it is too large")
-        return path.read_bytes().decode()
+        return data.decode()
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as exc:

@@ -114,12 +114,14 @@ class StandingWish(BaseModel):
     who: str
     at: str = Field(description="When they said it; empty where that is not known.")
     source: str = Field(description="Id of the turn or memory that it stands in.")
+    file: str | None = Field(default=None, description="The file that says so; anybody may have written it.")
 
 
 def _wish_rows(wishes: Sequence[StandingWish]) -> list[str]:
     """Return the lines of wishes, marked as what they are."""
     return [
-        f"standing wish of {wish.who}{f', {wish.at[:10]}' if wish.at else ''} [{wish.source}]: {wish.text!r}"
+        f"{'standing wish' if wish.file is None else 'a file names as wish'} of {wish.who}"
+        f"{f', {wish.at[:10]}' if wish.at else ''} [{wish.source}]: {wish.text!r}"
         for wish in wishes
     ]
 

@@ -569,7 +569,9 @@ async def _last(events: AsyncIterator[Any], progress: Progress | None) -> Search
 
 def _wishes(result: SearchResult) -> list[StandingWish]:
     return [
-        StandingWish(text=wish.text, about=wish.about, who=wish.who, at=wish.at, source=wish.source)
+        StandingWish(
+            text=wish.text, about=wish.about, who=wish.who, at=wish.at, source=wish.source, file=wish.file
+        )
         for wish in result.wishes
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -115,7 +115,10 @@ def read_file(
     if known == (digest, reader):
         return replace(unread, reader=reader, same=True)
     hidden = 0
-    if not secrets and not binary:
+    # A document may hold nothing but text, too: its bytes are another program's, and a text of them takes three times
+    # their memory.
+    is_text = not binary and not file_type.traits.binary
+    if not secrets and is_text:
         data, hidden, what = masked_file(scanned.path, data)
         if what and not scanned.alone:
             return replace(unread, problem=f"may hold secrets: {what}")
@@ -132,8 +135,8 @@ def read_file(
         outline, source_type = Outline(problem=failed, attributes={"note": failed}), "text"
     if (
         not secrets
-    ):  # of a text, too: what a type decodes (letters, escapes of programs) was not seen in the file
-        outline = _public(outline, code=not binary and is_code(scanned.path))
+    ):  # of a text, too: letters and escapes of programs are decoded after the file was looked at
+        outline = _public(outline, code=is_text and is_code(scanned.path))
     facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
     for name, declared in (("references", outline.references), ("declares", outline.declares)):
         if declared:
@@ -148,7 +151,7 @@ def read_file(
         facts["raw"] = scanned.raw.hex()
     return replace(
         unread,
-        encoding="" if binary or file_type.traits.binary else file.encoding,
+        encoding=file.encoding if is_text else "",
         reader=reader,
         nodes=tuple(_nodes(scanned.id, file, digest, outline, source_type)),
         facts=facts,
@@ -171,6 +174,15 @@ def _public(outline: Outline, *, code: bool) -> Outline:
             parts=tuple(map(public, part.parts)),
         )
 
+    # All of it at once first: one by one takes as long as half of a build, and hardly any file has one.
+    said = [
+        outline.description,
+        outline.summary,
+        *map(str, outline.attributes.values()),
+        *_texts(outline.parts),
+    ]
+    if not hide("\n".join(said))[1]:
+        return outline
     return replace(
         outline,
         description=hide(outline.description)[0],
@@ -178,6 +190,15 @@ def _public(outline: Outline, *, code: bool) -> Outline:
         attributes=without_secrets(outline.attributes, hide)[0],
         parts=tuple(map(public, outline.parts)),
     )
+
+
+def _texts(parts: Iterable[OutlinePart]) -> Iterator[str]:
+    for part in parts:
+        yield part.title
+        yield part.description
+        if part.attributes:
+            yield "\n".join(map(str, part.attributes.values()))
+        yield from _texts(part.parts)
 
 
 def _type_of(types: Sequence[FileType], path: str, head: bytes, binary: bool) -> FileType | None:

@@ -194,13 +194,19 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
 
 
 def changed_files(tree: BuiltTree) -> int:
-    """Count the files that are new, gone, or others than were built; 0 for sources that are no folders or files."""
+    """Count the files that are new, gone, or others than were built.
+
+    Sources that are no folders or files have none, nor has one that a link leads away from now, which is not read.
+    """
     count = 0
     if tree.path is None:
         return 0
     layer = Layer(tree.index)
     for source in tree.sources():
-        root = disk_root(source)
+        try:
+            root = disk_root(source)
+        except UserError:
+            continue
         if source.type not in FILES or root is None or not Path(source.location).exists():
             continue
         files = _scan(source, tree.path).files

@@ -18,7 +18,6 @@ from metatree.node import Source
 from metatree.notes.wishes import BRANCH_KIND, KIND, MACHINES, said_attributes, stated, title_of
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 from metatree.trees.text import cut
-from metatree_memory_tools.conversations._exports import of_json, of_json_lines
 from metatree_memory_tools.conversations._model import (
     Conversation,
     Conversations,
@@ -29,7 +28,6 @@ from metatree_memory_tools.conversations._model import (
     session_title,
     turn_text,
 )
-from metatree_memory_tools.conversations._transcripts import looks_like_transcript, of_letters, of_transcript
 from metatree_memory_tools.text.descriptions import shorten
 from metatree_memory_tools.text.plain import PlainText
 
@@ -65,7 +63,11 @@ class ConversationFile:
             return _IN_JSON.search(head) is not None and _TEXT_IN_JSON.search(head) is not None
         if name.endswith((".eml", ".mbox")):
             return True
-        return name.endswith(_TRANSCRIPTS) and looks_like_transcript(head.decode("utf-8", "replace"))
+        if not name.endswith(_TRANSCRIPTS):
+            return False
+        from metatree_memory_tools.conversations._transcripts import looks_like_transcript
+
+        return looks_like_transcript(head.decode("utf-8", "replace"))
 
     def outline(self, file: SourceFile) -> Outline:
         """Return the sessions and turns of a file; one without turns is read as a text."""
@@ -112,6 +114,9 @@ class ConversationFile:
 
 def parsed(file: SourceFile) -> Conversations:
     """Return the conversations in a file, none when it holds none; never raises for what a file holds."""
+    from metatree_memory_tools.conversations._exports import of_json, of_json_lines
+    from metatree_memory_tools.conversations._transcripts import of_letters, of_transcript
+
     name = file.path.lower()
     if name.endswith((".eml", ".mbox")):
         hide = str if file.secrets else _without_secrets

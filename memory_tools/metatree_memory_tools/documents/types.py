@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from metatree.node import Source
 from metatree.trees.source_types import Outline, SourceFile
 from metatree.trees.text import cut_lines
-from metatree_memory_tools.documents._document_text import Extracted
-from metatree_memory_tools.documents._extract import extracted
-from metatree_memory_tools.documents._outline import outline_of
 from metatree_memory_tools.text.text_files import TextFiles
+
+if TYPE_CHECKING:
+    from metatree_memory_tools.documents._document_text import Extracted
 
 _EXTRA = "pip install 'metatree[docs]'"
 
@@ -40,6 +41,8 @@ class _Document(TextFiles):
             return Outline(
                 description=f"{self.what} ({note}).", attributes={"note": note}, problem=note, empty=True
             )
+        from metatree_memory_tools.documents._outline import outline_of
+
         text = self.text(file)
         outline = outline_of(text, file.name, self.what)
         return replace(
@@ -57,6 +60,8 @@ class _Document(TextFiles):
 
     def text(self, file: SourceFile) -> Extracted:
         """Return the text of a document, which is taken out of its bytes once."""
+        from metatree_memory_tools.documents._extract import extracted
+
         result = extracted(self.name, self.version, file.data)
         if file.secrets:
             return result
@@ -118,6 +123,7 @@ class ReStructuredText(TextFiles):
 
     def outline(self, file: SourceFile) -> Outline:
         """Return the sections of a file, each with the lines up to the next one."""
+        from metatree_memory_tools.documents._outline import outline_of
         from metatree_memory_tools.documents._rst import extract_rst, prose
 
         outline = outline_of(extract_rst(file.lines), file.name, "An empty file.", prose)

@@ -81,10 +81,11 @@ def text_of(tree: Tree, path: str) -> FileText:
             data, _ = read_inside(root, raw, limit=MAX_BYTES)
     except OSError as exc:
         raise UserError(f"{path!r} cannot be read: {exc.strerror}") from exc
-    if not shows_secrets(source) and not is_binary(data):
-        data = masked_file(inner, data)[0]
     kind = row[0].rpartition(" ")[0]
-    document = file_traits_of(load_memory_type(kind)).text if kind not in ("", "huge") else None
+    traits = file_traits_of(load_memory_type(kind)) if kind not in ("", "huge") else None
+    if not shows_secrets(source) and not is_binary(data) and not (traits and traits.binary):
+        data = masked_file(inner, data)[0]
+    document = traits.text if traits else None
     if document is None:
         return FileText(path, lines_of(decode(data)[0]))
     text = document(SourceFile(inner, data, shows_secrets(source)))

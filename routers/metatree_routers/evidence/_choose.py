@@ -47,8 +47,9 @@ def shown_scores(table: NodeTable, ranking: Ranking, allowed: npt.NDArray[np.boo
     is_part = (rows >= 0) & (scores > 0)
     is_part[homes] = False
     parts = in_order(np.where(is_part, scores, np.float32(0)))
-    _, first = np.unique(rows[parts], return_index=True)
-    best = parts[first]  # one part of each file that has any
+    first = np.full(len(homes), -1, dtype=np.int32)
+    first[rows[parts[::-1]]] = parts[::-1]  # the best is written last
+    best = first[first >= 0]  # one part of each file that has any
     at = rows[best]
     share = look.covered[best] / np.maximum(look.covered_whole[at], np.float32(1e-9))
     named = look.surely[best] > 0

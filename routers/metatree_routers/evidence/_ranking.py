@@ -240,6 +240,10 @@ def readable(table: NodeTable, nodes: Ints) -> Ints:
 
 def readable_mask(table: NodeTable) -> npt.NDArray[np.bool_]:
     """Say of every node whether it has text of its own, or nothing below it: (n,)."""
+    return table.once(_readable)
+
+
+def _readable(table: NodeTable) -> npt.NDArray[np.bool_]:
     mask: npt.NDArray[np.bool_] = (table.lengths[:, 2] > 0) | table.is_leaf
     return mask
 

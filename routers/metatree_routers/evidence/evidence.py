@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -51,16 +51,22 @@ from metatree_routers.index.node_table import Ints, NodeTable
 from metatree_routers.index.node_texts import NodeTexts
 from metatree_routers.index.store import is_indexed
 from metatree_routers.index.vectors import MOST_VECTORS, Progress
-from metatree_routers.passages.asked import read_question
-from metatree_routers.passages.candidates import Text, weigh
-from metatree_routers.passages.features import PassageCandidate
-from metatree_routers.passages.later import in_time
-from metatree_routers.passages.ranking import best_apart, rank_passages
 from metatree_routers.query.best_line import best_line
 from metatree_routers.query.cover import cover_of
 from metatree_routers.query.key_terms import key_terms_of, missing
 from metatree_routers.query.languages import language_of, languages_of
 from metatree_routers.query.parse import MAX_CHARS, sections
+
+if (
+    TYPE_CHECKING
+):  # what reads for an answer is loaded when that is asked for: `find` and `files` need none of it
+    from metatree_routers.passages.candidates import Text
+    from metatree_routers.passages.features import PassageCandidate
+
+    RankedPassages = list[tuple[PassageCandidate, float]]
+    SaidBefore = dict[PassageCandidate, tuple[EarlierStatement, ...]]
+    # Contents by node, their candidates, what contradicts them, and those that were made whole statements.
+    _KnownPassages = tuple[dict[str, Text], RankedPassages, SaidBefore, dict[PassageCandidate, Passage]]
 
 _CACHED_SCORES = 6_000_000
 """Numbers kept by the cache of rankings, three for each node."""
@@ -86,10 +92,6 @@ _languages: WeakKeyDictionary[NodeTable, tuple[str, ...]] = WeakKeyDictionary()
 """The languages of the texts of a tree, at one moment of its index."""
 
 T = TypeVar("T")
-RankedPassages = list[tuple[PassageCandidate, float]]
-SaidBefore = dict[PassageCandidate, tuple[EarlierStatement, ...]]
-_KnownPassages = tuple[dict[str, Text], RankedPassages, SaidBefore, dict[PassageCandidate, Passage]]
-"""Contents by node, their candidates, what contradicts them, and those that were made whole statements."""
 _RankingKey = tuple[tuple[str, ...], int, int | None, tuple[str, ...], bool]
 """Questions, generation of the index, scope, ids of flags, whether nodes are listed."""
 
@@ -386,6 +388,8 @@ class TextEvidence(Evidence):
         """
         if not question.strip() or k <= 0:
             return []
+        from metatree_routers.passages.ranking import best_apart
+
         texts, ranked, said_before, widened = self._ranked_passages(self._corrected(question), under, text)
         share = _FOREIGN_SHARE if self._foreign(question) else 1.0
         flagged = {} if self._feedback is None else self._feedback.of(question)
@@ -435,11 +439,18 @@ class TextEvidence(Evidence):
         there = texts.get(node.id)
         if there is not None and there.content == content:
             return known
+        from metatree_routers.passages.candidates import Text
+
         evidence = 0.0 if there is None else there.evidence
         texts = {**texts, node.id: Text(node, content, evidence)}
         return texts, *self._rank(question, texts.values()), {}
 
     def _rank(self, question: str, texts: Collection[Text]) -> tuple[RankedPassages, SaidBefore]:
+        from metatree_routers.passages.asked import read_question
+        from metatree_routers.passages.candidates import weigh
+        from metatree_routers.passages.later import in_time
+        from metatree_routers.passages.ranking import rank_passages
+
         asked = read_question(question, embeddings=self._embeddings)
         frequencies = self.document_frequencies(asked.weights)
         ranked = rank_passages(asked, texts, *frequencies, static_embedder() if self._embeddings else None)
@@ -448,6 +459,8 @@ class TextEvidence(Evidence):
 
     def texts(self, question: str, *, under: str | None = None) -> Iterator[Text]:
         """Yield the contents of the nodes that most speaks for, with the evidence for each."""
+        from metatree_routers.passages.candidates import Text
+
         scores = {
             scored.node_id: scored.score
             for scored in self._score(

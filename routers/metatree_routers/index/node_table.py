@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ HOME_KINDS = frozenset({"file", "page", "document", "conversation", "session", "
 """Kinds whose parts are read as one text: a part's evidence counts for the whole, and the other way round."""
 
 Ints = npt.NDArray[np.int32]
+T = TypeVar("T")
 
 
 class NodeTable:
@@ -45,6 +46,7 @@ class NodeTable:
 
     def __init__(self, data: npt.NDArray[Any], kinds: tuple[str, ...]) -> None:
         self.kinds = kinds
+        self._concluded: dict[Callable[[NodeTable], Any], Any] = {}
         self.parent: Ints = np.ascontiguousarray(data["parent"])
         self.segment: Ints = np.ascontiguousarray(data["segment"])
         self.kind: npt.NDArray[np.uint8] = np.ascontiguousarray(data["kind"])
@@ -81,6 +83,13 @@ class NodeTable:
     def ancestry(self) -> Ancestry:
         """What lies above and beside each node."""
         return ancestry_of(self)
+
+    def once(self, make: Callable[[NodeTable], T]) -> T:
+        """Return what a function concludes from these records alone: asked once, and changed by nobody."""
+        if make not in self._concluded:
+            self._concluded[make] = make(self)
+        result: T = self._concluded[make]
+        return result
 
     def of_kind(self, kinds: Iterable[str]) -> npt.NDArray[np.bool_]:
         """Give a mask of the nodes of these kinds."""

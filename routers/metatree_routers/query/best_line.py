@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import fsum
 
 from metatree_routers.query.terms import expand_cached, raw_tokens, term_counts
 
@@ -29,7 +30,7 @@ def best_line(text: str, weights: Mapping[str, float]) -> str:
     numbers = {number for raw in matching for number, line in enumerate(lines) if raw in line}
     for line in map(lines.__getitem__, sorted(numbers)):
         line_terms = {term for raw in raw_tokens(line[:MAX_READ_CHARS]) for term in matching.get(raw, ())}
-        score = sum(map(weights.__getitem__, line_terms))
+        score = fsum(map(weights.__getitem__, line_terms))  # the same in any order
         if score > best_score:
             best, best_score = line, score
     if not best:

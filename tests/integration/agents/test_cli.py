@@ -584,7 +584,7 @@ def _on_terminal(*arguments: str, **environment: str) -> str:
 
 
 def test_colours_only_on_a_terminal_and_not_with_no_color(project: Path) -> None:
-    _on_terminal("build", ".")
+    run(["build", "."])
     assert "\x1b[" in _on_terminal("show")
     assert "\x1b[" not in _on_terminal("show", NO_COLOR="1")
     assert "\x1b[" not in _shell("metatree show", TERM="xterm").stdout

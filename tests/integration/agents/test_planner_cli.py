@@ -258,7 +258,7 @@ def test_the_help_names_each_command_under_a_heading_on_one_screen(metatree: Com
     assert len(shown) <= 56 and max(map(len, shown)) <= 80
     headings = [line for line in shown if line.endswith(":") and not line.startswith(" ")]
     assert headings == ["Options:", "Ask:", "Remember:", "Look back, go on:", "Plan:", "Serve:", "Set up:"]
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_command(app()).commands  # type: ignore[attr-defined]
     for name, command in commands.items():
         assert [line for line in shown if line.split()[:1] == [name]] == [f"  {name:9}  {command.short_help}"]
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.service.killing import Soak
 
 pytestmark = pytest.mark.integration
-JOBS = 800
+JOBS = 500
 
 
 def test_nothing_is_lost_or_done_twice_while_processes_die(tmp_path: Path) -> None:

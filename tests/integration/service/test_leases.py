@@ -27,7 +27,7 @@ from .test_engine import working
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., Served]
-LEASE_S = 1.0
+LEASE_S = 2.0
 LEASES = 4
 """For how many leases something blocks."""
 SERVER = "tests.integration.service.slow_server"

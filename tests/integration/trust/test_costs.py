@@ -19,11 +19,13 @@ from typing import Any
 import pytest
 from metatree_agents.service.replication.copies import TreeCopy
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.build import _read_file
 from metatree_memory_tools.databases import _sqlite
 from metatree_memory_tools.documents import _document_text
 from metatree_memory_tools.git import _command, log
 from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi.source import KIND
+from metatree_memory_tools.text import lines
 from metatree_routers import TextEvidence
 
 from metatree._util.secret_text import masked
@@ -32,8 +34,10 @@ from metatree.notes.archive import import_memory
 from metatree.notes.archive.format import row_of
 from metatree.storage.store import Store
 from metatree.storage.trust import check_files
+from metatree.trees.masking import masked_file
 from metatree.trees.source_files import FileState, read_source
 from metatree.trees.source_types import SourceRef
+from tests.documents import make_pdf
 from tests.integration.trust.prepared import Clone
 
 pytestmark = pytest.mark.integration
@@ -146,13 +150,35 @@ def test_git_is_ended_when_it_says_nothing(clone: Clone, monkeypatch: pytest.Mon
 
 
 def test_a_long_message_is_cut_while_it_is_read(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_command, "_command", lambda *_: ["head", "-c", "50000000", "/dev/zero"])
+    monkeypatch.setattr(_command, "_command", lambda *_: ["head", "-c", "20000000", "/dev/zero"])
     monkeypatch.setattr(_command, "_CHUNK", 50_000)
     with _command._stream(_command._Call(clone.folder, {}), ["log"]) as it:
         assert not any(it)
-    monkeypatch.setattr(_command, "_command", lambda *_: ["sh", "-c", "yes | head -c 50000000"])
+    monkeypatch.setattr(_command, "_command", lambda *_: ["sh", "-c", "yes | head -c 20000000"])
     with at_most(20), _command._stream(_command._Call(clone.folder, {}), ["log"]) as it:
         assert sum(map(len, it)) < 5_000_000
+
+
+def test_a_document_is_not_read_as_a_text_too(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PDF without a NUL may have 200 MB, and took three times that in the process that builds."""
+    page = make_pdf([[(12.0, "The harbour lies in the south. password = hunter2hunter2")]])
+    assert b"\0" not in page
+    (clone.folder / "big.pdf").write_bytes(page)
+    looked_at: list[str] = []
+
+    def noted(path: str, data: bytes) -> tuple[bytes, int, str]:
+        looked_at.append(path)
+        return masked_file(path, data)
+
+    for module in (_read_file, lines):
+        monkeypatch.setattr(module, "masked_file", noted)
+    with build_tree(clone.folder) as tree:
+        assert "a.md" in looked_at and "big.pdf" not in looked_at
+        text = "\n".join(lines.text_of(tree, "big.pdf").lines)
+        assert "in the south" in text and "hunter2" not in text and "big.pdf" not in looked_at
+        assert not any(
+            "hunter2" in tree.content(node) for _, node in tree.walk("big.pdf") if node.has_content
+        )
 
 
 def views(folder: Path, *definitions: str) -> None:

@@ -22,6 +22,7 @@ from metatree.errors import UntrustedStore, UserError
 from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
 from metatree.storage.acceptance import accept, survey
+from metatree.storage.store import Store
 from metatree.storage.trust import _process_key, user_key
 from tests.integration.trust.prepared import (
     Clone,
@@ -396,3 +397,16 @@ def test_a_definition_that_is_too_long_is_told_from_a_damaged_one(tmp_path: Path
         with closing(sqlite3.connect(file)) as made:
             made.executescript(script)
         assert survey(file).problem.startswith(problem)
+
+
+@pytest.mark.parametrize("name", ["memory.db", "agents.db", "service.db"])
+def test_a_store_without_tables_that_was_there_becomes_private(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    with closing(sqlite3.connect(file)) as made:
+        made.executescript("PRAGMA user_version=1; CREATE TABLE x(y); DROP TABLE x; VACUUM")
+    file.chmod(0o644)
+    with Store.open(file) as store:
+        store.execute("INSERT INTO meta(key, value) VALUES ('a', '1')")
+        assert {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == dict.fromkeys(
+            (name, f"{name}-wal", f"{name}-shm"), 0o600
+        )

@@ -9,16 +9,20 @@ import json
 import os
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import zipfile
 import zlib
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._main import run
+from metatree_agents.hosts import install as hosts
+from metatree_agents.hosts.table import HOSTS
 from metatree_agents.service.replication.publisher import _source_parts, _write_index
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build import _scan
@@ -423,3 +427,85 @@ def test_a_traceback_does_not_drive_the_terminal(clone: Clone, capfd: pytest.Cap
     shown = capfd.readouterr().err
     assert "Traceback" in shown and "PWN" in shown
     assert not [char for char in shown if not char.isprintable() and char != "\n"]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"), [(".codex/config.toml", "machine x login ann password {}"), (".cursor/mcp.json", "{}")]
+)
+def test_no_file_of_a_host_is_read_where_a_link_leads(
+    clone: Clone, path: str, text: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    clone.secret.write_text(text.format(PASSWORD))
+    (clone.folder / path).parent.mkdir()
+    (clone.folder / path).symlink_to(clone.secret)
+    run(["doctor"])
+    said = capfd.readouterr()
+    assert PASSWORD not in said.out + said.err and "a link leads out of the project" in said.out
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_file_of_a_host_that_is_none_holds_nothing_up(clone: Clone, kind: str) -> None:
+    file = clone.folder / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    os.mkfifo(file)
+    if kind == "device":
+        file.unlink()
+        file.symlink_to("/dev/zero")
+    with soon(), pytest.raises(ValueError, match=r"is not a regular file|a link leads out"):
+        hosts.state(HOSTS["cursor"], clone.folder)
+    with soon():
+        for plan in (hosts.planned, hosts.takes_back):
+            server, _ = sorted(
+                plan(["cursor"], "project", clone.folder), key=lambda each: each.what != "server"
+            )
+            assert server.done == "refused"
+
+
+@contextmanager
+def soon() -> Iterator[None]:
+    """Raise in what takes ten seconds: it waits for a file that has no end."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(10)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "text"),
+    [
+        ("claude-code", ".mcp.json", '{"mcpServers": {"metatree": {"command": "x", "env": {"LD_PRELOAD": "./x.so"}}}}'),
+        ("cursor", ".cursor/mcp.json", '{"mcpServers": {"metatree": {"command": "metatree", "cwd": "evil"}}}'),
+        ("vscode", ".vscode/mcp.json", '{"servers": {"metatree": {"command": "x", "envFile": "evil.env"}}}'),
+        ("codex", ".codex/config.toml", '[mcp_servers.metatree]\ncommand = "x"\nenv = {METATREE_TRUST = "."}\n'),
+    ],
+)  # fmt: skip
+def test_a_server_that_the_folder_prepared_is_not_completed(
+    clone: Clone, host: str, path: str, text: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = clone.folder / path
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    run(["install", "--project", host])
+    said = capfd.readouterr()
+    assert "the entry 'metatree' that came with the project has" in said.out + said.err
+    assert file.read_text() == text
+    file.unlink()
+    assert run(["install", "--project", host]) == 0
+    assert run(["install", "--project", host]) == 0, "ours stays as it is"
+
+
+def test_what_a_program_says_by_escapes_is_masked_where_it_is_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    text = f'"""The harbour.\n\nThe key \\x41{AWS[1:]} opens it."""\n\n\ndef f():\n    """Open by \\x41{AWS[1:]}."""\n'
+    (folder / "a.py").write_text(text)
+    with build_tree(folder) as tree:
+        shown = "\n".join(f"{node.title} {node.description} {node.attributes}" for _, node in tree.walk())
+        assert "Open by *" in shown and AWS not in shown

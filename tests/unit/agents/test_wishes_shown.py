@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from metatree_agents.cli.printing.answers import node_lines
+from metatree_agents.cli.printing.results import node_lines
 from metatree_agents.tools.functions import function_tools
 from metatree_memory_tools.conversations import ConversationLog
 

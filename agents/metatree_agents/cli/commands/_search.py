@@ -12,15 +12,8 @@ from metatree import plugins
 from metatree.errors import UserError
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import Cancelled, defer_failure_warning, exit_code
-from metatree_agents.cli.printing.answers import (
-    answer_lines,
-    failed_fallbacks,
-    file_lines,
-    node_lines,
-    summary,
-    warning,
-)
 from metatree_agents.cli.printing.progress import SearchProgress, search_line
+from metatree_agents.cli.printing.results import failed_fallbacks, file_lines, node_lines, summary, warning
 from metatree_agents.cli.printing.traces import path_lines
 
 if TYPE_CHECKING:
@@ -127,6 +120,8 @@ def finish(
     else:
         match command:
             case "ask":
+                from metatree_agents.cli.printing.answers import answer_lines
+
                 output.write(answer_lines(result, tree, verbose=verbose))
             case "find":
                 output.write(node_lines(result, verbose=verbose))

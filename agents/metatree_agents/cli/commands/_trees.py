@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -96,6 +97,7 @@ def _refresh(tree: Tree) -> None:
     if tree.index.read_only:
         note("warning: the source has changed since the tree was built, and the tree can only be read")
         return
+    gc.enable()  # a command that ends soon does without
     began = time.monotonic()
     with _resumable("cancelled; what was read is kept: the same command again goes on"):
         with build_bar("refreshing the tree") as progress:
@@ -147,6 +149,7 @@ def build(
     from metatree_memory_tools import build_tree
     from metatree_memory_tools.build.history import missing_history
 
+    gc.enable()  # a command that ends soon does without
     known: list[SourceRef] = []
     if add:
         tree = tree or Path(FOLDER)

@@ -311,7 +311,7 @@ def _audit_lines(found: Audit) -> Iterator[str]:
 
 def _wishes(where: TreeOptions, who: str | None, under: str | None, *, json: bool) -> int:
     from metatree.notes.wishes import standing
-    from metatree_agents.cli.printing.answers import wish_lines
+    from metatree_agents.cli.printing.results import wish_lines
 
     with where.existing() as opened:
         kept = standing(opened, None if under is None else node_named(opened, under))

@@ -36,7 +36,8 @@ def trace(
     Example: metatree trace --source ~/src/requests
     """
     from metatree import load_run
-    from metatree_agents.cli.printing.answers import open_question_lines, summary
+    from metatree_agents.cli.printing.answers import open_question_lines
+    from metatree_agents.cli.printing.results import summary
     from metatree_agents.cli.printing.traces import trace_lines
 
     with where.existing() as opened:

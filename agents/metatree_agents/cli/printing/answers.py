@@ -1,9 +1,9 @@
-"""What `ask`, `find` and `files` print for people."""
+"""What `ask` prints for people."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,8 @@ from metatree_memory_tools.text.readable import markup_of, readable, readable_co
 from metatree_routers.passages.candidates import is_code_text
 
 from metatree.notes.notes import said_by
-from metatree_agents.cli._output import counted, styled, visible
+from metatree_agents.cli._output import styled, visible
+from metatree_agents.cli.printing.results import first_line, nothing, quoted_lines, wish_lines
 from metatree_agents.tools.closest import line_range, of_question, telling
 from metatree_agents.tools.locations import (
     NOT_IN_SOURCE,
@@ -24,16 +25,13 @@ from metatree_agents.tools.question_notes import notes_of
 
 if TYPE_CHECKING:
     from metatree import ClosestPassage, SearchResult, Tree
-    from metatree.result import QuestionAnswer, Quote, Usage, Wish
-    from metatree_agents.code import FileToEdit
+    from metatree.result import QuestionAnswer, Quote
 
 _QUOTE_LINES = 12
 _MOST_CODE_LINES = 400
 """A longer definition is not shown whole."""
 _PASSAGE_LINES = 6
 _PASSAGE_CHARS = 800
-_CLAUSE_END = re.compile(r"; |: (?=['\"])")
-"""Where the first clause of a reason ends: before the next one, or before the line that it quotes."""
 _SILENT = "The sources do not say, as far as this search can tell"
 
 
@@ -69,7 +67,7 @@ def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> 
             if number:
                 yield ""
             if not alone:
-                yield styled(visible(_first_line(answer.question)), "bold")
+                yield styled(visible(first_line(answer.question)), "bold")
             yield from _one_answer(answer, tree, code, verbose=verbose)
         if not result.answers:
             yield from _text_lines(result.answer)
@@ -78,9 +76,9 @@ def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> 
         for answer in result.answers:
             yield from (styled(visible(line), "dim") for line in earlier_lines(answer))
             if not answer.verified:
-                yield styled(f"({NOT_IN_SOURCE}: {visible(_first_line(answer.question))})", "bold")
+                yield styled(f"({NOT_IN_SOURCE}: {visible(first_line(answer.question))})", "bold")
     elif result.ended != "exhausted" or not result.open_questions:
-        yield _nothing(result, "no answer was found")
+        yield nothing(result, "no answer was found")
     sources = list(dict.fromkeys(source for answer in result.answers for source in answer.sources))
     if sources:
         yield ""
@@ -149,7 +147,7 @@ def _source_lines(source: Quote, tree: Tree, *, is_shown: bool, verbose: bool) -
     yield f"  {number}{styled(visible(source_place(tree, source)), 'cyan')}  {visible(source.title)}{by}"
     quote = [] if is_shown else readable(source.quote.strip("\n"), source.place).splitlines()
     most = len(quote) if verbose else _QUOTE_LINES
-    yield from _quoted(quote[:most])
+    yield from quoted_lines(quote[:most])
     if len(quote) > most:
         yield styled(f"  | … {len(quote) - most} more lines", "dim")
 
@@ -168,7 +166,7 @@ def open_question_lines(
         if number:
             yield ""
         if not alone:
-            yield f"{styled('Still open:', 'bold')} {visible(_first_line(question))}"
+            yield f"{styled('Still open:', 'bold')} {visible(first_line(question))}"
         if result.ended == "exhausted":
             yield f"{_SILENT}. Closest passages:" if closest else _nothing_close(result)
         elif closest:
@@ -183,13 +181,7 @@ def _passage_lines(passage: ClosestPassage, tree: Tree, *, verbose: bool) -> Ite
     yield f"  {styled(place, 'cyan')}  {visible(passage.title)}{_said_by(tree, passage.node)}{score}"
     whole = readable(passage.quote.strip("\n"), passage.place).splitlines()
     most = {"lines": _PASSAGE_LINES, "chars": _PASSAGE_CHARS}
-    yield from _quoted(whole if verbose else telling(passage.question, whole, **most))
-
-
-def _quoted(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines of a source, each behind a mark: what they say cannot be taken for what the command says."""
-    for line in lines:
-        yield styled(f"  | {visible(line.expandtabs(4))}".rstrip(), "dim")
+    yield from quoted_lines(whole if verbose else telling(passage.question, whole, **most))
 
 
 def _said_by(tree: Tree, node_id: str) -> str:
@@ -197,109 +189,10 @@ def _said_by(tree: Tree, node_id: str) -> str:
     return f" ({visible(author)})" if node is not None and (author := said_by(node)) else ""
 
 
-def node_lines(result: SearchResult, *, verbose: bool = False) -> Iterator[str]:
-    """Yield one line for each node that was found: its score, where it is, what it is called, and why.
-
-    Args:
-        verbose: whether to say all of why, and not the first clause alone.
-    """
-    if not result.nodes:
-        yield _nothing(result, "no node was found")
-    places = [
-        node.id if node.lines is None else f"{node.path}:{node.lines[0]}-{node.lines[1]}"
-        for node in result.nodes
-    ]
-    width = min(60, max(map(len, places), default=0))
-    for node, place in zip(result.nodes, places, strict=True):
-        why = visible(_first_line(node.reason if verbose else _CLAUSE_END.split(node.reason, maxsplit=1)[0]))
-        name = "" if node.lines is None else f"{visible(node.title)}  "
-        yield f"{node.score:.2f}  {styled(f'{visible(place):{width}}', 'cyan')}  {name}{why}".rstrip()
-    yield from wish_lines(result.wishes)
-
-
-def wish_lines(wishes: Sequence[Wish]) -> Iterator[str]:
-    """Yield what people want always, word for word, with who said it and where."""
-    for number, wish in enumerate(wishes):
-        if not number:
-            yield ""
-            yield styled("Standing wishes that can apply", "bold")
-        said = f"{visible(wish.who)}{f', {visible(wish.at[:10])}' if wish.at else ''}"
-        yield f"  {styled(visible(wish.source), 'cyan')}  ({said})"
-        yield from _quoted([wish.text])
-
-
-def file_lines(files: Sequence[FileToEdit], result: SearchResult) -> Iterator[str]:
-    """Yield one line for each file to edit, and below it the lines of its definitions."""
-    if not files:
-        yield _nothing(result, "no file to edit was found", hint="try other words")
-    names = [file.node if file.source else file.path for file in files]
-    width = min(60, max(map(len, names), default=0))
-    for name, file in zip(names, files, strict=True):
-        why = visible(_first_line(file.reason))
-        yield f"{file.score:.2f}  {styled(f'{visible(name):{width}}', 'cyan')}  {why}".rstrip()
-        for definition in file.definitions:
-            yield f"        {definition.start_line:5}-{definition.end_line:<5}  {visible(definition.name)}"
-
-
-def summary(result: SearchResult) -> str:
-    """Return one line on how the run ended and what it cost."""
-    detail = "" if warning(result) else result.detail
-    ended = f"{result.ended} ({detail})" if detail else result.ended
-    run = f"run {result.run_id}: " if result.run_id else ""
-    return f"{run}{ended}; {usage_text(result.usage)}"
-
-
-def warning(result: SearchResult) -> str:
-    """Return what went wrong in a search that came to its end all the same, such as a router out of reach."""
-    return result.detail if result.ended in ("answered", "exhausted") else ""
-
-
-def failed_fallbacks(result: SearchResult) -> list[str]:
-    """Return why fallbacks of a search gave nothing, such as a search engine that is out of reach."""
-    failures = (
-        e.reason for e in result.trace if e.event == "fallback" and e.reason.startswith("it failed: ")
-    )
-    return list(
-        dict.fromkeys(f"a fallback of the search failed: {r.removeprefix('it failed: ')}" for r in failures)
-    )
-
-
-def usage_text(usage: Usage) -> str:
-    """Return what a run has used, in words; what was not used is left out."""
-    parts = [counted(usage.router_calls, "choice"), counted(usage.reads, "read")]
-    if usage.model_calls:
-        parts.append(counted(usage.model_calls, "model call"))
-        parts.append(f"{usage.tokens_in + usage.tokens_out:,} tokens")
-    if usage.tool_calls:
-        parts.append(counted(usage.tool_calls, "tool call"))
-    if usage.cost_usd is not None:
-        parts.append(f"${usage.cost_usd:.4f}")
-    parts.append(f"{usage.seconds:.2f} s")
-    return ", ".join(parts)
-
-
 def _text_lines(text: str) -> Iterator[str]:
     for line in text.strip("\n").splitlines():
         yield visible(line.expandtabs(4))
 
 
-def _nothing(result: SearchResult, what: str, *, hint: str = "try other words, or a --start node") -> str:
-    match result.ended:
-        case "limit":
-            return f"{what} before a limit was reached: {result.detail}"
-        case "waiting":
-            return f"{what} yet: waiting for a person ({result.detail})"
-        case "failed" | "cancelled":  # the last line on standard error says why
-            return f"{what}: the search {'failed' if result.ended == 'failed' else 'was cancelled'}"
-        case _:
-            return f"{what}: {hint}; `metatree show` lists what there is"
-
-
 def _nothing_close(result: SearchResult) -> str:
-    return _nothing(result, f"{_SILENT}, and no passage comes close")
-
-
-def _first_line(text: str) -> str:
-    stripped = text.strip()
-    first, newline, _ = stripped.partition("\n")
-    return first + " …" if newline else first
+    return nothing(result, f"{_SILENT}, and no passage comes close")

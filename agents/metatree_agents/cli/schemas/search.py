@@ -106,7 +106,8 @@ class WishOutput(Output):
     """What somebody wants always, which can apply to the questions: beside what was found, and no part of it.
 
     `node` is the wish, `source` the turn or the memory that it stands in; `about` is what it is for, empty for
-    everything; `what` is `rule` or `preference`.
+    everything; `what` is `rule` or `preference`. `file` is the file that says so, whoever wrote it; null for what the
+    tree was told.
     """
 
     node: str
@@ -116,6 +117,7 @@ class WishOutput(Output):
     who: str
     at: str
     source: str
+    file: str | None
 
 
 class AskOutput(Output):

@@ -75,8 +75,9 @@ def is_code(table: NodeTable, inside: npt.NDArray[np.bool_], readable: npt.NDArr
         return False
     defines = np.zeros(len(table.homes) + 1, dtype=bool)
     defines[rows[table.of_kind({"definition"}) & inside]] = True
-    holding = np.unique(rows[nodes][in_file])
-    return bool(np.count_nonzero(defines[holding]) >= _CODE_SHARE * len(holding))
+    holding = np.zeros(len(table.homes) + 1, dtype=bool)
+    holding[rows[nodes][in_file]] = True
+    return bool(np.count_nonzero(defines & holding) >= _CODE_SHARE * np.count_nonzero(holding))
 
 
 def named_nodes(table: NodeTable, named: Mapping[str, Postings]) -> Floats:
@@ -89,7 +90,7 @@ def named_nodes(table: NodeTable, named: Mapping[str, Postings]) -> Floats:
     most = np.log1p(len(table.homes))
     for rows in named.values():
         nodes = rows["node"]
-        homes = len(np.unique(table.home[nodes]))
+        homes = len(set(table.home[nodes].tolist()))
         surely[nodes] = np.maximum(surely[nodes], np.float32(np.log1p(len(table.homes) / homes) / most))
     return np.minimum(surely, np.float32(1))
 
@@ -162,19 +163,20 @@ def outdated(paths: Sequence[str]) -> list[int]:
         >>> outdated(["src/v3/a.ts", "src/v4/a.ts", "src/compat.py", "src/compare.py"])
         [0, 2]
     """
-    versions = [
-        [(match[1], int(match[2])) for match in (_VERSION.match(path),) if match]
-        for path in map(str.lower, paths)
-    ]
+    ages = list(map(_age, paths))
     latest: dict[str, int] = {}
-    for found in versions:
-        for folder, number in found:
-            latest[folder] = max(number, latest.get(folder, 0))
-    return [
-        at
-        for at, (path, found) in enumerate(zip(paths, versions, strict=True))
-        if _OUTDATED.search(path.lower()) or any(number < latest[folder] for folder, number in found)
-    ]
+    for _, folder, number in ages:
+        latest[folder] = max(number, latest.get(folder, 0))
+    return [at for at, (old, folder, number) in enumerate(ages) if old or number < latest[folder]]
+
+
+@lru_cache(maxsize=65_536)
+def _age(path: str) -> tuple[bool, str, int]:
+    """Say whether a file is in a layer for old versions, and in which version of which folder; 0 of none."""
+    lower = path.lower()
+    match = _VERSION.match(lower)
+    folder, number = (match[1], int(match[2])) if match else ("", 0)
+    return _OUTDATED.search(lower) is not None, folder, number
 
 
 @lru_cache(maxsize=65_536)

@@ -65,8 +65,8 @@ def match(
         0.0,
         {},
     )
-    part_norms = _part_norms(table)
-    home_norms, is_home = _home_norms(table), np.zeros(n, dtype=bool)
+    part_norms = table.once(_part_norms)
+    home_norms, is_home = table.once(_home_norms), np.zeros(n, dtype=bool)
     is_home[table.homes] = True
     title, about, content = (np.float32(weight) for weight in PART_WEIGHTS)
     for term, weight in weights.items():

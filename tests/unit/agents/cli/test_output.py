@@ -16,14 +16,8 @@ from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import exit_code
 from metatree_agents.cli._main import app
 from metatree_agents.cli.commands._search import ended
-from metatree_agents.cli.printing.answers import (
-    answer_lines,
-    file_lines,
-    node_lines,
-    summary,
-    usage_text,
-    with_sources,
-)
+from metatree_agents.cli.printing.answers import answer_lines, with_sources
+from metatree_agents.cli.printing.results import file_lines, node_lines, summary, usage_text
 from metatree_agents.cli.printing.traces import path_lines, trace_lines
 from metatree_agents.cli.schemas import search
 from metatree_agents.cli.schemas.registry import OUTPUTS
@@ -439,7 +433,7 @@ def test_every_command_that_prints_json_has_a_model() -> None:
             yield name
 
     in_registry = {name.partition(" --")[0] for name in OUTPUTS}
-    assert set(named("", typer.main.get_command(app))) - {"service serve"} == in_registry
+    assert set(named("", typer.main.get_command(app()))) - {"service serve"} == in_registry
 
 
 def test_ask_json_is_the_contract() -> None:
