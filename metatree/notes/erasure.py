@@ -226,7 +226,7 @@ def wipe(tree: Tree, texts: Sequence[str]) -> list[str]:
 
 
 def settle(*stores: Store) -> None:
-    """Write stores anew, and bring their logs into them: a row that was moved in its file leaves its old words there."""
+    """Write stores anew, with what is in their logs: a row that was moved in its file leaves its old words there."""
     for store in stores:
         if store.path is not None and not store.read_only:
             store.execute("VACUUM")
