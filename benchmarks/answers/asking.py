@@ -90,9 +90,11 @@ def ask(name: str, question: Question, answerable: bool, source: str, tree: Tree
 
 
 def closest_of(result: SearchResult) -> list[Passed]:
-    """Return the passages that a search shows for what it does not claim; today's result has none."""
-    found = getattr(result, "closest", ())
-    return [Passed(passage.quote, (passage.node,)) for passage in found[:CLOSEST]]
+    """Return the passages that a search shows for what it does not claim, three for each question that it asks."""
+    found: dict[str, list[Passed]] = {}
+    for passage in result.closest:
+        found.setdefault(passage.question, []).append(Passed(passage.quote, (passage.node,)))
+    return [passed for of_question in found.values() for passed in of_question[:CLOSEST]]
 
 
 def confidence_of(result: SearchResult) -> float | None:

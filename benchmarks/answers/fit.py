@@ -80,7 +80,8 @@ def rows(names: Sequence[str], data: Path | None, work: Path, limit: int) -> Ite
                     own = question.source == source
                     if not own and not (question.answerable and asked.other(question.source) == source):
                         continue
-                    taken = read_question(question.text)
+                    note = evidence.note(question.text)
+                    taken = read_question((note and note.read_as) or question.text)
                     weights = weigh(taken, *evidence.document_frequencies(taken.weights))
                     texts = list(evidence.texts(question.text))
                     candidates = candidates_of(taken, texts, weights, embedder)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
+from metatree_routers.embedded.reader import ROWS_SURE
 
 from metatree import SearchResult, Tree, search
 
@@ -90,10 +93,24 @@ def write_database(path: Path, packages: str) -> None:
         connection.commit()
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
+def write_files(folder: Path, packages: str, ending: str) -> None:
+    """Write the same tables as two files of rows."""
+    sign = "\t" if ending == "tsv" else ","
+    names = ["name", "version", "architecture", "maintainer", "installed_size", "section", "homepage"]
+    film_names = ["title", "year", "runtime", "director", "released", "oscars"]
+    tables: dict[str, list[Any]] = {"packages": [names, *packages_of(packages)], "film": [film_names, *FILMS]}
+    for name, rows in tables.items():
+        with (folder / f"{name}.{ending}").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, delimiter=sign).writerows(rows)
+
+
+@pytest.fixture(scope="module", params=["db", "csv", "tsv"])
+def tree(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Tree]:
     folder = tmp_path_factory.mktemp("rows")
-    write_database(folder / "system.db", PACKAGES)
+    if request.param == "db":
+        write_database(folder / "system.db", PACKAGES)
+    else:
+        write_files(folder, PACKAGES, request.param)
     (folder / "README.md").write_text(
         "# The system\n\nThe package bash is the login shell of all users. Its version is that of the release.\n\n"
         "Films are shown on Fridays. The largest package is said to be emacs.\n"
@@ -148,7 +165,9 @@ def ask(tree: Tree, question: str) -> SearchResult:
 def test_a_question_about_rows_is_looked_up(tree: Tree, question: str, answer: str) -> None:
     found = ask(tree, question)
     assert answer in found.answer
-    assert found.nodes[0].id.startswith("system.db#")
+    assert found.nodes[0].id.partition("#")[0] in (
+        *("system.db", "packages.csv", "film.csv", "packages.tsv", "film.tsv"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,6 +190,34 @@ def test_what_no_row_says_is_not_answered_by_a_row(tree: Tree, question: str) ->
     found = ask(tree, question)
     assert " | " not in found.answer
     assert "number of" not in found.answer
+    assert not any(".csv#" in node.id or ".tsv#" in node.id for node in found.nodes)
+
+
+def test_what_rows_say_is_as_sure_as_was_measured(tree: Tree) -> None:
+    question = "What is the version of the package bash?"
+    assert [answer.confidence for answer in ask(tree, question).answers] == [ROWS_SURE]
+    found = search(question, tree=tree, journal=":memory:", sure=ROWS_SURE + 0.01)
+    assert not any("5.2.15" in answer.answer for answer in found.answers)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Which fish has the largest body_mass_g?", "pike | 900"),
+        ("Which fish has the largest body mass?", "pike | 900"),
+        ("What is the smallest finLength?", "carp | 3"),
+        ("Which fish was caught last?", "carp | 2024-11-03"),
+        ("What is the total price of the fish?", "sum of price\n1212.5"),
+    ],
+)
+def test_columns_are_named_as_they_are_written_and_without_their_unit(
+    tmp_path: Path, question: str, answer: str
+) -> None:
+    (tmp_path / "fish.csv").write_text(
+        'name,body_mass_g,finLength,caught,price\npike,900,7,2/28/2024,"$1,200.50"\ncarp,85,3,11/3/2024,$12.00\n'
+    )
+    with build_tree(tmp_path) as tree:
+        assert answer in ask(tree, question).answer
 
 
 def test_rows_are_asked_before_a_passage_closes_the_question(tree: Tree) -> None:

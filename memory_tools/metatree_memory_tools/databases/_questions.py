@@ -71,6 +71,28 @@ _SAID = {
     "born": "birth birthday birthdate",
 }
 """Words of questions, and words of the columns that they ask for."""
+_UNITS = frozenset(
+    (
+        "g",
+        "kg",
+        "mg",
+        "mm",
+        "cm",
+        "m",
+        "km",
+        "s",
+        "ms",
+        "min",
+        "h",
+        "kb",
+        "mb",
+        "gb",
+        "eur",
+        "usd",
+        "pct",
+        "percent",
+    )
+)
 _WHEN = re.compile(r"^\s*when\b|\b(?:in )?(?:which|what) (?:year|date|day)\b", re.IGNORECASE)
 
 
@@ -155,6 +177,16 @@ def same(word: str, part: str) -> bool:
     return shared >= max(_LEAST_SHARED, 0.6 * max(len(word), len(part)))
 
 
+def _without_unit(parts: list[str]) -> list[str]:
+    """Return the words of a name without the unit that it ends in.
+
+    Example:
+        >>> _without_unit(["body", "mass", "g"]), _without_unit(["price"])
+        (['body', 'mass'], ['price'])
+    """
+    return parts[:-1] if len(parts) > 1 and parts[-1] in _UNITS else parts
+
+
 def columns_named(words: Sequence[Word], columns: Sequence[str]) -> Columns:
     """Return the columns that a question names: all words of the name in a row, or else its last word.
 
@@ -165,11 +197,17 @@ def columns_named(words: Sequence[Word], columns: Sequence[str]) -> Columns:
     """
     found = Columns()
     keys = ["" if word.quoted else word.key for word in words]
-    parts = {column: parts_of(column) for column in columns}
+    whole = ["" if word.quoted else "".join(parts_of(word.text)) for word in words]
+    parts = {column: _without_unit(parts_of(column)) for column in columns}
+    written = {column: "".join(parts_of(column)) for column in columns}
     for column in sorted(columns, key=lambda column: -len(parts[column])):
         own = parts[column]
         joined = "".join(own)
         for first in range(len(keys)):
+            if len(own) > 1 and whole[first] in (joined, written[column]) and first not in found.words:
+                found.named.setdefault(column, set()).add(first)  # as the table has it: `body_mass_g`
+                found.words.add(first)
+                continue
             spans = [(first, first + len(own))] if len(own) > 1 else [(first, first + 1)]
             spans += [(first, first + 2)] if len(own) == 1 else []
             for start, end in spans:

@@ -24,12 +24,14 @@ from metatree.tools.tool import ToolGroup, tool
 from metatree.trees.source_files import read_inside
 from metatree.trees.sources import disk_root
 from metatree.trees.tree import Tree
+from metatree_memory_tools.databases._delimited import is_delimited, table_in
 from metatree_memory_tools.databases._look_up import Column, Lookup, Shape, fit
 from metatree_memory_tools.databases._model import OpenDatabase, Rows
 from metatree_memory_tools.databases._nodes import KINDS
 from metatree_memory_tools.databases._open import open_database, shows_secrets
 from metatree_memory_tools.databases._show import rows_text
 from metatree_memory_tools.databases._sqlite import SQLite
+from metatree_memory_tools.text.lines import path_of, text_of
 
 MAX_ROWS = 200
 _MOST_WORDS = 20
@@ -53,6 +55,13 @@ def database_of(tree: Tree, node: Node) -> OpenDatabase:
     path = tree.file_of(node)
     if source is None or root is None or path is None or not path.is_file():
         raise UserError(f"node {node.id!r} does not come from a database")
+    if is_delimited(path.name):
+        text = text_of(tree, path_of(tree, node))
+        try:
+            read = table_in(path.name, "\n".join(text.lines))
+        except ValueError as exc:
+            raise UserError(f"{path.name!r} is no table: {exc}") from exc
+        return SQLite.open_bytes(read.database, path.name, secrets=shows_secrets(source.options))
     # As its nodes were made, and never by its name: something else may have that by the time that SQLite opens it.
     try:
         data = read_inside(root, path.relative_to(root).as_posix(), limit=_MOST_BYTES + 1)[0]

@@ -79,12 +79,20 @@ _EAGER_LINES = 20
 _LINE_BLOCK = 10
 PASSAGE_NODES = 60
 """Contents in which the passages that may answer are looked for."""
+_COVERING = 20
+"""Of them, those that hold most of the question's words. BM25 puts a long text last that answers in one of its lines:
+a changelog that says when a version was released."""
+_COVERING_WORDS = 20_000
+"""They have together, at most."""
 _LOOKED_AT = 3
 """Nodes looked at for each of them: folders and files that have no content of their own come between."""
 _LEAST_LEFT = 0.75
 """Of how likely a passage answers that was flagged: that changes the order, and does not say that nothing is found."""
 _FOREIGN_SHARE = 0.5
-"""Of how likely a passage answers, for a question in a language that no text is in: what they share is names."""
+"""Of how likely a passage answers, for a question in a language that no text is in: what they share is names.
+
+Of 120 questions for an option, in the words of the German, French and Spanish pages of man, on 380 English pages, 15
+had the right passage first; without this share four would be claimed at .5, two of them right."""
 _SAMPLED_TEXTS = 60
 """Texts by which the languages of a tree are told."""
 
@@ -458,7 +466,10 @@ class TextEvidence(Evidence):
         return ranked, {ranked[0][0]: earlier} if earlier else {}
 
     def texts(self, question: str, *, under: str | None = None) -> Iterator[Text]:
-        """Yield the contents of the nodes that most speaks for, with the evidence for each."""
+        """Yield the contents of the nodes that most speaks for, and of those that hold most of the question's words.
+
+        Each has the evidence for it.
+        """
         from metatree_routers.passages.candidates import Text
 
         scores = {
@@ -467,9 +478,39 @@ class TextEvidence(Evidence):
                 [question], under, None, _LOOKED_AT * PASSAGE_NODES, (), may_abstain=False
             )
         }
-        found = {node.id: (node, content) for node, _, content in self._tree.texts(list(scores)) if content}
-        for id_ in islice((id_ for id_ in scores if id_ in found), PASSAGE_NODES):
-            yield Text(*found[id_], scores[id_])
+        covering = self._covering(self._corrected(question), under)
+        wanted = dict.fromkeys([*scores, *covering])
+        found = {node.id: (node, content) for node, _, content in self._tree.texts(list(wanted)) if content}
+        best = [id_ for id_ in scores if id_ in found]
+        first = dict.fromkeys(best[: PASSAGE_NODES - _COVERING])
+        chosen = dict.fromkeys([*first, *(id_ for id_ in covering if id_ in found), *best])
+        for id_ in islice(chosen, PASSAGE_NODES):
+            yield Text(*found[id_], scores.get(id_, 0.0))
+
+    def _covering(self, question: str, under: str | None) -> list[str]:
+        """Return the nodes whose texts hold most of a question's words, by weight; of equals the shorter first."""
+        from metatree_routers.passages.asked import read_question
+        from metatree_routers.passages.candidates import weigh
+
+        asked = read_question(question, embeddings=self._embeddings)
+        weights = weigh(asked, *self.document_frequencies(asked.weights))
+
+        def find(snapshot: IndexSnapshot) -> list[str]:
+            table = snapshot.table
+            lengths, covered = table.lengths[:, 2], np.zeros(len(table))
+            for term, rows in snapshot.postings(weights).items():
+                covered[rows["node"]] += weights[term]
+            allowed = table.alive & (lengths > 0) & (lengths <= _COVERING_WORDS)
+            nodes = np.flatnonzero(allowed & (covered > 0)).astype(np.int32)
+            scope = _number(snapshot, under)
+            if scope is not None:
+                nodes = nodes[table.nearest(nodes, [scope]) >= 0]
+            nodes = nodes[np.lexsort((lengths[nodes], -covered[nodes]))][:PASSAGE_NODES]
+            nodes = nodes[np.cumsum(lengths[nodes]) <= _COVERING_WORDS]
+            ids = snapshot.ids(nodes.tolist())
+            return [ids[number] for number in nodes.tolist()]
+
+        return self.query(find)
 
     def _texts_of(self, ids: Collection[str]) -> dict[str, str]:
         """Return the contents of nodes, of those without any their descriptions."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
@@ -63,7 +63,8 @@ def candidates_of(
     asked: Asked, texts: Iterable[Text], weights: Mapping[str, float], embedder: Embedder | None
 ) -> list[PassageCandidate]:
     """Return at most `KEPT` passages, best first by words and nearness in meaning; of copies the first."""
-    every = [pair for text in texts for pair in _of_text(asked, text, weights)]
+    known = _Held(weights.keys())
+    every = [pair for text in texts for pair in _of_text(asked, text, weights, known)]
     every.sort(key=lambda pair: -pair[0])
     # A copy, as of a page that is there as source and as HTML, would halve what speaks for the first.
     scored = list({" ".join(pair[1].text.split()): pair for pair in reversed(every)}.values())[::-1]
@@ -81,12 +82,14 @@ def _standard(values: Floats) -> Floats:
     return np.asarray((values - values.mean()) / max(float(values.std()), 1e-6))
 
 
-def _of_text(asked: Asked, text: Text, weights: Mapping[str, float]) -> list[tuple[float, PassageCandidate]]:
+def _of_text(
+    asked: Asked, text: Text, weights: Mapping[str, float], known: _Held
+) -> list[tuple[float, PassageCandidate]]:
     """Score the passages of a text by their words, and keep the best that do not overlap much."""
     node, content = text.node, text.content
     is_code = is_code_text(node, content)
     lines = lines_of(content)
-    counts = [_counts(content[line.start : line.end], weights) for line in lines]
+    counts = [_counts(content[line.start : line.end], known) for line in lines]
     about = f"{node.path or node.id} {node.description[:_DESCRIPTION_CHARS]}"
     called = term_counts(f"{node.title} {node.path or node.id}").keys() & weights.keys()
     in_title = [one for one in asked.exact if holds(node.title, one)]
@@ -128,13 +131,23 @@ def _of_text(asked: Asked, text: Text, weights: Mapping[str, float]) -> list[tup
     ]
 
 
-def _counts(text: str, weights: Mapping[str, float]) -> dict[str, int]:
+class _Held(dict[str, tuple[str, ...]]):
+    """Raw token -> those of its terms that a question has, looked up once."""
+
+    def __init__(self, wanted: Collection[str]) -> None:
+        self._wanted = wanted
+
+    def __missing__(self, raw: str) -> tuple[str, ...]:
+        held = self[raw] = tuple(term for term in expand(raw) if term in self._wanted)
+        return held
+
+
+def _counts(text: str, held: _Held) -> dict[str, int]:
     """Count the terms of a question in a text."""
     counts: dict[str, int] = {}
     for raw in raw_tokens(text):
-        for term in expand(raw):
-            if term in weights:
-                counts[term] = counts.get(term, 0) + 1
+        for term in held[raw]:
+            counts[term] = counts.get(term, 0) + 1
     return counts
 
 

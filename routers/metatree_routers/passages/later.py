@@ -184,7 +184,9 @@ _NUMBER = re.compile(
     rf"|\b(?P<word>{'|'.join(_NUMBER_WORDS)})\b",
     re.IGNORECASE,
 )
-_NO = re.compile(r"\b(?:not|never|no longer|no|none|cannot|without)\b|n't\b", re.IGNORECASE)
+_NO = re.compile(
+    r"\b(?:not(?! (?:sure|only|just)\b)|never|no longer|no|none|cannot|without)\b|n't\b", re.IGNORECASE
+)
 _NAME = re.compile(r"(?<![\w-])[A-Z][\w'-]+")
 _FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|we|our|i'm|i've)\b", re.IGNORECASE)
 _NO_STATEMENT = re.compile(r":$|\be\.g\.|\bfor example\b|\bsuch as\b", re.IGNORECASE)
@@ -240,7 +242,8 @@ def _contradict(asked: Asked, weights: Mapping[str, float], one: _Statement, oth
     if not counted and _weight(mine & others, weights) < _SHARED:
         return False
     if asked.kind == "yes":
-        return bool(_NO.search(one.text)) != bool(_NO.search(other.text))
+        said = (_NO.search(_nearest(each.text, weights)) is not None for each in (one, other))
+        return len({*said}) == 2
     return _values_differ(values, other_values)
 
 
@@ -285,10 +288,14 @@ def _values(text: str, asked: Asked, weights: Mapping[str, float]) -> Values:
     counted = _numbers(bare, known)
     if asked_for := counted.keys() & weights.keys():
         return {unit: counted[unit] for unit in asked_for}
-    clauses = _CLAUSE_END.split(bare)
-    nearest = max(clauses, key=lambda clause: _weight(set(terms(clause)) & weights.keys(), weights))
-    counted = _numbers(nearest, known)
+    counted = _numbers(_nearest(bare, weights), known)
     return counted if sum(map(len, counted.values())) == 1 else {}
+
+
+def _nearest(text: str, weights: Mapping[str, float]) -> str:
+    """Return the clause of a statement that has most of the question."""
+    clauses = _CLAUSE_END.split(text)
+    return max(clauses, key=lambda clause: _weight(set(terms(clause)) & weights.keys(), weights))
 
 
 def _numbers(text: str, known: set[str]) -> Values:

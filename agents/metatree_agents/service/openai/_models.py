@@ -8,8 +8,22 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from metatree_agents.service.openai.answer_segments import answer_segments, quotes_of
-from metatree_agents.service.openai.closest_passages import CLOSEST, ShownPassage, closest_of, said_of_open
+from metatree_agents.service.openai.answer_segments import (
+    AnswerSegment,
+    answer_segments,
+    numbers_of,
+    quoted_sources,
+    quotes_of,
+    with_marks,
+)
+from metatree_agents.service.openai.closest_passages import (
+    CLOSEST,
+    ShownPassage,
+    closest_of,
+    place_of,
+    said_of_open,
+    shown_quote,
+)
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.queue import Query
 
@@ -18,6 +32,7 @@ MODEL: Final = "metatree"
 LISTED: Final = 8
 STILL_OPEN: Final = "Still open:"
 _BYTES_A_TOKEN: Final = 4
+_QUOTE_CHARS: Final = 200
 
 
 ASKS_BACK = "The memory does not say. Do you know?"
@@ -43,11 +58,20 @@ def content_of(query: Query) -> str:
             return f"{ASKS_BACK} {question.question}"
     if not query.ending.answered:
         return "\n\n".join([said_of_open(query), *_closest_lines(query)])
-    pieces = answer_segments(query.answer or (), quotes_of(query.sources))
-    text = "\n\n".join(fenced(piece.text) if piece.kind == "code" else piece.text for piece in pieces)
+    pieces = with_marks(
+        answer_segments(query.answer or (), quotes_of(query.sources)), numbers_of(query.sources)
+    )
+    text = "\n\n".join(_marked(piece, number) for piece, number in pieces)
     listed = sources_listed(query.sources or ())
     text += "\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else ""
     return "\n\n".join([text, *_closest_lines(query)])
+
+
+def _marked(piece: AnswerSegment, number: int | None) -> str:
+    mark = f"[{number}]" if number else ""
+    if piece.kind == "code":
+        return "\n".join(filter(None, (fenced(piece.text), mark)))
+    return f"{piece.text} {mark}".rstrip()
 
 
 def _closest_lines(query: Query) -> Iterator[str]:
@@ -78,21 +102,31 @@ def fenced(code: str) -> str:
 
 
 def sources_listed(sources: Sequence[dict[str, Any]]) -> list[str]:
-    """Return where an answer comes from, each place once, at most `LISTED` of them.
+    """Return where an answer comes from: what it quotes, at most `LISTED` of them, each with its number and words.
+
+    Where nothing is quoted, each place once.
 
     Example:
-        >>> sources_listed([{"Title": "total_of", "Path": "billing/invoice.py"}, {"Title": "Lamps", "Path": None}])
-        ['total_of (billing/invoice.py)', 'Lamps']
+        >>> quoted = {"Title": "total_of", "Path": "invoice.py", "Lines": [4, 4], "Number": 1, "Quote": "VAT = 7"}
+        >>> sources_listed([quoted, {"Title": "Lamps", "Path": None}])
+        ['[1] total_of (invoice.py, line 4): “VAT = 7”']
+        >>> sources_listed([{"Title": "Lamps", "Path": None}])
+        ['Lamps']
     """
-    names: dict[str, None] = {}
-    for source in sources:
-        title, path = (" ".join(str(source.get(name) or "").split()) for name in ("Title", "Path"))
-        name = title or path or str(source.get("Node") or "")
+    listed: dict[str, None] = {}
+    for source in quoted_sources(sources) or sources:
+        title, place = " ".join(str(source.get("Title") or "").split()), place_of(source)
+        name = title or place
+        name += f" ({place})" if name and source.get("Path") and place != name else ""
+        if source.get("Quote"):
+            number = f"[{source['Number']}] " if source.get("Number") else ""
+            words = " ".join(shown_quote(source, chars=_QUOTE_CHARS).split())
+            name = f"{number}{name}: “{words}”"
         if name:
-            names[f"{name} ({path})" if path and path != name else name] = None
-    listed = list(names)
-    more = len(listed) - LISTED
-    return [*listed[:LISTED], f"and {more} more"] if more > 0 else listed
+            listed[name] = None
+    lines = list(listed)
+    more = len(lines) - LISTED
+    return [*lines[:LISTED], f"and {more} more"] if more > 0 else lines
 
 
 def thinking_of(query: Query) -> str:

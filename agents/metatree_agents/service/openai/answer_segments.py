@@ -7,8 +7,9 @@ would run into one another.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Literal
 
 
@@ -22,6 +23,8 @@ class AnswerSegment:
 
     kind: Literal["said", "words", "code"]
     text: str
+    quote: int | None = field(default=None, compare=False)
+    """Place of the quote that it is from, in the order of the quotes."""
 
 
 def answer_segments(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterator[AnswerSegment]:
@@ -30,8 +33,8 @@ def answer_segments(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterato
     A paragraph is quoted when it is one of the quotes, or a part of one. Beside quoted code, what looks like code is of
     the same source: a signature, lines around `…`.
     """
-    quotes_code = any(_is_code(quote) for quote in quotes)
     own: list[str] = []
+    code = next((number for number, quote in enumerate(quotes) if _is_code(quote)), None)
     place: tuple[str, int, int] | None = None
     for paragraph in paragraphs:
         if place is not None and (end := _end_of(paragraph, place)) is not None:
@@ -39,25 +42,50 @@ def answer_segments(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterato
             continue
         match = _place(paragraph, quotes)
         if place is not None:
-            yield _exactly(place)
+            yield _exactly(place, quotes)
         place = match
-        is_code = match is None and quotes_code and "```" not in paragraph and _is_code(paragraph)
+        is_code = match is None and code is not None and "```" not in paragraph and _is_code(paragraph)
         if match is None and not is_code:
             own.append(paragraph)
         elif own:
             yield AnswerSegment("said", "\n\n".join(own))
             own.clear()
         if is_code:
-            yield AnswerSegment("code", textwrap.dedent(paragraph))
+            yield AnswerSegment("code", textwrap.dedent(paragraph), code)
     if place is not None:
-        yield _exactly(place)
+        yield _exactly(place, quotes)
     if own:
         yield AnswerSegment("said", "\n\n".join(own))
 
 
+def with_marks(
+    pieces: Iterable[AnswerSegment], numbers: Sequence[int]
+) -> Iterator[tuple[AnswerSegment, int | None]]:
+    """Yield the pieces of an answer, each with the `[1]` that stands behind it: the number of its quote, once in a row.
+
+    Args:
+        numbers: those of the quotes, in their order.
+    """
+    pieces = list(pieces)
+    for piece, after in zip_longest(pieces, pieces[1:]):
+        number = numbers[piece.quote] if piece.quote is not None and piece.quote < len(numbers) else 0
+        goes_on = after is not None and after.quote == piece.quote
+        yield piece, None if goes_on or not number else number
+
+
+def quoted_sources(sources: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
+    """Return the sources that an answer quotes, in the order of their numbers."""
+    return sorted((one for one in sources or () if one.get("Quote")), key=lambda one: one.get("Number") or 0)
+
+
 def quotes_of(sources: Sequence[Mapping[str, Any]] | None) -> list[str]:
     """Return what the sources of an answer quote, as the wire has them."""
-    return [str(source["Quote"]) for source in sources or () if source.get("Quote")]
+    return [str(source["Quote"]) for source in quoted_sources(sources)]
+
+
+def numbers_of(sources: Sequence[Mapping[str, Any]] | None) -> list[int]:
+    """Return the numbers of what `quotes_of` returns; 0 for what has none."""
+    return [int(source.get("Number") or 0) for source in quoted_sources(sources)]
 
 
 def _end_of(paragraph: str, place: tuple[str, int, int]) -> int | None:
@@ -78,12 +106,12 @@ def _place(paragraph: str, quotes: Sequence[str]) -> tuple[str, int, int] | None
     return None
 
 
-def _exactly(place: tuple[str, int, int]) -> AnswerSegment:
+def _exactly(place: tuple[str, int, int], quotes: Sequence[str]) -> AnswerSegment:
     """Return a part of a quote as it is, with the indentation that its first line has there."""
     quote, start, end = place
     line = quote.rfind("\n", 0, start) + 1
     text = textwrap.dedent(quote[line if not quote[line:start].strip() else start : end])
-    return AnswerSegment("code" if _is_code(text) else "words", text)
+    return AnswerSegment("code" if _is_code(text) else "words", text, quotes.index(quote))
 
 
 def _is_code(text: str) -> bool:

@@ -74,13 +74,25 @@ def cut(text: str, *, lines: int = LINES, chars: int = CHARS) -> str:
     return beginning if beginning == text else beginning.rstrip() + "\n…"
 
 
+def place_of(given: Mapping[str, Any]) -> str:
+    """Return the place of a source or passage: the path of its file or the id of its node, with its lines or pages."""
+    place = " ".join((given.get("Place") or given.get("Path") or given.get("Node") or "").split())
+    for name, one, several in (("Lines", "line", "lines"), ("Pages", "page", "pages")):
+        match given.get(name):
+            case [int(first), int(last)] if first:
+                where = f"{one} {first}" if last <= first else f"{several} {first}–{last}"
+                return f"{place}, {where}" if place else where
+    return place
+
+
+def shown_quote(given: Mapping[str, Any], *, lines: int = LINES, chars: int = CHARS) -> str:
+    """Return what a source or passage quotes, without markup and cut; the exact words are in its JSON."""
+    return cut(
+        readable(str(given["Quote"]), given.get("Place") or given.get("Path") or ""), lines=lines, chars=chars
+    )
+
+
 def _shown(given: Mapping[str, Any]) -> ShownPassage:
-    node = given.get("Node") or ""
-    place = " ".join((given.get("Place") or node).split())
-    first, last = given.get("Lines") or (0, 0)
-    if first:
-        lines = f"line {first}" if last <= first else f"lines {first}–{last}"
-        place = f"{place}, {lines}" if place else lines
+    node, place = given.get("Node") or "", place_of(given)
     title = " ".join((given.get("Title") or "").split())
-    quote = cut(readable(given["Quote"], given.get("Place") or ""))
-    return ShownPassage(node, title or place or "a passage", place, quote)
+    return ShownPassage(node, title or place or "a passage", place, shown_quote(given))

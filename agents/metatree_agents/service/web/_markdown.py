@@ -20,12 +20,13 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 from metatree_memory_tools.text.readable import readable
 
-from metatree_agents.service.openai.answer_segments import AnswerSegment, answer_segments
+from metatree_agents.service.openai.answer_segments import AnswerSegment, answer_segments, with_marks
 
 _EXACT: Final = {
     "code": Markup('<div class="exact code" tabindex="0">{}</div>'),
     "words": Markup('<blockquote class="exact words">{}</blockquote>'),
 }
+_MARK: Final = Markup('<a class="mark" href="#{}-{}">[{}]</a>')
 _RULES: Final = [
     *("blockquote", "code", "fence", "heading", "lheading", "hr", "list", "table"),
     *("backticks", "emphasis", "escape", "image", "link", "newline"),
@@ -50,16 +51,25 @@ class Budget:
         return True
 
 
-def prose(paragraphs: Sequence[str], quotes: Sequence[str] = (), budget: Budget | None = None) -> Markup:
-    """Return paragraphs as HTML.
+def prose(
+    paragraphs: Sequence[str],
+    quotes: Sequence[str] = (),
+    budget: Budget | None = None,
+    *,
+    numbers: Sequence[int] = (),
+    anchor: str = "source",
+) -> Markup:
+    """Return paragraphs as HTML, with a `[1]` behind what is quoted that leads to its source.
 
     A paragraph that is one of the quotes, or a part of one, is shown as it is: `__init__` in a line of code is no
     bold `init`. Everything else is Markdown, as far as the budget of the page goes.
     """
     budget = budget or Budget()
     return Markup("").join(
-        rendered(piece.text, budget) if piece.kind == "said" else _exact(piece)
-        for piece in answer_segments(paragraphs, quotes)
+        rendered(piece.text, budget)
+        if piece.kind == "said"
+        else _exact(piece) + (_MARK.format(anchor, number, number) if number else "")
+        for piece, number in with_marks(answer_segments(paragraphs, quotes), numbers)
     )
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from metatree_agents.service.openai.answer_segments import quotes_of
-from metatree_agents.service.openai.closest_passages import closest_of, said_of_open
+from metatree_agents.service.openai.answer_segments import numbers_of, quoted_sources, quotes_of
+from metatree_agents.service.openai.closest_passages import closest_of, place_of, said_of_open, shown_quote
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.queue import Query
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._search_path import PathNode, search_path
 from metatree_agents.service.web.sessions import Session
+
+_QUOTE_LINES = 6
+_QUOTE_CHARS = 400
 
 
 async def question_of(service: Service, session: Session, query: Query) -> dict[str, Any]:
@@ -25,6 +28,7 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "walk": walk,
         "latest": latest,
         "quotes": quotes_of(query.sources),
+        "numbers": numbers_of(query.sources),
         "sources": _sources(query),
         "answered": query.ending.answered,
         "not_said": None if query.ending.answered else said_of_open(query),
@@ -34,26 +38,20 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
     }
 
 
-def _sources(query: Query) -> list[dict[str, str]]:
-    """Return the sources of an answer in the order of their numbers, each place once."""
-    rows: dict[tuple[str, str], dict[str, str]] = {}
-    for source in sorted(query.sources or (), key=lambda source: source.get("Number") or 0):
+def _sources(query: Query) -> list[dict[str, Any]]:
+    """Return what an answer quotes, in the order of the numbers; where nothing is quoted, each place once."""
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for source in quoted_sources(query.sources) or query.sources or ():
         node = source.get("Node")
         if isinstance(node, str):
-            title, path = str(source.get("Title") or node), str(source.get("Path") or "")
+            quote = shown_quote(source, lines=_QUOTE_LINES, chars=_QUOTE_CHARS) if source.get("Quote") else ""
+            title, place = str(source.get("Title") or node), place_of(source) if source.get("Path") else ""
+            number = source.get("Number") or 0
             rows.setdefault(
-                (node, where := _where(source)), {"node": node, "title": title, "path": path + where}
+                (node, place, quote, number),
+                {"node": node, "title": title, "path": place, "quote": quote, "number": number},
             )
     return list(rows.values())
-
-
-def _where(source: dict[str, Any]) -> str:
-    """Return the lines or pages of a source as they are put behind its path; '' when it has none."""
-    for name, one, several in (("Lines", ", line ", ", lines "), ("Pages", ", page ", ", pages ")):
-        match source.get(name):
-            case [int(first), int(last)]:
-                return f"{one}{first}" if first == last else f"{several}{first}–{last}"
-    return ""
 
 
 async def search_path_so_far(service: Service, topic: str, seq: int) -> tuple[list[PathNode], int]:

@@ -104,8 +104,14 @@ def environment() -> Environment:
 
 
 @pass_context
-def _prose(context: Context, paragraphs: Sequence[str], quotes: Sequence[str] = ()) -> Markup:
-    return prose(paragraphs, quotes, context["budget"])
+def _prose(
+    context: Context,
+    paragraphs: Sequence[str],
+    quotes: Sequence[str] = (),
+    numbers: Sequence[int] = (),
+    anchor: str = "source",
+) -> Markup:
+    return prose(paragraphs, quotes, context["budget"], numbers=numbers, anchor=anchor)
 
 
 def static_file(name: str) -> tuple[bytes, str] | None:
