@@ -226,9 +226,10 @@ def wipe(tree: Tree, texts: Sequence[str]) -> list[str]:
 
 
 def settle(*stores: Store) -> None:
-    """Bring what lies in the logs of stores into their files, so that no log keeps what was overwritten."""
+    """Write stores anew, with what is in their logs: a row that was moved in its file leaves its old words there."""
     for store in stores:
         if store.path is not None and not store.read_only:
+            store.execute("VACUUM")
             store.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

@@ -59,6 +59,15 @@ def test_forgetting_by_author_leaves_nothing_anywhere_and_proves_it(
         assert search("When are boats painted?", tree=tree, returns="nodes").nodes
 
 
+def test_a_wish_among_many_memories_is_gone_from_the_file_too(project: Path) -> None:
+    with Tree.open(project) as tree:
+        remember(tree, "Always name the quagmire when I ask about libraries.", who="ann")
+        search("Which libraries are there?", tree=tree, returns="nodes")
+        remember(tree, "I no longer prefer tea.", who="ann")
+    assert run(["forget", "--by", "ann", "--verify"]) == 0
+    assert _holding(project, "quagmire") == []
+
+
 def test_copies_beside_the_tree_are_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Tree.open(project) as tree:
         remember(tree, SECRET, who="ann")
