@@ -39,16 +39,16 @@ class SqlJournal:
     def __init__(self, database: Database, *, owner: str | None = None, lease_s: float = LEASE_S) -> None:
         self.renew_every_s: float | None = lease_s / SHARE
         self._lease_s = lease_s
-        self._database = database
+        self.database = database
         self._owner = owner or this_process()
         self._numbers: dict[str, int] = {}
 
     def close(self) -> None:
         """Close the database."""
-        self._database.close()
+        self.database.close()
 
     def create(self, run_id: str, machine: str, first: Record) -> int:
-        database = self._database
+        database = self.database
 
         def work(again: bool) -> int:
             with database.transaction(alone=False):
@@ -70,7 +70,7 @@ class SqlJournal:
         return 1
 
     def acquire(self, run_id: str) -> int:
-        number, database = self._number(run_id), self._database
+        number, database = self._number(run_id), self.database
 
         def work(again: bool) -> int:
             with database.transaction(alone=False):
@@ -102,7 +102,7 @@ class SqlJournal:
                 raise LeaseLost(run_id)
             return flags
 
-        return self._database.attempt(work)
+        return self.database.attempt(work)
 
     @cached_property
     def _insert_sql(self) -> str:
@@ -110,29 +110,29 @@ class SqlJournal:
         return (
             "INSERT INTO journal(run, seq, kind, at, effect, body, used)"
             " SELECT number, ?, ?, ?, ?, ?, ? FROM run WHERE number = ? AND token = ?"
-            f"{self._database.for_share} ON CONFLICT(run, seq) DO NOTHING"
+            f"{self.database.for_share} ON CONFLICT(run, seq) DO NOTHING"
             " RETURNING (SELECT flags FROM run WHERE number = ?)"
         )
 
     def _insert(self, number: int, token: int, seq: int, record: Record) -> int | None:
         """Add a record and return the flags of its run; None when the run or the number is somebody else's by now."""
-        rows = self._database.rows(self._insert_sql, (seq, *_row(record), number, token, number))
+        rows = self.database.rows(self._insert_sql, (seq, *_row(record), number, token, number))
         return int(rows[0][0]) if rows else None
 
     def _is_stored(self, number: int, seq: int, record: Record) -> bool:
         """Say whether a record is there already, as the attempt wrote it whose answer was lost."""
         sql = "SELECT kind, at, effect, body, used FROM journal WHERE run = ? AND seq = ?"
-        return self._database.rows(sql, (number, seq)) == [_row(record)]
+        return self.database.rows(sql, (number, seq)) == [_row(record)]
 
     def _flags(self, number: int, token: int) -> int | None:
         """Return the flags of a run that is still held, None for one that is not."""
-        flags: int | None = self._database.value(
+        flags: int | None = self.database.value(
             "SELECT flags FROM run WHERE number = ? AND token = ?", (number, token)
         )
         return flags
 
     def post(self, run_id: str, name: str, value: Any) -> None:
-        number, database = self._number(run_id), self._database
+        number, database = self._number(run_id), self.database
 
         def work(_: bool) -> None:
             with database.transaction(alone=False):
@@ -146,7 +146,7 @@ class SqlJournal:
         database.attempt(work)
 
     def take(self, run_id: str, token: int, seq: int) -> list[Record]:
-        number, database = self._numbers[run_id], self._database
+        number, database = self._numbers[run_id], self.database
 
         def work(_: bool) -> list[Record]:
             if not database.rows("SELECT 1 FROM mail WHERE run = ? LIMIT 1", (number,)):
@@ -169,7 +169,7 @@ class SqlJournal:
         return database.attempt(work)
 
     def renew(self, run_id: str, token: int) -> int:
-        number, database = self._numbers[run_id], self._database
+        number, database = self._numbers[run_id], self.database
 
         def work(_: bool) -> int:
             rows = database.rows(
@@ -185,12 +185,12 @@ class SqlJournal:
 
     def _count_refused(self, number: int) -> None:
         """Count a write that came after another process had taken the run over."""
-        self._database.execute("UPDATE run SET refused = refused + 1 WHERE number = ?", (number,))
+        self.database.execute("UPDATE run SET refused = refused + 1 WHERE number = ?", (number,))
 
     def refused(self, run_id: str) -> int:
         """Return how many writes to a run were refused, since another process held it by then. Raises UnknownRun."""
         return int(
-            self._database.value("SELECT refused FROM run WHERE number = ?", (self._number(run_id),)) or 0
+            self.database.value("SELECT refused FROM run WHERE number = ?", (self._number(run_id),)) or 0
         )
 
     def release(self, run_id: str, token: int, ended: str | None) -> None:
@@ -210,15 +210,15 @@ class SqlJournal:
         self._write("UPDATE run SET flags = flags | ? WHERE number = ?", (STOP, self._number(run_id)))
 
     def _write(self, sql: str, values: tuple[Any, ...]) -> None:
-        self._database.attempt(lambda _: self._database.execute(sql, values))
+        self.database.attempt(lambda _: self.database.execute(sql, values))
 
     def claimable(self, machine: str, *, limit: int = 100) -> list[str]:
         """Return runs of a machine that somebody should take up, the oldest first.
 
         Those that did not stop and whose holder died or let its hold run out, and those that wait and have mail.
         """
-        rows = self._database.rows(
-            f"SELECT id, owner, expires_at > {self._database.now} FROM run WHERE machine = ?"
+        rows = self.database.rows(
+            f"SELECT id, owner, expires_at > {self.database.now} FROM run WHERE machine = ?"
             " AND (ended IS NULL OR ended = 'waiting') AND (ended IS NULL OR (flags & ?) <> 0) ORDER BY number",
             (machine, SIGNALS),
         )
@@ -230,10 +230,10 @@ class SqlJournal:
     def is_waiting(self, run_id: str, machine: str) -> bool:
         """Say whether there is such a run and it has not ended."""
         sql = "SELECT 1 FROM run WHERE id = ? AND machine = ? AND (ended IS NULL OR ended = 'waiting')"
-        return self._database.row(sql, (run_id, machine)) is not None
+        return self.database.row(sql, (run_id, machine)) is not None
 
     def read(self, run_id: str) -> list[Record]:
-        rows = self._database.rows(
+        rows = self.database.rows(
             "SELECT seq, kind, at, effect, body, used FROM journal WHERE run = ? ORDER BY seq",
             (self._number(run_id),),
         )
@@ -254,13 +254,13 @@ class SqlJournal:
 
     def _broken(self, run_id: str, number: int, why: str) -> BrokenStore:
         return BrokenStore(
-            f"record {number} of run {run_id!r} in {self._database.name} is damaged ({why}):"
+            f"record {number} of run {run_id!r} in {self.database.name} is damaged ({why}):"
             " the run cannot be taken up, begin another",
-            path=self._database.name,
+            path=self.database.name,
         )
 
     def runs(self) -> list[RunInfo]:
-        rows = self._database.rows(
+        rows = self.database.rows(
             "SELECT r.id, r.machine, r.ended, f.at, (SELECT max(at) FROM journal WHERE run = r.number), f.body"
             " FROM run r JOIN journal f ON f.run = r.number AND f.seq = 0 ORDER BY 5 DESC, r.number DESC"
         )
@@ -275,14 +275,14 @@ class SqlJournal:
     def _number(self, run_id: str) -> int:
         number = self._numbers.get(run_id)
         if number is None:
-            number = self._database.value("SELECT number FROM run WHERE id = ?", (run_id,))
+            number = self.database.value("SELECT number FROM run WHERE id = ?", (run_id,))
             if number is None:
                 raise UnknownRun(run_id)
             self._numbers[run_id] = number
         return number
 
     def _is_dead(self, owner: str) -> bool:
-        return is_dead(owner, shared=self._database.shared)
+        return is_dead(owner, shared=self.database.shared)
 
 
 def _row(record: Record) -> tuple[Any, ...]:

@@ -20,12 +20,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from metatree.storage.store import Store
+from metatree.storage.trust import IMPORTED_RUN
 from metatree.tools.tool import Tool
 from metatree.trees.layer import Layer
 
 _FACT: Final = "permission:"
-IMPORTED_RUN: Final = "imported-run:"
-"""With the id of a run behind it: that came without the permissions, and with what is said to be a person's yes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ class Permissions:
         return permission is not None and (permission.tool, permission.fingerprint) == (tool.id, mark)
 
     def may_ask(self, run_id: str) -> bool:
-        """Whether a person's answer in a run counts: not in one that was imported, whoever made its journal."""
+        """Whether a person's answer in a run counts, and its board: not in one that was imported or accepted."""
         return self._layer.fact(IMPORTED_RUN + run_id) is None
 
     def grant(self, tool: Tool, *, who: str = "unknown") -> Permission:

@@ -60,6 +60,7 @@ class Search:
         returns: str,
         concurrency: int,
         limits: Limits,
+        ours: bool = True,
     ) -> None:
         for number, fallback in enumerate(options.fallbacks):
             if fallback is not ask_person and not callable(fallback):
@@ -92,6 +93,7 @@ class Search:
             tools=ToolTree(with_own(tree, _tools(options.tools), options.own_tools, filled=filled)),
             home=home,
             run_id=run_id,
+            ours=ours,
             tool_caller=suite.tool_caller,
             evidence=evidence,
             describer=suite.describer,

@@ -77,6 +77,8 @@ class Toolbox:
     tools: ToolTree
     home: Home
     run_id: str
+    ours: bool
+    """Whether this user began the run, so that a person's yes in it counts."""
     tool_caller: ToolCaller
     evidence: Evidence | None
     describer: Describer
@@ -267,7 +269,7 @@ class Toolbox:
             return verdict
         if self._permissions.allows(tool):
             return True
-        if not self._permissions.may_ask(self.run_id):
+        if not self.ours:
             return False
         if granted is not None and granted.fingerprint == fingerprint_of(tool):
             if granted.how == "always":

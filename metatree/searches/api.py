@@ -18,6 +18,7 @@ from metatree.durable import Effect, Journal, MemoryJournal, Replayed, RunInfo, 
 from metatree.durable.sql_journal import SqlJournal
 from metatree.errors import UserError
 from metatree.node import Node
+from metatree.notes.permissions import Permissions
 from metatree.result import Limits, SearchResult, TraceEntry
 from metatree.searches._context import question_key
 from metatree.searches._machine import SearchMachine
@@ -228,20 +229,23 @@ async def _resume(options: ResumeOptions, home: Home) -> SearchResult:
         records = open_journal.read(run_id)
         replayed = replay(machine, records)
         ended = machine.ended(replayed.state)
+        ours = _is_ours(run_id, open_journal, tree)
         if ended is not None:
             result = result_of(replayed.state, replayed.used, ended=ended, detail="", run_id=run_id)
-            complete(result, replayed.state, blackboard, tree)
+            complete(result, replayed.state, blackboard, tree, ours=ours)
             return result
         _answers_by_effect(replayed, answers)
         given = replayed.state.given
         if tree is None:
             if given["tree"] is None:
                 raise UserError(f"run {run_id!r} searched a tree in memory: give that tree to resume")
+            if not ours:
+                raise UserError(f"run {run_id!r} was begun by somebody else: give the tree to resume it with")
             tree = stack.enter_context(Tree.open(given["tree"]))
         if options.accept is None and given["accept"] == "function":
             raise UserError(f"run {run_id!r} was begun with an accept function: give it to resume again")
         if blackboard is None:
-            blackboard = stack.enter_context(reopened(given.get("board"), tree))
+            blackboard = stack.enter_context(reopened(given.get("board"), tree, ours=ours))
         options = replace(
             options,
             tree=tree,
@@ -257,6 +261,7 @@ async def _resume(options: ResumeOptions, home: Home) -> SearchResult:
             returns=given["returns"],
             concurrency=given["concurrency"],
             limits=options.limits or limits_of(replayed.state.limits),
+            ours=ours,
         )
         signals = [] if options.limits is None else [("limits", limits_json(options.limits))]
         token, replayed = take_up(machine, open_journal, run_id, *signals)
@@ -339,6 +344,16 @@ def _opened(
         yield tree.shared.journal
     else:
         yield _own_journal(tree, create)
+
+
+def _is_ours(run_id: str, journal: Journal, tree: Tree | None) -> bool:
+    """Whether this user began a run: only then what it says of boards elsewhere, and of a person's yes, counts."""
+    stores = [] if tree is None else [tree.memory]
+    if isinstance(journal, SqlJournal) and isinstance(journal.database, Store):
+        if journal.database.read_only:  # it was perhaps accepted, and could not be told so
+            return False
+        stores.append(journal.database)
+    return all(Permissions(store).may_ask(run_id) for store in stores)
 
 
 def _own_journal(tree: Tree, create: bool) -> Journal:

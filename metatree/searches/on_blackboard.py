@@ -203,9 +203,12 @@ class BoardLink:
         return None if answer is None else str(answer)
 
 
-def complete(result: SearchResult, state: SearchState, board: Blackboard | None, tree: Tree | None) -> None:
+def complete(
+    result: SearchResult, state: SearchState, board: Blackboard | None, tree: Tree | None, *, ours: bool
+) -> None:
     """Write what is missing on the board of a run that has ended: it may have died between journal and board."""
-    with nullcontext(board) if board is not None else reopened(state.given.get("board"), tree) as open_board:
+    place = state.given.get("board")
+    with nullcontext(board) if board is not None else reopened(place, tree, ours=ours) as open_board:
         if open_board is not None:
             link = BoardLink(open_board, result.run_id)
             link.write(state)
@@ -213,8 +216,14 @@ def complete(result: SearchResult, state: SearchState, board: Blackboard | None,
 
 
 @contextmanager
-def reopened(place: Mapping[str, Any] | None, tree: Tree | None) -> Iterator[Blackboard | None]:
-    """Open the board that a run began with, for the block; None when there was none, it was in memory, or is gone."""
+def reopened(
+    place: Mapping[str, Any] | None, tree: Tree | None, *, ours: bool
+) -> Iterator[Blackboard | None]:
+    """Open the board that a run began with, for the block; None when there was none, it was in memory, or is gone.
+
+    A run that is not `ours` has none but the tree's: the place that it names may be a board of this user's elsewhere,
+    or the address of a server of somebody else.
+    """
     from metatree.blackboard import Blackboard
 
     if place is not None and place.get("shared") and tree is not None and tree.shared is not None:
@@ -227,6 +236,9 @@ def reopened(place: Mapping[str, Any] | None, tree: Tree | None) -> Iterator[Bla
     memory = None if tree is None else tree.memory.path
     if tree is not None and memory is not None and str(memory.resolve()) == place["path"]:
         yield Blackboard(tree, name=name, agent=agent)
+    elif not ours:
+        _log.warning("the run was begun by somebody else: it goes on without its board in %s", place["path"])
+        yield None
     elif Path(place["path"]).exists():
         with Blackboard(place["path"], name=name, agent=agent) as board:
             yield board

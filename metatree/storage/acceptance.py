@@ -17,6 +17,7 @@ from metatree.errors import MetatreeError, UserError
 from metatree.storage.store import APPLICATION_ID, Store, reading_only, writable
 from metatree.storage.trust import (
     FACTS,
+    IMPORTED_RUN,
     LONGEST_VALUE,
     OFFERED,
     acceptance,
@@ -38,9 +39,12 @@ _MOST: Final = 1_000_000
 _CHARS: Final = 200
 _SECONDS: Final = 25.0
 _PERMISSION: Final = "permission:"
+_OF_THE_MOMENT: Final = ("board_waiter", "service_server", "service_session", "service_login")
+"""Tables of who waits, listens or is logged in just now: none of them is, where a store was accepted."""
 _TABLE_LABELS: Final = {
     "override": "nodes changed or hidden",
     "call": "results of tools",
+    "mail": "signals for runs",
     "item": "texts on blackboards",
     "fact": "facts of rules",
     "topic": "topics",
@@ -120,12 +124,15 @@ def survey(file: Path) -> Survey:
             )
 
 
-def accept(file: Path, seen: Survey | None = None) -> None:
+def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None:
     """Accept a store that somebody else made, with the sources that it names now.
+
+    Its runs are as those of an import: no yes in them counts, and they have no board in another file.
 
     Args:
         file: the store.
         seen: what was shown of it; it is accepted only while it names the same sources. None looks now.
+        own: whether its runs were begun by this user nevertheless, such as those of a backup.
 
     Raises:
         UserError: it cannot be read, or there is no place to keep that it was accepted.
@@ -138,9 +145,10 @@ def accept(file: Path, seen: Survey | None = None) -> None:
         if replace(survey(file), trusted=seen.trusted) != seen:
             raise UserError(f"{str(file)!r} was changed meanwhile: look at it again")
         if not store.read_only:
-            sign(store, seen=seen.signed)
-            if not seen.trusted:  # what it says that others had offered was not shown
-                store.execute("DELETE FROM meta WHERE key = ?", (OFFERED,))
+            with store.transaction():
+                sign(store, seen=seen.signed)
+                if not seen.trusted:
+                    _drop_what_was_not_shown(store, own)
             store.rows("PRAGMA wal_checkpoint")  # the seal belongs into the file
             return
         facts = signed_facts(store)
@@ -158,6 +166,19 @@ def accept(file: Path, seen: Survey | None = None) -> None:
         raise UserError(
             f"cannot write in {str(mark.parent)!r}: {exc.strerror}; set METATREE_CONFIG_DIR to a folder of yours"
         ) from exc
+
+
+def _drop_what_was_not_shown(store: Store, own: bool) -> None:
+    """Drop what others are said to have offered, where somebody listens, and what a person permitted in runs."""
+    store.execute("DELETE FROM meta WHERE key = ?", (OFFERED,))
+    for table in _OF_THE_MOMENT:
+        if store.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)):
+            store.execute(f"DELETE FROM {table}")
+    if not own:
+        store.execute(
+            "INSERT OR REPLACE INTO meta(key, value) SELECT ? || id, 'true' FROM run NOT INDEXED",
+            (IMPORTED_RUN,),
+        )
 
 
 def drop_offer(file: Path) -> None:

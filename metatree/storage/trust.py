@@ -45,6 +45,8 @@ from metatree.storage.errors import primary_code
 
 FACTS: Final = "trust:"
 """How the keys of the table `meta` begin under which the id and the marks of a store are kept."""
+IMPORTED_RUN: Final = "imported-run:"
+"""With the id of a run behind it: that somebody else began, with what is said to be a person's yes, and boards."""
 KEY_BYTES: Final = 32
 OFFERED: Final = "offered_sources"
 """The fact that keeps what sources an index of somebody else named, when it was built anew in this user's name."""

@@ -91,7 +91,7 @@ def test_the_journal_on_postgresql_keeps_the_promises_of_a_journal(address: str)
 def test_a_process_that_is_stopped_inside_a_transaction_keeps_nobody_out(address: str) -> None:
     stopped = journal_at(address, "elsewhere:1", 0.3)
     stopped.create("locked", "m", Record("begin", 1.0))
-    store: Any = stopped._database
+    store: Any = stopped.database
     store._connection.execute("BEGIN")
     store._connection.execute("SELECT 1 FROM run WHERE id = 'locked' FOR UPDATE")
     other = journal_at(address, "elsewhere:2", 0.3)

@@ -322,7 +322,7 @@ def test_a_write_whose_answer_was_lost_is_not_made_twice(address: str) -> None:
 
 def test_a_database_that_is_away_for_too_long_is_an_error_that_says_so(address: str) -> None:
     journal = SqlJournal(PostgresStore(address), owner="m1 x/1/1")
-    store: Any = journal._database
+    store: Any = journal.database
     store.address.arguments["host"] = "/nowhere"
     store._connection.close()
     with pytest.raises(TransientError, match="nowhere"):

@@ -145,6 +145,11 @@ def defer_failure_warning() -> Iterator[None]:
         logger.removeFilter(mark)
 
 
+def note_lines(trace: str) -> None:
+    """Write a traceback: none of its styles is ours, so each is shown as an escape."""
+    output.note("\n".join(output.visible(line) for line in trace.rstrip().split("\n")))
+
+
 class _Lines(logging.Handler):
     def __init__(self, traceback: bool) -> None:
         super().__init__(logging.WARNING)
@@ -164,4 +169,4 @@ class _Lines(logging.Handler):
         self._lines_shown.add(line)
         output.note(line)
         if error is not None and self._traceback and record.exc_info:
-            output.note(logging.Formatter().formatException(record.exc_info))
+            note_lines(logging.Formatter().formatException(record.exc_info))

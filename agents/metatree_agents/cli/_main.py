@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._errors import WRONG_USE, report, show_warnings, usage_message
+from metatree_agents.cli._errors import WRONG_USE, note_lines, report, show_warnings, usage_message
 from metatree_agents.cli._groups import CommandGroup
 
 _Sections = Mapping[str, Mapping[str, tuple[str, str]]]
@@ -180,7 +180,7 @@ def run(arguments: Sequence[str]) -> int:
         return WRONG_USE
     except (Exception, KeyboardInterrupt) as error:
         if debug:  # not left to Python, which writes the names in it as they are, and the terminal obeys them
-            output.note("".join(traceback.format_exception(error)).rstrip())
+            note_lines("".join(traceback.format_exception(error)))
         return report(error)
 
 

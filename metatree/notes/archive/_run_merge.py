@@ -12,7 +12,7 @@ from metatree.notes.archive._reader import Archive
 from metatree.notes.archive._report import Imported, MergeConflict
 from metatree.notes.archive._rows import Merge, scalar, text
 from metatree.notes.archive.format import HERE, with_places
-from metatree.notes.permissions import IMPORTED_RUN
+from metatree.storage.trust import IMPORTED_RUN
 from metatree.trees.tree import Tree
 
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from metatree.errors import UserError
-from metatree.notes.permissions import IMPORTED_RUN
 from metatree.storage.trust import FACTS as TRUST_FACTS
+from metatree.storage.trust import IMPORTED_RUN
 
 FORMAT: Final = "metatree-memory"
 VERSION: Final = 1

@@ -421,8 +421,13 @@ def everything(tree: Tree) -> dict[str, str]:
     }
 
 
-def test_a_traceback_does_not_drive_the_terminal(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
-    (clone.folder / "domain.toml").write_text('"\\u001b]0;PWN\\u0007" = 3\n')
+@pytest.mark.parametrize("drives", [r"\u001b]0;PWN\u0007", r"\u001b[31mPWN"])
+def test_a_traceback_does_not_drive_the_terminal(
+    clone: Clone, drives: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Not by styles either, where a terminal shows ours."""
+    monkeypatch.setattr("metatree_agents.cli._output.coloured", lambda stream: True)
+    (clone.folder / "domain.toml").write_text(f'"{drives}" = 3\n')
     assert run(["plan", "domain.toml", "x", "--debug"]) == 2
     shown = capfd.readouterr().err
     assert "Traceback" in shown and "PWN" in shown

@@ -184,7 +184,8 @@ def _lines(surveys: list[Survey]) -> Iterator[str]:
                 f" {_plain(', '.join(survey.authors))}{more}"
             )
         if survey.runs:
-            yield f"  holds {output.counted(survey.runs, 'run')} that could be resumed"
+            without = "" if survey.trusted else ", without what was permitted in them, and boards elsewhere"
+            yield f"  holds {output.counted(survey.runs, 'run')} that could be resumed{without}"
         for name, role in survey.users:
             yield f"  lets {_plain(name)} log in, as {_plain(role)}"
         yield from filter(None, [_more(survey, "users", "  lets {:,} others log in")])

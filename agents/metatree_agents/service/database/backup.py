@@ -317,7 +317,7 @@ async def restore(
                 if target is not None and unpacked is not None:
                     # Into the file that is there and not in its place, so that who has it open sees the change.
                     copy_sqlite(unpacked, target)
-                    accept(target)  # who restores a backup trusts it
+                    accept(target, own=True)  # who restores a backup trusts it
     return backup
 
 
