@@ -24,6 +24,7 @@ from metatree.storage.trust import (
     bounded,
     check,
     check_files,
+    content_digest,
     facts_in,
     is_excess,
     is_strange,
@@ -142,6 +143,7 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
         raise UserError(f"{str(file)!r} cannot be accepted: {seen.problem}; delete it, or ask who made it")
     check_files(file)
     with Store.open(file, create=False, trust=True) as store:
+        content = content_digest(file) if store.read_only else ""
         if replace(survey(file), trusted=seen.trusted) != seen:
             raise UserError(f"{str(file)!r} was changed meanwhile: look at it again")
         if not store.read_only:
@@ -162,6 +164,7 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
     try:
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         mark.touch(mode=0o600)
+        mark.write_text(content)
     except OSError as exc:
         raise UserError(
             f"cannot write in {str(mark.parent)!r}: {exc.strerror}; set METATREE_CONFIG_DIR to a folder of yours"

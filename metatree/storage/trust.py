@@ -6,8 +6,8 @@ store carries a *mark*: an HMAC under a key that this user keeps outside of all 
 the sources that it names, and where it lies. Another key, another list of sources or another place has another mark.
 
 There are two marks, and one that fits is enough: over the path (below the home folder: relative to it, so a home may
-move) and over the inode, so a folder may be renamed. Files that cannot be written are accepted by an empty file in the
-user's own folder.
+move) and over the inode, so a folder may be renamed. Files that cannot be written are accepted by a digest
+of them in the user's own folder.
 
     METATREE_CONFIG_DIR    where the key is; `metatree` in the user's folder for settings by default
     METATREE_TRUST         folders whose trees are trusted without a mark, for containers and CI, joined as in PATH
@@ -377,7 +377,7 @@ def is_known_alone(file: Path) -> bool:
     The file must hold the seal, anywhere. Lost: to read it as a database without its log, which it is none of when a
     disk was full, or a process killed, while the log was written into it.
     """
-    log = file.with_name(file.name + "-wal")
+    log = _log_of(file)
     for wait_s in (0.0, 0.02, 0.2):  # another process may just be writing from the log into the file
         time.sleep(wait_s)
         try:
@@ -475,14 +475,29 @@ def acceptance(file: Path, facts: dict[str, str]) -> Path | None:
     folder = config_folder()
     if folder is None:
         return None
-    state = file.stat()
-    where = json.dumps([dict(_places(file))["path"], state.st_size, state.st_mtime_ns])
+    state, log = file.stat(), _log_of(file)
+    sizes = [state.st_size, log.stat().st_size if log.exists() else 0]
+    where = json.dumps([dict(_places(file))["path"], *sizes, state.st_mtime_ns])
     return folder / "accepted" / _mark(user_key(), facts, "accepted", where)
+
+
+def content_digest(file: Path) -> str:
+    """Return a digest of a store and of its log, which `acceptance` keeps: who owns a disk sets sizes and times."""
+    whole = hashlib.sha256()
+    for each in (file, _log_of(file)):
+        with contextlib.suppress(FileNotFoundError), each.open("rb") as stream:
+            whole.update(hashlib.file_digest(stream, "sha256").digest() if each.stat().st_size else b"")
+    return whole.hexdigest()
 
 
 def _is_accepted(file: Path, facts: dict[str, str]) -> bool:
     mark = acceptance(file, facts)
-    return mark is not None and mark.exists()
+    # The sizes fit, so a file of a terabyte that somebody else made is not read to refuse it.
+    return mark is not None and mark.exists() and mark.read_text() == content_digest(file)
+
+
+def _log_of(file: Path) -> Path:
+    return file.with_name(file.name + "-wal")
 
 
 @contextlib.contextmanager

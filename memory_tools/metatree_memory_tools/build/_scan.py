@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from metatree.errors import UserError
 from metatree.trees.source_files import open_folder
@@ -27,6 +27,7 @@ from metatree_memory_tools.build._ignore import (
 )
 from metatree_memory_tools.file_names import is_secret, path_text
 
+_OWN: Final = (".git", ".metatree")
 MAX_DEPTH = 100
 """Folders deeper than this are left out."""
 
@@ -126,6 +127,14 @@ def scan_file(file: Path, mount: str) -> Scan:
     )
 
 
+def _id_of(path: bytes) -> tuple[int, int] | None:
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino
+
+
 class _Walk:
     def __init__(
         self, root: bytes, include_secrets: bool, exclude: str, base: str, progress: Progress | None
@@ -138,6 +147,7 @@ class _Walk:
         self.top = path_text(os.path.basename(root)) + "/"
         self.include_secrets = include_secrets
         self.exclude = exclude
+        self.own = {_id_of(os.path.join(root, os.fsencode(name))) for name in (exclude, *_OWN) if name}
         self.result = Scan()
 
     def folder(
@@ -185,7 +195,10 @@ class _Walk:
         taken: set[str] = set()
         for raw_name, state in zip(raw_names, states, strict=True):
             name = path_text(raw_name)
-            if name in (".git", ".metatree"):
+            # Also by another name, where the disk has several for one folder.
+            if name.casefold() in _OWN or (
+                not isinstance(state, OSError) and state.st_ino and (state.st_dev, state.st_ino) in self.own
+            ):
                 continue
             inner, inner_raw = prefix + name, _join(raw, raw_name)
             if inner == self.exclude:

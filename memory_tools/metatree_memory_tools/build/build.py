@@ -115,15 +115,17 @@ def build_tree(
 
 
 def ignore_all(folder: Path) -> None:
-    """Have git pass over a folder; an empty file is of a disk that was full, what is no file is left alone."""
-    file = folder / ".gitignore"
+    """Have git pass over a folder, whatever a clone says of it; what is no file is left alone."""
+    file, text = folder / ".gitignore", b"*\n"
     with suppress(FileNotFoundError):
         state = file.lstat()
-        if state.st_size or not stat.S_ISREG(state.st_mode):
+        if not stat.S_ISREG(state.st_mode) or (state.st_size == len(text) and file.read_bytes() == text):
             return
-    flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    with os.fdopen(os.open(file, flags, 0o644), "w") as stream:
-        stream.write("*\n")
+        file.unlink()  # and not written into: it may be another name of a file elsewhere
+    with suppress(FileExistsError):  # of another process
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(text)
 
 
 def place_of(sources: Sequence[SourceRef]) -> Path:

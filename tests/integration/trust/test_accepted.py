@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
 import socket
 import sqlite3
 from collections.abc import Sequence
@@ -16,9 +18,11 @@ from metatree_agents.cli._main import run
 from metatree_agents.service.database.database import SqliteDatabase
 from metatree_agents.service.database.servers import servers_of
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.build._scan import scan
 
 from metatree import Blackboard, Tree, ask_person, resume, search
 from metatree.errors import UserError
+from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
 from metatree.storage.acceptance import accept, survey
 from metatree.testing.parts import FunctionRouter
@@ -150,3 +154,52 @@ def test_no_server_is_at_work_on_a_service_that_was_accepted(clone: Clone) -> No
             await database.close()
 
     assert asyncio.run(servers()) == []
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_store_that_cannot_be_written_is_accepted_with_its_content(
+    clone: Clone, log: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Who owns the disk sets the size and the time of a file; a log beside it needs neither."""
+    with as_user(clone.attacker), Tree.open(clone.folder) as tree:
+        remember(tree, "Backups are in the cellar", who="ann")
+    for module in ("storage.store", "storage.acceptance", "trees.tree"):
+        monkeypatch.setattr(f"metatree.{module}.writable", lambda file: False)
+    monkeypatch.setattr("metatree_agents.cli.commands._trees.writable", lambda file: False)
+    assert run(["trust", "--yes"]) == 0
+    assert run(["memories"]) == 0
+    assert "cellar" in capfd.readouterr().out
+    memory = clone.metatree / "memory.db"
+    before = memory.stat()
+    change = ("UPDATE node SET title = replace(title, 'cellar', 'attik!')", ())
+    if log:
+        other = clone.folder.parent / "memory.db"
+        shutil.copy(memory, other)
+        with closing(sqlite3.connect(other, isolation_level=None)) as changed:
+            changed.execute(*change)
+            shutil.copy(f"{other}-wal", f"{memory}-wal")
+    else:
+        memory.write_bytes(memory.read_bytes().replace(b"cellar", b"attik!"))
+        os.utime(memory, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert not survey(memory).trusted
+    assert run(["memories"]) == 1  # the index is as it was
+    assert "attik" not in capfd.readouterr().out
+
+
+def test_ones_own_stores_are_no_nodes_by_another_name_of_the_disk(clone: Clone) -> None:
+    """Where the disk tells no case apart; a link stands for its other names here."""
+    for name in (".Metatree", ".GIT", "kept"):
+        (clone.folder / name).mkdir()
+        (clone.folder / name / "b.md").write_text("# The memory\n\nThe PASSPHRASE.\n")
+    (clone.folder / "other").symlink_to(clone.folder / "kept")
+    assert set(scan(clone.folder, exclude="other").files) == {"a.md"}
+
+
+def test_git_passes_over_a_tree_whatever_the_clone_says_of_it(clone: Clone) -> None:
+    file, other = clone.metatree / ".gitignore", clone.folder.parent / "notes"
+    other.write_text("*\n!memory.db\n")
+    file.unlink()
+    os.link(other, file)
+    build_tree(clone.folder).close()
+    assert file.read_text() == "*\n"
+    assert other.read_text() == "*\n!memory.db\n"
