@@ -158,7 +158,7 @@ def test_machines_share_a_tree_its_memory_its_runs_and_its_tool_calls(tmp_path: 
         for group in "ab":
             for page in range(2):
                 said = lan.answer(url1, f"{group}{page}")
-                assert said["Answer"] == ["yes"], first.said()
+                assert said["Answer"] == ["yes [1]"], first.said()
                 assert said["Think"][0] == "searched version 1 of the memory"
                 assert said["Sources"][0]["Path"] == f"w{page}.txt"
 
@@ -173,7 +173,7 @@ def test_machines_share_a_tree_its_memory_its_runs_and_its_tool_calls(tmp_path: 
         until(lambda: "published version 2" in first.said())
         lan.ask(url2, "new", "Is w99.txt paid?")
         said = lan.answer(url2, "new")
-        assert (said["Answer"], said["Think"][0]) == (["yes"], "searched version 2 of the memory")
+        assert (said["Answer"], said["Think"][0]) == (["yes [1]"], "searched version 2 of the memory")
 
         # Machines die at random moments, the publishing server too; in the end one comes with nothing of theirs.
         rng, killed = Random(11), 0
@@ -203,7 +203,7 @@ def test_machines_share_a_tree_its_memory_its_runs_and_its_tool_calls(tmp_path: 
             for group in "cd":
                 # Cut off while it paid, a run asks whether to do what may have happened; nobody pays again.
                 said = answers[f"{group}{page}"]
-                if said["Answer"] != ["yes"]:
+                if said["Answer"] != ["yes [1]"]:
                     (asked,) = said["Asked"]
                     assert "was interrupted and may have happened" in asked["Question"]
                     assert lines[f"pay {name} begin"] == 1
