@@ -46,6 +46,13 @@ _COLUMNS: Final = (
 """Where a memory keeps words, beside journals, calls and boards: table, column, what names the row."""
 
 
+_TIME: Final = re.compile(
+    r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01])([T ]\d\d(:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?)?)?)?",
+    re.ASCII,
+)
+"""ISO 8601, or its beginning. A word would be compared as a text, fit nothing, and be called forgotten."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """Which sayings are meant; all that is given must hold."""
@@ -60,6 +67,11 @@ class Said:
     def __post_init__(self) -> None:
         if not (self.who or self.source or self.since or self.until):
             raise UserError("say whose, from where or when: by whom, a source, or a time")
+        for time in (self.since, self.until):
+            if time and not _TIME.fullmatch(time):
+                raise UserError(
+                    f"{time!r} is no time: give a day or a moment, such as 2026-05-31 or 2026-05-31T09:00"
+                )
 
     def fits(self, mention: dict[str, Any]) -> bool:
         """Whether one saying is meant."""

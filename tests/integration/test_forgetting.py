@@ -150,6 +150,13 @@ def test_a_time_is_from_its_first_to_its_last_moment(said: Said, left: set[str])
     assert {node.title for _, node in tree.walk() if node.kind == "turn"} == left
 
 
+@pytest.mark.parametrize("time", ["yesterday", "2026-13", "2026-05-32", "05/31/2026", "2026-05-31T9", " "])
+def test_what_is_no_time_is_refused(time: str) -> None:
+    for given in ({"since": time}, {"until": time}):
+        with pytest.raises(UserError, match="is no time"):
+            Said(**given)
+
+
 def test_what_comes_from_one_source_is_forgotten_and_what_lies_below_moves_up() -> None:
     tree = Tree.create(":memory:")
     made = remember(tree, SECRET, source="a call", who="ann", evidence=False)
