@@ -103,7 +103,9 @@ def test_whatever_a_model_writes_is_read_or_not(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["{" * 200_000, '{"a": ' * 500_000, "x{" * 1_500_000, "</think" * 400_000])
-def test_of_a_long_answer_a_bounded_part_is_looked_through(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_long_answer_a_bounded_part_is_looked_through(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looked = [0]
     closing = extract._closing
 
