@@ -83,7 +83,8 @@ def learn(state: SearchState, frame: Frame, fact: Fact) -> None:
 
 def asks_model(state: SearchState, payload: SearchEffect) -> bool:
     """Say whether a model was asked to carry an effect out."""
-    return payload.kind in state.given.get("by_model", ()) and not getattr(payload, "embedded", True)
+    by_part = isinstance(payload, ByPart) and not payload.embedded
+    return by_part and payload.kind in state.given.get("by_model", ())
 
 
 def collecting(state: SearchState) -> bool:
