@@ -28,7 +28,7 @@ def turns_around(
     before: Annotated[int, Field(ge=0, le=50)] = 5,
     after: Annotated[int, Field(ge=0, le=50)] = 5,
 ) -> str:
-    """Read what was said just before and after this turn, and what it answers, however long ago that was said."""
+    """Read what was said just before and after this turn: the question it answers, the reply that it got."""
     parent = tree.parent(node)
     turns = [child.id for child in tree.children(parent or tree.root) if child.kind == "turn"]
     at = turns.index(node.id)
