@@ -348,6 +348,6 @@ def _read(tree: Tree, path: str, sources: Sequence[SourceRef]) -> bytes | None:
         data = read_inside(root, known.raw if known and known.raw else inner_path(source, path))[0]
     except (OSError, UserError):
         return None
-    if known is None or not known.masked:
+    if known is None or not (known.masked or tree.index.accepted):
         return data
     return masked_data(inner_path(source, path), data) if digest_bytes(data) == known.digest else None
