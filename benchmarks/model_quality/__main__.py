@@ -114,9 +114,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, documentation(Path(folder)) as tree:
         questions = questions_of(tree, chosen.questions, chosen.seed)
         print(f"{len(questions)} questions on {len(tree.ids(['section']))} sections, seed {chosen.seed}")
-        print(
-            f"{'model':28} {'found':>6} {'answered':>9} {'claimed':>8} {'calls':>7} {'reading':>8} {'tokens':>8} {'trust':>6}"
-        )
+        print(f"{'model':28}  found  answered  claimed   calls  reading   tokens  trust")
         without = measure("none", tree, questions, None)
         print(line(without), flush=True)
         rows = []
