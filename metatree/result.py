@@ -21,6 +21,7 @@ TraceEvent = Literal[
     "create",
     "restart",
     "second_look",
+    "without_model",
     "fallback",
     "dropped",
     "person",

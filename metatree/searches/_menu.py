@@ -92,9 +92,8 @@ class MenuMaker:
         self._accepts = accepts
         self._candidates = candidates
         self._jumps = jumps
-        self._by_passages = (
-            by_passages and accepts is None and bool(evidence and evidence.traits.gives_passages)
-        )
+        self._may_go_by_passages = accepts is None and bool(evidence and evidence.traits.gives_passages)
+        self._by_passages = by_passages and self._may_go_by_passages
         self._has_tools = has_tools
         abstains = evidence is not None and evidence.traits.may_abstain
         self._answers_outside_tree = answers_outside_tree if accepts is None and abstains else None
@@ -157,13 +156,18 @@ class MenuMaker:
         *,
         jumps: bool = True,
         collected: Collection[str] = (),
+        by_passages: bool = False,
     ) -> Menu:
         """Return the options of a node that still exist, in tree order, then the leaves offered beside them.
 
         Args:
             jumps: whether leaves may be offered beside the options.
             collected: nodes of which only what is below them is still wanted.
+            by_passages: from here on, whatever the reader was that the run began with.
         """
+        if by_passages and self._may_go_by_passages and not self._by_passages:
+            self._by_passages = True
+            self._rankings.clear()
         self._look_for_edits()
         nodes: dict[str, Node] = {}
         for option in options:

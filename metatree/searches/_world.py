@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from metatree.durable import Attempt, Effect, Handler, Policy, report_usage
 from metatree.errors import (
@@ -33,9 +33,11 @@ from metatree.protocols import (
     RouteDecision,
     Router,
     RouteRequest,
+    Suite,
 )
 from metatree.searches._effects import (
     AskHuman,
+    ByPart,
     ComposeAnswers,
     FindClosest,
     ListNode,
@@ -82,6 +84,8 @@ class World:
     router: Router
     reader: Reader
     composer: Composer
+    embedded: Suite
+    """What stands in for parts whose model gives no usable answers."""
     menus: MenuMaker
     accepts: Callable[[Node], bool] | None
     has_tools: Callable[[Node], bool]
@@ -133,30 +137,29 @@ class World:
     async def _route(self, effect: Effect, attempt: Attempt) -> Routed | MenuSplit:
         payload: RouteMenu = effect.payload
         questions = tuple(payload.questions)
-        by_evidence = payload.wanted and payload.jumps and self.router.traits.follows_evidence
+        router: Router = standing_in(payload, self.router, self.embedded.router)
+        by_evidence = payload.wanted and payload.jumps and router.traits.follows_evidence
         if by_evidence and (at_once := self._by_evidence(payload)):
             return at_once
         node, menu = self._menu(payload)
         if node is None or not menu.options:
-            _count_nobody(self.router, "router_calls")  # nobody was asked
+            _count_nobody(router, "router_calls")  # nobody was asked
             return _nothing_offered(list(payload.options))
         request = RouteRequest(questions, payload.context, node, tuple(menu.options), attempt.errors)
         missing = {i: "it is no longer in the tree" for i in payload.options if i not in menu.nodes}
-        capacity = self.router.traits.capacity
+        capacity = router.traits.capacity
         if capacity is not None and not payload.tools:
             fits = max(2, capacity(request))
             if fits < len(menu.options):
                 ids = [option.id for option in menu.options]
-                _count_nobody(self.router, "router_calls")
+                _count_nobody(router, "router_calls")
                 return {"split": [ids[i : i + fits] for i in range(0, len(ids), fits)], "gone": missing}
             deeper = self._deeper(menu, payload) if payload.jumps else None
             if deeper is not None:
                 wider = replace(request, options=tuple(deeper.options))
                 if capacity(wider) >= len(wider.options):
                     menu, request = deeper, wider
-        decision = checked_decision(
-            await self.home.asks(self.router, self.router.route)(request), menu.options
-        )
+        decision = checked_decision(await self.home.asks(router, router.route)(request), menu.options)
         chosen = next((option for option in menu.options if option.id == decision.choice), None)
         value = self._choice_json(chosen, menu.nodes)
         is_kept = value["accept"] and value["choice"] not in payload.collected
@@ -165,7 +168,7 @@ class World:
             "inner": bool(chosen and is_kept and payload.wanted > 1 and self._is_inner(chosen.id)),
             "why": self.menus.why(node.id, chosen.id, questions) if chosen and is_kept else "",
             "more": [],
-            "by_model": not self.router.traits.follows_evidence,
+            "by_model": not router.traits.follows_evidence,
             "unviable": {**missing, **decision.unviable},
             "reason": decision.reason,
             "offered": [option.id for option in menu.options] + list(missing),
@@ -239,6 +242,7 @@ class World:
                 payload.marks,
                 jumps=payload.jumps,
                 collected=payload.collected,
+                by_passages=payload.embedded,
             )
         except UnknownNode as exc:
             raise _tree_changed_error(exc) from exc
@@ -290,8 +294,9 @@ class World:
             payload.sure,
             bool(payload.target.question),
         )
-        by_model = self.reader.traits.uses_model
-        answered = await self.home.asks(self.reader, self.reader.read)(request)
+        reader: Reader = standing_in(payload, self.reader, self.embedded.reader)
+        by_model = reader.traits.uses_model
+        answered = await self.home.asks(reader, reader.read)(request)
         reading = checked_reading(answered, content, by_model=by_model)
         if by_model:
             _ask_for_quotes(reading, attempt.errors)
@@ -335,7 +340,8 @@ class World:
             tuple(payload.open),
             payload.context,
         )
-        text = await self.home.asks(self.composer, self.composer.compose)(request)
+        composer: Composer = standing_in(payload, self.composer, self.embedded.composer)
+        text = await self.home.asks(composer, composer.compose)(request)
         if not isinstance(text, str) or not text.strip():
             raise BadModelAnswer("the composer must return a text that is not empty")
         return {"text": text}
@@ -427,6 +433,14 @@ def model_policy(part: HasTraits, *counts: str, timeout_s: float, needed: bool =
     """
     fatal = (UserError, MissingExtra, TransientError) if needed else (UserError, MissingExtra)
     return Policy(attempts=MODEL_ATTEMPTS, timeout_s=timeout_s, counts=_counters(part, *counts), fatal=fatal)
+
+
+def standing_in(payload: ByPart, part: Any, embedded: Any) -> Any:
+    """Return the part that carries an effect out: the one of the run, or the embedded one in its place."""
+    if not payload.embedded or not part.traits.uses_model:
+        return part
+    report_usage(model_calls=-1)  # counted for the model, which is not asked
+    return embedded
 
 
 def _counters(part: HasTraits, *counts: str) -> tuple[str, ...]:
