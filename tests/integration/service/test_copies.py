@@ -557,7 +557,7 @@ def test_a_copy_uses_no_source_that_its_user_did_not_choose(
                 assert record.type == "" and not Path(record.location).exists()
                 with pytest.raises(MetatreeError):
                     tree.content("vault/open")
-                assert "waters" in await asyncio.to_thread(tree.content, "source/part0/module0.py")
+                assert "plants" in await asyncio.to_thread(tree.content, "source/README.md")
         assert vault.asked == []
         assert len([said for said in shop.said if "--trust-sources" in said]) == 1
         async with (
