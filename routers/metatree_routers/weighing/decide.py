@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from metatree.protocols import Option, RouteDecision, RouteRequest
-from metatree_routers.weighing.experts import RULED_OUT, STRONG, Case, Weighed, cases_of, weigh
+from metatree_routers.weighing._experts import RULED_OUT, STRONG, Case, Weighed, cases_of, weigh
 from metatree_routers.weighing.trust import Trust
 
 NOTHING_LEADS = "no option leads to an answer, by the model and by the evidence"

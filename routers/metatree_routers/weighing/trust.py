@@ -15,7 +15,7 @@ import math
 import threading
 from collections.abc import Sequence
 
-from metatree_routers.weighing.experts import NONE_RIGHT, Case
+from metatree_routers.weighing._experts import NONE_RIGHT, Case
 from metatree_routers.wrappers.disk_cache import Cache
 
 _VALUES = tuple((step + 0.5) / 25 for step in range(25))

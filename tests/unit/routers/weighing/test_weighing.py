@@ -7,8 +7,8 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from metatree_routers.weighing._experts import cases_of, weigh
 from metatree_routers.weighing.decide import decided
-from metatree_routers.weighing.experts import cases_of, weigh
 from metatree_routers.weighing.trust import Trust
 from metatree_routers.wrappers.disk_cache import MemoryCache
 
