@@ -60,9 +60,23 @@ class Trust:
         others = len(cases)
         self._learn([value * prior + (1 - value) * (1 - prior) / others for value in _VALUES])
 
-    def confirmed(self, answers: bool) -> None:
-        """Learn from what was read where the model went against the evidence: whether it answers."""
-        self._learn([value if answers else 1 - value for value in _VALUES])
+    def gave(self, cases: Sequence[tuple[float, float]], none: float) -> None:
+        """Learn from the probabilities that a model gave.
+
+        Args:
+            cases: of each case how likely it is by evidence, and how likely by the model.
+            none: how likely none of them is, by the model.
+        """
+        agreed = NONE_RIGHT * none + (1 - NONE_RIGHT) * sum(prior * share for prior, share in cases)
+        even = 1 / (len(cases) + 1)
+        self._learn([value * agreed + (1 - value) * even for value in _VALUES])
+
+    def yes_or_no(self, prior: float, said: float) -> float:
+        """Return how likely something is that has a prior and that the model finds so likely; learn from both."""
+        worth = self.accuracy
+        self._learn([v * (prior * said + (1 - prior) * (1 - said)) + (1 - v) / 2 for v in _VALUES])
+        likely = worth * said + (1 - worth) / 2
+        return prior * likely / (prior * likely + (1 - prior) * (1 - likely))
 
     def _learn(self, likelihoods: Sequence[float]) -> None:
         with self._lock:
