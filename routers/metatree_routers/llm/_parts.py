@@ -26,6 +26,7 @@ from metatree.protocols import (
 from metatree_routers.llm._budget import clipped, clipped_context, clipped_questions, excerpt
 from metatree_routers.llm._connection import Connection
 from metatree_routers.llm._errors import for_the_model
+from metatree_routers.llm._extract import MAX_CHARS
 from metatree_routers.llm._response_models import DescriptionForm, DescriptionsForm, ReadForm, arguments_form
 from metatree_routers.llm._tokens import TokenCounter
 from metatree_routers.llm.labels import labels
@@ -183,7 +184,7 @@ class LLMComposer(ModelPart, Composer):
             max_tokens=COMPOSING_TOKENS,
             task="compose",
         )
-        text = text.rpartition("</think>")[2].strip()
+        text = text.rpartition("</think>")[2].strip()[:MAX_CHARS]
         if not text:
             raise BadModelAnswer("the text was empty")
         return text

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from metatree_routers import CachedRouter, RecordedRouter, ReplayedRouter
 from metatree_routers.llm import LLMRouter, Price, Recording, Replay
+from metatree_routers.llm._tokens import TokenCounter
 from metatree_routers.wrappers.disk_cache import DiskCache, MemoryCache
 
 from metatree import Limits, Tree, asearch, resume, search
@@ -80,6 +81,22 @@ def test_tokens_are_estimated_where_the_server_does_not_say(
     assert result.usage.tokens_out > 10
 
 
+def test_the_tokens_of_a_long_answer_are_reckoned_from_its_beginning(
+    serve: Serve, router_for: RouterFor, tree: Tree
+) -> None:
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return len(text) // 4
+
+    server = serve(lambda request: Reply('{"choice": "A", "reason": "' + "so " * 1_000_000 + '"}', usage={}))
+    router = router_for(server, counter=TokenCounter(count, exact=True))
+    result = search(QUESTION, tree=tree, router=router, evidence=False, limits=Limits(model_calls=1))
+    assert 700_000 < result.usage.tokens_out < 800_000
+    assert max(counted) <= 20_000
+
+
 @pytest.mark.parametrize(
     ("limits", "calls"),
     [
@@ -143,7 +160,7 @@ def test_another_model_or_prompt_version_is_another_key(
     for options in (
         {"model": "a"},
         {"model": "b"},
-        {"model": "a", "prompts": Prompts(version="2")},
+        {"model": "a", "prompts": Prompts(version="mine")},
         {"model": "a"},
     ):
         router = LLMRouter(**options, base_url=server.url, cache=MemoryCache())

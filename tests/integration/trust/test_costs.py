@@ -23,6 +23,7 @@ from metatree_memory_tools.build import _read_file
 from metatree_memory_tools.databases import _sqlite
 from metatree_memory_tools.documents import _document_text
 from metatree_memory_tools.git import _command, log
+from metatree_memory_tools.git.index import tracked_below
 from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi.source import KIND
 from metatree_memory_tools.text import lines
@@ -96,6 +97,21 @@ def test_names_in_an_index_of_git_take_no_gigabytes(clone: Clone) -> None:
     (clone.folder / ".git" / "index").write_bytes(index_of_long_names(100_000, 3_000))
     with at_most(100):
         build_tree(clone.folder).close()
+
+
+@pytest.mark.parametrize("folder", ["", "aa/"])
+def test_names_in_an_index_of_git_are_not_kept_twice(clone: Clone, folder: str) -> None:
+    """Those of a folder in the repository were copied without the path of that folder."""
+    entry = b"\0" * 60 + b"\x0f\xff"
+    first = b"aa/" + b"a" * 3_989 + b"%08d"
+    names = [b"\0" + first % 0, *(b"\x08%08d" % number for number in range(1, 20_000))]
+    data = b"DIRC" + (4).to_bytes(4, "big") + len(names).to_bytes(4, "big")
+    data += b"".join(entry + name + b"\0" for name in names)
+    repository(clone.folder)
+    (clone.folder / ".git" / "index").write_bytes(data)
+    assert len(data) < 1_500_000
+    with at_most(75):
+        tracked_below(clone.folder / ".git", folder)
 
 
 def test_what_git_says_of_such_an_index_takes_no_gigabytes(clone: Clone) -> None:

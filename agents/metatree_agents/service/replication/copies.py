@@ -27,7 +27,7 @@ from metatree._util.private import private_folder
 from metatree.errors import BrokenStore, MetatreeError, UntrustedStore, UserError
 from metatree.shared import Shared
 from metatree.storage.store import Store
-from metatree.storage.trust import sign
+from metatree.storage.trust import is_exempt, sign
 from metatree.trees.layer import Layer
 from metatree.trees.source_files import digest_bytes
 from metatree.trees.sources import FILES
@@ -40,6 +40,8 @@ from metatree_agents.service.replication.trees import Current
 
 FILE_BYTES: Final = 1 << 30
 """How large a file of the source may be: five times what is read of one."""
+_PUBLISHED: Final = "published-sources"
+"""The fact in a copy that keeps what sources the service's tree has."""
 KEPT: Final = 2
 """Versions that are kept: the current one, and the one before, which another process may be searching."""
 _TRIES: Final = 5
@@ -69,6 +71,8 @@ class TreeCopy:
         folder: where copies are kept; those of several services may lie in one.
         shared: keeps runs and tool calls for all machines; None keeps them in the copy.
         say: told what a person may want to know.
+        trust_sources: whether the commands, servers, databases and trees that the service's tree names are used on this
+            machine, too, with the rights of its user.
     """
 
     def __init__(
@@ -78,8 +82,10 @@ class TreeCopy:
         *,
         shared: Shared | None = None,
         say: Callable[[str], None] = _log.info,
+        trust_sources: bool = False,
     ) -> None:
         self._client = client
+        self._trust_sources = trust_sources
         self._base = folder
         self._shared = shared
         self._say = say
@@ -241,12 +247,19 @@ class TreeCopy:
             if check:
                 index.check()
             with index.transaction():
-                _move_sources(Layer(index), place)
+                left_out = _settle_sources(
+                    Layer(index), place, trusted=self._trust_sources or is_exempt(file)
+                )
                 take_memory_anew(index)
                 sign(index)
         except BaseException:
             index.close()
             raise
+        if left_out and not check:
+            self._say(
+                f"sources of the tree that are not used on this machine: {left_out} (commands, servers, databases,"
+                " trees); --trust-sources uses them here, as the server does"
+            )
         tree = Tree(self._memory, index, path=place)
         tree.files = self._file
         return tree
@@ -301,12 +314,43 @@ def _current(reply: Any, url: str) -> Current:
     raise UserError(f"{url} says {str(reply)[:100]!r} of its tree: it is no query service of metatree")
 
 
-def _move_sources(layer: Layer, place: Path) -> None:
-    """Say of sources that are files that they lie nowhere: whatever has the same path here is something else."""
-    records = layer.fact("sources") or []
-    moved = [
-        {**record, "place": str(place / "elsewhere" / str(number))} if record["type"] in FILES else record
-        for number, record in enumerate(records)
-    ]
-    if moved != records:
-        layer.set_fact("sources", moved)
+def _settle_sources(layer: Layer, place: Path, *, trusted: bool) -> int:
+    """Say of sources where they are on this machine, and return how many are not used here.
+
+    Those that are files lie nowhere: whatever has the same path here is something else. Commands, servers, databases
+    and trees are used only when the user of this machine said so, who did not choose them.
+
+    Raises:
+        UserError: what the service says of them is no list of sources.
+    """
+    records = layer.fact(_PUBLISHED)
+    if records is None:
+        records = layer.fact("sources") or []
+        layer.set_fact(_PUBLISHED, records)
+    if not isinstance(records, list) or not all(map(_is_record, records)):
+        raise UserError(
+            "the service's tree has no list of sources that metatree knows: its publisher is another one"
+        )
+    settled, left_out = [], 0
+    for number, record in enumerate(records):
+        nowhere = {"place": str(place / "elsewhere" / str(number))}
+        if record["type"] in FILES:
+            settled.append({**record, **nowhere})
+        elif trusted:
+            settled.append(record)
+        else:
+            left_out += 1
+            settled.append({"type": "", **nowhere, "options": {}, "mount": record.get("mount", "")})
+    if settled != layer.fact("sources"):
+        layer.set_fact("sources", settled)
+    return left_out
+
+
+def _is_record(record: Any) -> bool:
+    return (
+        isinstance(record, dict)
+        and isinstance(record.get("options"), dict)
+        and isinstance(record.get("type"), str)
+        and isinstance(record.get("mount", ""), str)
+        and isinstance(record.get("place", record.get("location")), str)
+    )

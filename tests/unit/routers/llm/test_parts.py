@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from metatree_routers.llm import _extract as extract
 from metatree_routers.llm._budget import clipped, excerpt, how_many_fit, menu_prompt
 from metatree_routers.llm._connection import Connection
 from metatree_routers.llm._extract import json_object
@@ -99,6 +100,29 @@ def test_the_object_in_a_text_is_found(text: str, found: Any) -> None:
 @given(st.text(alphabet="{}[]\",:\\ab1 \n'`", max_size=300))
 def test_whatever_a_model_writes_is_read_or_not(text: str) -> None:
     assert json_object(text, ("a",)) is None or isinstance(json_object(text, ("a",)), dict)
+
+
+@pytest.mark.parametrize("text", ["{" * 200_000, '{"a": ' * 500_000, "x{" * 1_500_000, "</think" * 400_000])
+def test_of_a_long_answer_a_bounded_part_is_looked_through(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = [0]
+    closing = extract._closing
+
+    def counted(text: str, at: int) -> int | None:
+        looked[0] += len(text) - at
+        return closing(text, at)
+
+    monkeypatch.setattr(extract, "_closing", counted)
+    assert json_object(text, ("a",)) is None
+    assert looked[0] <= 3 * extract.MAX_CHARS
+
+
+def test_the_end_of_a_long_answer_is_read() -> None:
+    thoughts = "Hm. {Perhaps} " * 100_000
+    assert json_object(f'{thoughts}{{"a": 1}}', ("a",)) == {"a": 1}
+    assert json_object(f'<think>{thoughts}</think>{{"a": 2,}}', ("a",)) == {"a": 2}
+    assert json_object(json.dumps({"a": "x" * 100_000}), ("a",)) == {"a": "x" * 100_000}
 
 
 # Tokens
@@ -297,7 +321,7 @@ def test_endless_references_end() -> None:
         (
             json.dumps({"choice": "A", "reason": "x" * 5_000, "ruled_out": [{"option": "B"}] * 99}),
             "A",
-            ["B"] * 60,
+            ["B"] * 8,
         ),
     ],
 )
