@@ -21,7 +21,7 @@ from metatree.errors import BadModelAnswer, UserError
 from metatree.protocols import Evidence
 from metatree_agents.gateway._names import plain_text, unique_names
 from metatree_agents.gateway._upstreams import Definition, ToolList
-from metatree_agents.gateway.servers_file import Entry
+from metatree_agents.gateway.servers_file import ServerEntry
 
 MAX_DESCRIPTION: Final = 20_000
 _GROUPED_FROM: Final = 60
@@ -124,14 +124,14 @@ class Catalog:
         )
         raise UserError(f"there is no tool {tool_id!r}{hint}")
 
-    async def mount(self, entry: Entry, listing: ToolList) -> None:
+    async def mount(self, entry: ServerEntry, listing: ToolList) -> None:
         """Put the tools of a server into the tree, in the place of those it had."""
         mounted = _mounted(entry, listing)
         async with self._lock:
             self._tools[entry.name] = {each.id: each for each in mounted}
             await in_thread(partial(self._put, entry, listing, mounted))
 
-    async def mount_nothing(self, entry: Entry, problem: str) -> None:
+    async def mount_nothing(self, entry: ServerEntry, problem: str) -> None:
         """Show a server whose tools are not known, unless it is there."""
         if entry.name not in self._tools:
             self._tools[entry.name] = {}
@@ -139,7 +139,7 @@ class Catalog:
                 node = Node(entry.name, entry.name, f"It cannot be used: {problem}"[:300], kind="mcp server")
                 await in_thread(partial(self.tree.add, node, "."))
 
-    def _put(self, entry: Entry, listing: ToolList, mounted: Sequence[Mounted]) -> None:
+    def _put(self, entry: ServerEntry, listing: ToolList, mounted: Sequence[Mounted]) -> None:
         wanted = {node.id: (node, parent) for node, parent in _nodes(entry, listing, mounted)}
         there = {node.id: node for _, node in self.tree.walk(entry.name)} if entry.name in self.tree else {}
         for node_id in there.keys() - wanted.keys():
@@ -245,7 +245,7 @@ def _bare(value: Any, chars: int, *, names: bool = False) -> Any:
     return result
 
 
-def _mounted(entry: Entry, listing: ToolList) -> list[Mounted]:
+def _mounted(entry: ServerEntry, listing: ToolList) -> list[Mounted]:
     tools = list({each.version: each for each in listing.tools}.values())  # the very same one again is one
     counts = Counter(each.name for each in tools)
     result = []
@@ -274,7 +274,7 @@ def _not_here(server: str, arguments: dict[str, Any]) -> None:
     raise AssertionError(f"the tools of {server!r} are called by the gateway")
 
 
-def _nodes(entry: Entry, listing: ToolList, mounted: Sequence[Mounted]) -> list[tuple[Node, str]]:
+def _nodes(entry: ServerEntry, listing: ToolList, mounted: Sequence[Mounted]) -> list[tuple[Node, str]]:
     names = [each.id.partition("/")[2] for each in mounted]
     about = first_sentence(plain_text(listing.instructions).lstrip("# \n")) or plain_text(listing.title)
     nodes = [

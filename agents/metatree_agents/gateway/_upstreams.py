@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from metatree._util.threads import in_thread
 from metatree.errors import MetatreeError, TransientError, UserError
 from metatree.node import Node
-from metatree_agents.gateway.servers_file import Entry
+from metatree_agents.gateway.servers_file import ServerEntry
 
 if TYPE_CHECKING:
     from metatree_memory_tools.mcp_server.connection import ServerConnection
@@ -92,7 +92,7 @@ class Upstream(ABC):
         listed: called on the loop with each new listing.
     """
 
-    def __init__(self, entry: Entry, listed: Callable[[ToolList], Awaitable[None]]) -> None:
+    def __init__(self, entry: ServerEntry, listed: Callable[[ToolList], Awaitable[None]]) -> None:
         self.entry = entry
         self.problem = ""
         """Why it could not be used the last time; empty when it could."""
@@ -136,7 +136,9 @@ class McpUpstream(Upstream):
         idle_s: how long it stays open without a call.
     """
 
-    def __init__(self, entry: Entry, listed: Callable[[ToolList], Awaitable[None]], *, idle_s: float) -> None:
+    def __init__(
+        self, entry: ServerEntry, listed: Callable[[ToolList], Awaitable[None]], *, idle_s: float
+    ) -> None:
         super().__init__(entry, listed)
         self._idle_s = idle_s
         self._lock = asyncio.Lock()
@@ -313,7 +315,9 @@ class ToolsUpstream(Upstream):
         folder: where what is read for it is kept.
     """
 
-    def __init__(self, entry: Entry, listed: Callable[[ToolList], Awaitable[None]], *, folder: Path) -> None:
+    def __init__(
+        self, entry: ServerEntry, listed: Callable[[ToolList], Awaitable[None]], *, folder: Path
+    ) -> None:
         super().__init__(entry, listed)
         self._folder = folder
         self._lock = asyncio.Lock()
@@ -418,7 +422,7 @@ def _flat(entries: Sequence[Any]) -> list[Tool]:
     ]
 
 
-def _listing(listing: Any, entry: Entry) -> ToolList:
+def _listing(listing: Any, entry: ServerEntry) -> ToolList:
     from metatree_memory_tools.schema_tool import usable_schema
 
     definitions = []
@@ -442,7 +446,7 @@ def _listing(listing: Any, entry: Entry) -> ToolList:
     )
 
 
-def as_said(listing: ToolList, entry: Entry) -> ToolList:
+def as_said(listing: ToolList, entry: ServerEntry) -> ToolList:
     """Return a listing with what the user says of the tools in the place of what the server says."""
     given = entry.settings.get("read_only", "hints")
     if given == "hints":
@@ -460,7 +464,7 @@ def _without(text: str, secrets: Sequence[str]) -> str:
 
 
 def upstream_of(
-    entry: Entry, listed: Callable[[ToolList], Awaitable[None]], *, idle_s: float, folder: Path
+    entry: ServerEntry, listed: Callable[[ToolList], Awaitable[None]], *, idle_s: float, folder: Path
 ) -> Upstream:
     """Return the server of an entry; nothing is started."""
     if entry.kind == "mcp":

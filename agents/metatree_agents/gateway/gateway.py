@@ -35,8 +35,8 @@ from metatree_agents.gateway._upstreams import (
     as_said,
     upstream_of,
 )
-from metatree_agents.gateway.permission import Ask, Gate, Policy
-from metatree_agents.gateway.servers_file import Entry, keyed_hash
+from metatree_agents.gateway.permission import Ask, Gate, ToolPolicy
+from metatree_agents.gateway.servers_file import ServerEntry, keyed_hash
 
 MAX_TOKENS: Final = 4_000
 IDLE_S: Final = 300.0
@@ -58,7 +58,7 @@ _log = logging.getLogger("metatree")
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class GatewayClient:
     """Who calls, and how a person is asked in their name."""
 
     name: str = "an agent"
@@ -121,17 +121,17 @@ class Gateway:
 
     def __init__(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[ServerEntry],
         memory: Tree,
         *,
-        policy: Policy | None = None,
+        policy: ToolPolicy | None = None,
         max_tokens: int = MAX_TOKENS,
         idle_s: float = IDLE_S,
         parts: Mapping[str, Any] | None = None,
     ) -> None:
         self.memory = memory
         self.catalog = Catalog(parts)
-        self.gate = Gate(Permissions(memory.memory), policy or Policy(None))
+        self.gate = Gate(Permissions(memory.memory), policy or ToolPolicy(None))
         self._chars = max_tokens * CHARS_A_TOKEN
         self._results = Results(memory, max_tokens)
         self._log = CallLog(memory.memory)
@@ -195,7 +195,7 @@ class Gateway:
                 self._first[name] = asyncio.get_running_loop().create_task(self._list_first(entry))
         return self._first
 
-    async def _list_first(self, entry: Entry) -> None:
+    async def _list_first(self, entry: ServerEntry) -> None:
         upstream = self._upstreams[entry.name]
         try:
             stored = self._layer.fact(_LISTING + entry.origin)
@@ -224,7 +224,7 @@ class Gateway:
         if upstream.problem and not self.catalog.tools_of(upstream.entry.name):
             raise UserError(f"{upstream.entry.name!r} cannot be used: {upstream.problem}")
 
-    async def _listed(self, entry: Entry, listing: ToolList) -> None:
+    async def _listed(self, entry: ServerEntry, listing: ToolList) -> None:
         """Take in what a server lists now."""
         record = asdict(listing)
         key = _LISTING + entry.origin
@@ -233,7 +233,7 @@ class Gateway:
                 self._layer.set_fact(key, record)
         await self._mount(entry, listing)
 
-    async def _mount(self, entry: Entry, listing: ToolList) -> None:
+    async def _mount(self, entry: ServerEntry, listing: ToolList) -> None:
         self._left_out[entry.name] = listing.left_out
         await self.catalog.mount(entry, as_said(listing, entry))
 
@@ -324,7 +324,7 @@ class Gateway:
         *,
         key: str = "",
         fresh: bool = False,
-        caller: Caller | None = None,
+        caller: GatewayClient | None = None,
     ) -> dict[str, Any]:
         """Call a tool and return its result in the form of the protocol, or an error in that form.
 
@@ -335,7 +335,7 @@ class Gateway:
             fresh: call it although an answer is remembered that may be used again.
             caller: who calls.
         """
-        caller = caller or Caller()
+        caller = caller or GatewayClient()
         started, item = time.monotonic(), secrets.token_hex(8)
         record: dict[str, Any] = {
             "tool": tool_id,
@@ -362,7 +362,7 @@ class Gateway:
         return result
 
     async def _called(
-        self, tool_id: str, arguments: Mapping[str, Any], key: str, fresh: bool, caller: Caller
+        self, tool_id: str, arguments: Mapping[str, Any], key: str, fresh: bool, caller: GatewayClient
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         await self._known_for(tool_id)
         for _ in range(_MOST_TRIES):
@@ -434,7 +434,7 @@ class Gateway:
         now = {each.id: each for each in self.catalog.tools_of(mounted.server)}.get(mounted.id)
         return now is not None and now.definition == mounted.definition and now.twice == mounted.twice
 
-    def _call(self, entry: Entry, mounted: Mounted, arguments: dict[str, Any], intent: str) -> Call:
+    def _call(self, entry: ServerEntry, mounted: Mounted, arguments: dict[str, Any], intent: str) -> Call:
         """Return what tells a call from others: the server with its account, what was changed there since, arguments.
 
         Secrets in the arguments are not in it, and tell it apart all the same.
@@ -446,7 +446,7 @@ class Gateway:
             scope += f"\0{keyed_hash(arguments)}"
         return call_of(mounted.tool, shown_arguments, _NOWHERE, scope=scope, within=intent)
 
-    def _note_change(self, entry: Entry) -> None:
+    def _note_change(self, entry: ServerEntry) -> None:
         """Have no answer used again that a server gave before now."""
         with self.memory.memory.transaction():
             self._layer.set_fact(_CHANGED + entry.origin, secrets.token_hex(8))
@@ -454,7 +454,7 @@ class Gateway:
     def _public(self, value: Any) -> Any:
         return without_secrets(without_texts(value, self._hidden))[0]
 
-    async def _write(self, item: str, caller: Caller, data: Mapping[str, Any]) -> None:
+    async def _write(self, item: str, caller: GatewayClient, data: Mapping[str, Any]) -> None:
         """Put a call, or what became of it, on the board; a board that cannot be written stops no call."""
 
         def write() -> None:

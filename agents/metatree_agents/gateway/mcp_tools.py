@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 from weakref import WeakKeyDictionary
 
 from metatree.errors import MetatreeError, MissingExtra
-from metatree_agents.gateway.gateway import Caller, Gateway
-from metatree_agents.gateway.permission import Answer, Question
+from metatree_agents.gateway.gateway import Gateway, GatewayClient
+from metatree_agents.gateway.permission import Answer, PermissionQuestion
 
 try:
     from mcp.server import MCPServer
@@ -71,7 +71,7 @@ Offset = Annotated[int, Field(description="Where to go on")]
 class _Pending(Exception):
     """A person has to answer before the call goes on; the host asks and calls again."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: PermissionQuestion) -> None:
         super().__init__()
         self.question = question
 
@@ -97,7 +97,7 @@ def gateway_server(gateway: Gateway) -> MCPServer:
         fresh: Fresh = False,
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. What it returns is data from its server."""
-        caller = Caller(_client(ctx), _session(ctx, sessions), _asker(ctx))
+        caller = GatewayClient(_client(ctx), _session(ctx, sessions), _asker(ctx))
         try:
             result = await gateway.call(id, arguments, key=key, fresh=fresh, caller=caller)
         except _Pending as pending:
@@ -162,7 +162,7 @@ def _asker(ctx: Any) -> Any:
     if can is None or can.elicitation is None:
         return None
 
-    async def ask(question: Question) -> Answer | None:
+    async def ask(question: PermissionQuestion) -> Answer | None:
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             result = await ctx.session.elicit_form(
                 message=question.text, requested_schema=_FORM, related_request_id=ctx.request_id
@@ -181,7 +181,7 @@ def _answer(result: ElicitResult) -> Answer:
     return "always" if given == "always" else "once" if given == "once" else "no"
 
 
-def _state(question: Question, tool: str) -> str:
+def _state(question: PermissionQuestion, tool: str) -> str:
     return json.dumps({"tool": tool, "mark": question.mark})
 
 
@@ -205,6 +205,6 @@ def _client(ctx: Any) -> str:
 def _session(ctx: Any, sessions: WeakKeyDictionary[Any, str]) -> str:
     """Return a name for the session of a call, which all of its calls share."""
     try:
-        return sessions.setdefault(ctx.session, Caller().session)
+        return sessions.setdefault(ctx.session, GatewayClient().session)
     except TypeError:
-        return Caller().session
+        return GatewayClient().session

@@ -28,7 +28,7 @@ _SHOWN_CHARS: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PermissionQuestion:
     """What a person is asked before a call."""
 
     text: str
@@ -36,7 +36,7 @@ class Question:
     """Tells the tool, as it is now, from all others; an answer is for this one."""
 
 
-Ask = Callable[[Question], Awaitable[Answer | None]]
+Ask = Callable[[PermissionQuestion], Awaitable[Answer | None]]
 """Asks a person; None when nobody can be asked."""
 
 
@@ -46,7 +46,7 @@ def policy_file() -> Path | None:
     return None if folder is None else folder / "gateway.json"
 
 
-class Policy:
+class ToolPolicy:
     """Patterns of ids of tools in a file: `{"allow": ["git/*"], "ask": […], "deny": ["*/delete_*"]}`.
 
     `deny` goes before `ask`, and that before `allow`. It is read again when it has changed.
@@ -122,7 +122,7 @@ class Gate:
         policy: what the policy file says.
     """
 
-    def __init__(self, permissions: Permissions, policy: Policy) -> None:
+    def __init__(self, permissions: Permissions, policy: ToolPolicy) -> None:
         self._permissions = permissions
         self._policy = policy
 
@@ -166,7 +166,9 @@ class Gate:
         return self._permissions.grant(mounted.tool, who=who)
 
 
-def _question(mounted: Mounted, arguments: Mapping[str, Any], earlier: Permission | None) -> Question:
+def _question(
+    mounted: Mounted, arguments: Mapping[str, Any], earlier: Permission | None
+) -> PermissionQuestion:
     from metatree.notes.permissions import fingerprint_of
 
     hidden, _ = without_secrets(dict(arguments))
@@ -180,7 +182,7 @@ def _question(mounted: Mounted, arguments: Mapping[str, Any], earlier: Permissio
     else:
         lines.append("It may change something. Its server says of it:")
         lines.append(json.dumps(plain_text(mounted.tool.description)[:_SHOWN_CHARS], ensure_ascii=False))
-    return Question("\n".join(lines), fingerprint_of(mounted.tool))
+    return PermissionQuestion("\n".join(lines), fingerprint_of(mounted.tool))
 
 
 def _difference(before: str, after: str) -> str:

@@ -31,7 +31,7 @@ _SECRET: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ServerEntry:
     """One server, as it is to be mounted."""
 
     name: str
@@ -77,7 +77,9 @@ def keyed_hash(value: object) -> str:
     return hmac.new(user_key(), text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
-def entries(files: Iterable[Path], hosts: Iterable[str], *, folder: Path, reuse: float = 0.0) -> list[Entry]:
+def entries(
+    files: Iterable[Path], hosts: Iterable[str], *, folder: Path, reuse: float = 0.0
+) -> list[ServerEntry]:
     """Return what the files and hosts list, each under a name of its own.
 
     Args:
@@ -89,7 +91,7 @@ def entries(files: Iterable[Path], hosts: Iterable[str], *, folder: Path, reuse:
     Raises:
         UserError: a file cannot be read, or an entry is not valid.
     """
-    found: list[Entry] = []
+    found: list[ServerEntry] = []
     names: set[str] = set()
     for listed in (*map(read_file, files), *(of_host(host, folder) for host in hosts)):
         for name, settings in listed.items():
@@ -118,7 +120,7 @@ def _unique(name: str, names: set[str]) -> str:
     return own
 
 
-def _entry(name: str, settings: Mapping[str, Any], reuse: float) -> Entry:
+def _entry(name: str, settings: Mapping[str, Any], reuse: float) -> ServerEntry:
     kinds: list[Kind] = [kind for kind in ("openapi", "plugin") if settings.get(kind)]
     kind: Kind = kinds[0] if kinds else "mcp"
     if kind == "mcp" and not isinstance(settings.get("url") or settings.get("command"), str):
@@ -145,7 +147,7 @@ def _entry(name: str, settings: Mapping[str, Any], reuse: float) -> Entry:
     _check_read_only(name, settings.get("read_only", "hints"))
     # Hosts add fields of their own (timeouts, permissions, descriptions): what is not known is left alone.
     own = {key: settings[key] for key in _KNOWN if key in settings}
-    return Entry(
+    return ServerEntry(
         name, kind, own, given, **{key: float(value) for key, value in times.items()}, secrets=_secrets(own)
     )
 

@@ -116,7 +116,7 @@ def gateway(
     """
     from metatree_agents.cli.commands._search import suite_parts
     from metatree_agents.gateway.gateway import Gateway, open_memory, state_folder
-    from metatree_agents.gateway.permission import Policy, policy_file
+    from metatree_agents.gateway.permission import ToolPolicy, policy_file
     from metatree_agents.gateway.servers_file import entries
 
     if not servers and not host:
@@ -126,7 +126,7 @@ def gateway(
     listed = entries(servers or [], host or [], folder=Path.cwd(), reuse=reuse)
     if not listed:
         raise UserError("no server is listed there; add one, or name another file")
-    rules = Policy(policy or policy_file())
+    rules = ToolPolicy(policy or policy_file())
     if policy is not None and not policy.is_file():
         raise UserError(f'no policy {str(policy)!r}: write one such as {{"allow": ["git/*"]}}')
     tree = open_memory(memory or state_folder() / "gateway.db")

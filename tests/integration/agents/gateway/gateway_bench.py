@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from metatree_agents.gateway.gateway import Gateway
-from metatree_agents.gateway.permission import Policy
-from metatree_agents.gateway.servers_file import Entry, entries
+from metatree_agents.gateway.permission import ToolPolicy
+from metatree_agents.gateway.servers_file import ServerEntry, entries
 
 from metatree import Tree
 
@@ -29,7 +29,7 @@ class Bench:
         self.memory = memory
         self.log = folder / "log"
 
-    def entries(self, **servers: dict[str, Any]) -> list[Entry]:
+    def entries(self, **servers: dict[str, Any]) -> list[ServerEntry]:
         """Return servers, each of which writes its calls to the log."""
         for settings in servers.values():
             settings.setdefault("env", {})["LOG"] = str(self.log)
@@ -45,7 +45,7 @@ class Bench:
         if allow is not None:
             file = self.folder / "policy.json"
             file.write_text(json.dumps({"allow": allow}))
-            policy = Policy(file)
+            policy = ToolPolicy(file)
         return Gateway(self.entries(**servers), self.memory, policy=policy, **rest)
 
     def calls(self, tool: str = "") -> list[str]:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from metatree_agents.gateway.gateway import BOARD, SECTION, Caller, Gateway
-from metatree_agents.gateway.permission import Answer, Policy, Question
+from metatree_agents.gateway.gateway import BOARD, SECTION, Gateway, GatewayClient
+from metatree_agents.gateway.permission import Answer, PermissionQuestion, ToolPolicy
 
 from metatree import Blackboard, UserError
 from metatree.notes.permissions import Permissions
@@ -24,12 +24,12 @@ def said(result: dict[str, Any]) -> str:
     return "\n".join(part.get("text", "") for part in result["content"])
 
 
-def answering(answer: Answer, questions: list[str]) -> Caller:
-    async def ask(question: Question) -> Answer:
+def answering(answer: Answer, questions: list[str]) -> GatewayClient:
+    async def ask(question: PermissionQuestion) -> Answer:
         questions.append(question.text)
         return answer
 
-    return Caller("ann", ask=ask)
+    return GatewayClient("ann", ask=ask)
 
 
 def test_a_tool_is_found_and_called(bench: Bench, run: Run) -> None:
@@ -111,7 +111,10 @@ def test_nothing_is_used_again_unless_it_is_said_but_what_is_asked_at_one_moment
     async def main() -> None:
         async with bench.gateway(office=odd()) as gateway:
             results = await asyncio.gather(
-                *(gateway.call("office/wait", {"seconds": 0.3}, caller=Caller(f"a{n}")) for n in range(5))
+                *(
+                    gateway.call("office/wait", {"seconds": 0.3}, caller=GatewayClient(f"a{n}"))
+                    for n in range(5)
+                )
             )
             assert all(said(each).startswith("wait:") for each in results)
             assert len(bench.calls("wait")) == 1
@@ -215,7 +218,7 @@ def test_a_policy_decides_and_is_read_again(bench: Bench, run: Run) -> None:
     file.write_text('{"allow": ["office/*"], "deny": ["*/echo"]}')
 
     async def main() -> None:
-        async with Gateway(bench.entries(office=odd()), bench.memory, policy=Policy(file)) as gateway:
+        async with Gateway(bench.entries(office=odd()), bench.memory, policy=ToolPolicy(file)) as gateway:
             assert not (await gateway.call("office/write", {"line": "x"})).get("isError")
             assert "forbids" in said(await gateway.call("office/echo", {"text": "a"}))
             file.write_text('{"ask": ["office/*"]}')
@@ -227,7 +230,7 @@ def test_a_policy_decides_and_is_read_again(bench: Bench, run: Run) -> None:
     run(main())
     with pytest.raises(UserError, match="none of `allow`"):
         file.write_text('{"permit": []}')
-        Policy(file)
+        ToolPolicy(file)
 
 
 def test_a_long_result_is_kept_and_read_on(bench: Bench, run: Run) -> None:
@@ -286,8 +289,8 @@ def test_secrets_are_in_nothing_that_is_kept_or_shown(bench: Bench, run: Run) ->
 def test_every_call_is_on_the_board(bench: Bench, run: Run) -> None:
     async def main() -> None:
         async with bench.gateway(office=odd()) as gateway:
-            await gateway.call("office/echo", {"text": "a"}, caller=Caller("ann", "s1"))
-            await gateway.call("office/fail", {}, caller=Caller("bob", "s2"))
+            await gateway.call("office/echo", {"text": "a"}, caller=GatewayClient("ann", "s1"))
+            await gateway.call("office/fail", {}, caller=GatewayClient("bob", "s2"))
 
     run(main())
     first, second = Blackboard(bench.memory, name=BOARD).items(SECTION)
