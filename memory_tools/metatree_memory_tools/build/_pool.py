@@ -96,7 +96,10 @@ def _is_text(file: ScannedFile) -> bool:
 
 
 def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # Linux has it
+        return os.cpu_count() or 1
 
 
 class _Workers:
