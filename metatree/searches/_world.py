@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
@@ -170,6 +170,7 @@ class World:
             "more": [],
             "by_model": not router.traits.follows_evidence,
             "unviable": {**missing, **decision.unviable},
+            "probabilities": decision.probabilities,
             "reason": decision.reason,
             "offered": [option.id for option in menu.options] + list(missing),
         }
@@ -208,6 +209,7 @@ class World:
             "by_model": False,
             "more": more,
             "unviable": {},
+            "probabilities": {},
             "reason": f"best evidence ({first['score']:.2f})",
             "offered": [str(first["choice"])],
         }
@@ -472,7 +474,18 @@ def checked_decision(decision: object, options: list[Option]) -> RouteDecision:
                 f"{_text(choice, 100)!r} was not offered; the options are {sorted(offered)[:20]}"
             )
         choice = None
-    return RouteDecision(choice, unviable, _text(decision.reason, REASON_CHARS))
+    return RouteDecision(choice, unviable, _text(decision.reason, REASON_CHARS), _shares(decision, offered))
+
+
+def _shares(decision: RouteDecision, offered: Collection[str]) -> dict[str, float]:
+    """Return the probabilities of what was offered, without what is none."""
+    if not isinstance(decision.probabilities, Mapping):
+        raise BadModelAnswer("`probabilities` must map ids to numbers")
+    return {
+        option: round(float(share), 4)
+        for option, share in decision.probabilities.items()
+        if option in offered and isinstance(share, int | float) and 0 <= share <= 1
+    }
 
 
 def checked_reading(reading: object, content: str, *, by_model: bool = False) -> ReadResult:

@@ -194,6 +194,10 @@ class Store(Database):
         if self.path is not None and not trust:
             path = self.path
             self.accepted = not self._run(lambda: _trust.check(self._connection, path, alone=alone))
+        elif self.path is not None and not self._run(lambda: _trust.is_plain(self._connection)):
+            raise BrokenStore(
+                f"{self.name} defines what no store of metatree does{self._advice}", path=self.name
+            )
         if version == 0 and self.path is not None:
             raise BrokenStore(f"{self.name} is empty: what it held is lost{self._advice}", path=self.name)
         return version

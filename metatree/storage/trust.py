@@ -417,6 +417,17 @@ def is_strange(connection: sqlite3.Connection) -> bool:
     return not all(_PLAIN.match(str(sql)) for (sql,) in rows)
 
 
+def is_plain(connection: sqlite3.Connection) -> bool:
+    """Whether a file that is used whoever made it defines nothing that would run; False where that costs too much."""
+    try:
+        with bounded(connection):
+            return not is_strange(connection)
+    except sqlite3.Error as exc:
+        if is_excess(exc, connection):
+            return False
+        raise
+
+
 def is_excess(exc: sqlite3.Error, connection: sqlite3.Connection) -> bool:
     """Whether reading was given up since it went beyond what is `bounded`."""
     match primary_code(exc):

@@ -36,8 +36,8 @@ from metatree.testing.parts import FunctionRouter
 from metatree.tools.tool import Tool, tool
 from metatree.trees.edits import ready
 from metatree.trees.layer import ROOT, Layer
-from metatree.trees.source_types import Progress, SourceRef, register_type
-from tests.integration.trust.prepared import Clone, as_user, brings_a_service_with_an_administrator
+from metatree.trees.source_types import SourceRef, register_type
+from tests.integration.trust.prepared import Clone, Vault, as_user, brings_a_service_with_an_administrator
 
 pytestmark = pytest.mark.integration
 
@@ -213,29 +213,6 @@ def test_git_passes_over_a_tree_whatever_the_clone_says_of_it(clone: Clone) -> N
     build_tree(clone.folder).close()
     assert file.read_text() == "*\n"
     assert other.read_text() == "*\n!memory.db\n"
-
-
-class Vault:
-    """A server that would give anything that it is asked for, and lists one thing."""
-
-    name, version = "vault", "1"
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def recognises(self, location: str) -> bool:
-        return False
-
-    def fingerprint(self, source: SourceRef) -> str | None:
-        return None
-
-    def nodes(self, source: SourceRef, *, progress: Progress | None) -> Iterator[tuple[Node, str | None]]:
-        yield Node(ROOT, "vault", kind="server"), None
-        yield Node("open", "Open", source=Source(type="vault", path="open")), ROOT
-
-    def content(self, source: SourceRef, ref: Source) -> str:
-        self.asked.append(ref.path)
-        return f"the harbour of {ref.path}"
 
 
 @pytest.fixture
