@@ -12,7 +12,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -103,11 +102,11 @@ def _cores() -> int:
 
 
 class _Workers:
-    """Processes that read files, each asked by a thread of its own; they end with the block."""
+    """Processes that read files, as many as there are threads to ask them; they end with the block."""
 
     def __init__(self, count: int) -> None:
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="metatree-build")
-        self._own = threading.local()
+        self._idle: deque[subprocess.Popen[bytes]] = deque()
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> _Workers:
@@ -128,19 +127,21 @@ class _Workers:
         return self._threads.submit(self._ask, reader, chunk)
 
     def _ask(self, reader: FileReader, chunk: _Chunk) -> list[FileNodes]:
-        """Have a chunk read by the process of this thread.
+        """Have a chunk read by a process that has nothing to do.
 
         Raises:
             OSError, EOFError, pickle.PickleError: it cannot be started, or it ended.
         """
-        process: subprocess.Popen[bytes] | None = getattr(self._own, "process", None)
-        if process is None:
-            process = self._own.process = _start()
+        try:
+            process = self._idle.pop()
+        except IndexError:
+            process = _start()
             self._processes.append(process)
         assert process.stdin is not None and process.stdout is not None
         pickle.dump((reader, chunk), process.stdin, pickle.HIGHEST_PROTOCOL)
         process.stdin.flush()
         nodes: list[FileNodes] = pickle.load(process.stdout)
+        self._idle.append(process)
         return nodes
 
 
