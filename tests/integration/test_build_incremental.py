@@ -294,7 +294,7 @@ def test_stale_sees_what_came_went_and_changed(source: Path) -> None:
 CHILD = """
 import sys, time
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build import _pool
+from metatree_memory_tools.build import _files as files_build
 files_build._BATCH_FILES = 5
 def progress(done, total, path):
     print(done, flush=True)
