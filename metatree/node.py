@@ -79,6 +79,17 @@ class Node:
         return (first, last) if isinstance(first, int) and isinstance(last, int) else None
 
 
+def place_of(node: Node) -> str:
+    """Return where a node stands in its source, `path` or `path:first-last`; empty when it is part of no file.
+
+    Example:
+        >>> place_of(Node("f", "f", attributes={"path": "a.py", "start_line": 3, "end_line": 9}))
+        'a.py:3-9'
+    """
+    path, lines = node.path or "", node.lines
+    return f"{path}:{lines[0]}-{lines[1]}" if path and lines is not None else path
+
+
 def digest_of(node: Node) -> str:
     """Return the hash of what a node says and holds: 32 hexadecimal digits.
 

@@ -40,6 +40,8 @@ class Option:
     """Best evidence for the questions in or below this option, in [0, 1]; None when no evidence was asked."""
     hints: tuple[str, ...] = ()
     """Titles or lines in or below this option that match the questions, best first."""
+    place: str = ""
+    """Where it stands, `path` or `path:first-last` in lines; empty when it is part of no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class RouteDecision:
     unviable: Mapping[str, str] = field(default_factory=dict)
     """id -> reason."""
     reason: str = ""
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+    """id -> how likely the option leads to an answer, in [0, 1], of those that the router can tell it of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,8 @@ class RouteMenu:
     """Nodes that have been collected: offered for what is below them alone."""
     wanted: int = 0
     """How many nodes may be collected from here on; 0 where none are."""
+    embedded: bool = False
+    """Whether the embedded part does it, since the model gives no usable answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class ReadText:
     """What is known of the answers so far."""
     sure: float
     """How likely an answer must be right to be claimed."""
+    embedded: bool = False
+    """Whether the embedded part does it, since the model gives no usable answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,8 @@ class FillArguments:
     tool: str
     questions: Sequence[str]
     context: str
+    embedded: bool = False
+    """Whether the embedded part does it, since the model gives no usable answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +136,8 @@ class DescribeNode:
     parent: str
     node: NodeMade
     questions: Sequence[str]
+    embedded: bool = False
+    """Whether the embedded part does it, since the model gives no usable answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +181,8 @@ class ComposeAnswers:
     answers: Sequence[FoundAnswer]
     open: Sequence[str]
     context: str
+    embedded: bool = False
+    """Whether the embedded part does it, since the model gives no usable answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +209,6 @@ SearchEffect = (
     | ComposeAnswers
     | FindClosest
 )
+
+ByPart = RouteMenu | ReadText | FillArguments | DescribeNode | ComposeAnswers
+"""Effects that a router or another part carries out, which may ask a model."""

@@ -38,8 +38,17 @@ from metatree.searches._effects import (
     SearchEffect,
 )
 from metatree.searches._outcomes import FallbackOutput, FoundAnswer
-from metatree.searches._state import UNVIABLE, VISITED, Collected, Frame, Mark, SearchState, Tally
-from metatree.searches._steps import collecting, effect_of, note
+from metatree.searches._state import (
+    MOST_UNUSABLE,
+    UNVIABLE,
+    VISITED,
+    Collected,
+    Frame,
+    Mark,
+    SearchState,
+    Tally,
+)
+from metatree.searches._steps import asks_model, collecting, effect_of, note
 from metatree.searches._tree_steps import TreeWalk
 
 A_PERSON = "a person"
@@ -51,7 +60,8 @@ class SearchMachine(TreeWalk):
     `begin` is given: `questions`, `context`, `returns` (`answer` or `nodes`), `k`, `trail` (ids from the root to the
     start node), `limits` (the machine's own: `questions`, `depth`, `nodes_created`, `restarts`), `sure`, `second_look`,
     `fallbacks` (a list of `call` and `person`), `separate_frames` (each question in a frame of its own), `asked_tools`
-    (whether tools that questions ask for outright are called first).
+    (whether tools that questions ask for outright are called first), `by_model` (kinds of effects for which a model is
+    asked).
 
     `_effects` has its effects, `_outcomes` what comes of each.
     """
@@ -91,13 +101,15 @@ class SearchMachine(TreeWalk):
             tally.failed += 1
             tally.error = event.error
         payload: SearchEffect = waiting.effect.payload
+        if asks_model(state, payload):
+            self._count_unusable(state, frame, event)
         match payload:
             case ListNode():
                 return self._on_list(state, frame, event)
             case RouteMenu():
                 return self._on_route(state, frame, payload, event)
             case ReadText():
-                return self._on_read(state, frame, payload.target, event)
+                return self._on_read(state, frame, payload, event)
             case RankMenu():
                 return self._on_rank(state, frame, payload.menu, event)
             case ListTools():
@@ -123,6 +135,20 @@ class SearchMachine(TreeWalk):
                 return self._finish_run(state, frame)
             case _:
                 assert_never(payload)
+
+    def _count_unusable(self, state: SearchState, frame: Frame, event: Outcome) -> None:
+        """Go on with the embedded parts when a model gave no usable answer several times in a row.
+
+        Whatever it was: refused, cut off, not in form, no answer in time. Each counts after all of its attempts.
+        """
+        if event.error is None:
+            state.unusable = 0
+            return
+        state.unusable += 1
+        if state.unusable >= MOST_UNUSABLE and not state.without_model:
+            state.without_model = True
+            why = f"no usable answer to {state.unusable} requests in a row: {event.error}"
+            note(state, frame, "without_model", None, why)
 
     def _finish(self, state: SearchState, frame: Frame, ended: str) -> list[Effect]:
         frame.ended = ended

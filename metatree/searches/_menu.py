@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from metatree.errors import MetatreeError, UnknownNode
-from metatree.node import Node
+from metatree.node import Node, place_of
 from metatree.protocols import ABSTAINED, Evidence, Option, Passage, Scored
 from metatree.trees.tree import ROOT, Tree
 
@@ -92,9 +92,8 @@ class MenuMaker:
         self._accepts = accepts
         self._candidates = candidates
         self._jumps = jumps
-        self._by_passages = (
-            by_passages and accepts is None and bool(evidence and evidence.traits.gives_passages)
-        )
+        self._may_go_by_passages = accepts is None and bool(evidence and evidence.traits.gives_passages)
+        self._by_passages = by_passages and self._may_go_by_passages
         self._has_tools = has_tools
         abstains = evidence is not None and evidence.traits.may_abstain
         self._answers_outside_tree = answers_outside_tree if accepts is None and abstains else None
@@ -157,13 +156,18 @@ class MenuMaker:
         *,
         jumps: bool = True,
         collected: Collection[str] = (),
+        by_passages: bool = False,
     ) -> Menu:
         """Return the options of a node that still exist, in tree order, then the leaves offered beside them.
 
         Args:
             jumps: whether leaves may be offered beside the options.
             collected: nodes of which only what is below them is still wanted.
+            by_passages: from here on, whatever the reader was that the run began with.
         """
+        if by_passages and self._may_go_by_passages and not self._by_passages:
+            self._by_passages = True
+            self._rankings.clear()
         self._look_for_edits()
         nodes: dict[str, Node] = {}
         for option in options:
@@ -171,7 +175,8 @@ class MenuMaker:
             if child is not None:
                 nodes[option] = child
         if self._evidence is None:
-            return Menu([Option(n.id, n.title, n.description) for n in nodes.values()], nodes)
+            bare = [Option(n.id, n.title, n.description, place=place_of(n)) for n in nodes.values()]
+            return Menu(bare, nodes)
         ranking = self._with_tools(node, questions, DEEP + len(marked) + len(collected))
         below = {option: _Subtree() for option in nodes}
         leaves: dict[str, Scored] = {}
@@ -193,6 +198,7 @@ class MenuMaker:
                 None,
                 min(1.0, below[n.id].score),
                 self._hints(n.id, below[n.id].best) if n.id in hinted else (),
+                place_of(n),
             )
             for n in nodes.values()
         ]
@@ -209,6 +215,7 @@ class MenuMaker:
                     parent.title if parent else None,
                     min(1.0, scored.score),
                     (hint,) if hint else (),
+                    place_of(leaf),
                 )
             )
         return Menu(menu, nodes)
@@ -269,7 +276,9 @@ class MenuMaker:
             for child in self._tree.children(option.id) if option.parent is None else ():
                 if child.id not in marked and child.id not in menu.nodes:
                     nodes[child.id] = child
-                    options.append(Option(child.id, child.title, child.description, option.title))
+                    options.append(
+                        Option(child.id, child.title, child.description, option.title, place=place_of(child))
+                    )
         return Menu(options, nodes)
 
     def best(self, menu: Menu) -> Option:

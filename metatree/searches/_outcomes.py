@@ -6,6 +6,7 @@ would have to decode once more, and each replay.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict, final
 
 
@@ -68,6 +69,8 @@ class Routed(Chosen):
     """What it would choose next, and next after that, of what is collected."""
     unviable: dict[str, str]
     """Id -> why it was ruled out."""
+    probabilities: NotRequired[Mapping[str, float]]
+    """Id -> how likely it leads to an answer; of none where the router cannot tell."""
     reason: str
     offered: list[str]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from metatree.durable import Effect, Outcome
@@ -17,7 +18,7 @@ from metatree.searches._context import facts_for, join, part_json, question_key
 from metatree.searches._effects import ReadText
 from metatree.searches._outcomes import FoundAnswer, ReadResult
 from metatree.searches._state import Fact, Frame, Part, ReadTarget, SearchState
-from metatree.searches._steps import Moves, effect_of, learn, note
+from metatree.searches._steps import Moves, asks_model, effect_of, learn, note
 
 
 class ReadingSteps(Moves):
@@ -56,7 +57,12 @@ class ReadingSteps(Moves):
             state, frame, ReadText(target, questions, context, parts, state.given.get("sure", SURE))
         )
 
-    def _on_read(self, state: SearchState, frame: Frame, target: ReadTarget, event: Outcome) -> list[Effect]:
+    def _on_read(self, state: SearchState, frame: Frame, payload: ReadText, event: Outcome) -> list[Effect]:
+        target = payload.target
+        if event.error is not None and asks_model(state, payload):
+            why = f"the embedded reader reads it, since the model could not: {event.error}"
+            note(state, frame, "without_model", target.node, why)
+            return effect_of(state, frame, replace(payload, embedded=True))
         if event.error is not None:
             note(state, frame, "read", target.node, f"it could not be read: {event.error}", useful=False)
             return self._after_reading(state, frame, f"it could not be read: {event.error}")

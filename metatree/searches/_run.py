@@ -13,8 +13,10 @@ from metatree.durable import Effect, Journal, Replayed, Runner
 from metatree.errors import LeaseLost, MetatreeError, UserError
 from metatree.node import Node
 from metatree.notes.wishes import applying
-from metatree.parts import as_evidence, find_evidence, whole_suite
+from metatree.parts import as_evidence, as_router, embedded_parts, find_evidence, whole_suite
+from metatree.protocols import HasTraits, Suite
 from metatree.result import Limits, SearchResult, TraceEntry
+from metatree.searches._effects import ComposeAnswers, DescribeNode, FillArguments, ReadText, RouteMenu
 from metatree.searches._machine import SearchMachine
 from metatree.searches._menu import MenuMaker
 from metatree.searches._off_loop import Home
@@ -76,7 +78,9 @@ class Search:
         self.machine = SearchMachine()
         evidence = as_evidence(options.evidence) if options.evidence else None
         if options.evidence is None:
-            evidence = find_evidence(tree, required=options.router is None)
+            # For a model the index is built too: its hints save calls, and hold against a model that errs.
+            wanted = options.router is None or as_router(options.router).traits.uses_model
+            evidence = find_evidence(tree, required=wanted)
         suite = whole_suite(
             options.router,
             options.reader,
@@ -85,6 +89,7 @@ class Search:
             options.describer,
             evidence=evidence,
         )
+        embedded = embedded_parts(evidence)
         accepts = _accept_function(options.accept) if returns == "nodes" else None
         kinds = accepted_kinds(options.accept)
         filled = not suite.tool_caller.traits.by_rules
@@ -97,6 +102,7 @@ class Search:
             tool_caller=suite.tool_caller,
             evidence=evidence,
             describer=suite.describer,
+            embedded=embedded,
             permit=options.permit,
             fallbacks=options.fallbacks,
             accepts=accepts,
@@ -121,6 +127,7 @@ class Search:
             router=suite.router,
             reader=suite.reader,
             composer=suite.composer,
+            embedded=embedded,
             menus=menus,
             accepts=accepts,
             has_tools=toolbox.has_tools,
@@ -128,6 +135,8 @@ class Search:
             timeout_s=limits.effect_seconds,
         )
         self._evidence = evidence
+        self.by_model = [kind for kind, part in _parts_by_kind(suite).items() if part.traits.uses_model]
+        """Kinds of effects for which a model is asked."""
         self.asks_tools = suite.router.traits.follows_evidence and toolbox.asks_tools
         """Whether tools that questions ask for outright are called before anything is read."""
         self._menus = menus
@@ -195,8 +204,9 @@ class Search:
         except LeaseLost:
             raise
         except Exception as exc:
-            _log.warning("run %s failed", run_id, exc_info=True)
             detail = f"{type(exc).__name__}: {exc}"
+            # What a caller can act on says so in a line; of what nobody expects, the place is of use.
+            _log.warning("run %s failed: %s", run_id, detail, exc_info=not isinstance(exc, MetatreeError))
             return result_of(replayed.state, replayed.used, ended="failed", detail=detail, run_id=run_id)
         waiting = finish.waiting if finish.ended == "waiting" else ()
         result = result_of(
@@ -220,6 +230,16 @@ class Search:
         self._emitted += len(entries)
         if entries:
             self.home.tell(_tell, self.on_event, entries)
+
+
+def _parts_by_kind(suite: Suite) -> dict[str, HasTraits]:
+    return {
+        RouteMenu.kind: suite.router,
+        ReadText.kind: suite.reader,
+        FillArguments.kind: suite.tool_caller,
+        DescribeNode.kind: suite.describer,
+        ComposeAnswers.kind: suite.composer,
+    }
 
 
 def _tell(on_event: OnEvent, entries: Iterable[TraceEntry]) -> None:

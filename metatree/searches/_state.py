@@ -11,6 +11,8 @@ from metatree.searches._outcomes import AskedCall, EarlierFound, PassageFound, R
 
 VISITED = "visited"
 UNVIABLE = "unviable"
+MOST_UNUSABLE = 3
+"""Requests to a model in a row that may come to nothing before a search goes on without it."""
 
 
 @dataclass(slots=True)
@@ -205,6 +207,10 @@ class SearchState:
     """Questions that reads have opened."""
     created: int = 0
     """Nodes that tools and fallbacks have made."""
+    unusable: int = 0
+    """How many requests to a model in a row came to nothing, whatever they were for."""
+    without_model: bool = False
+    """Whether the embedded parts do everything from here on, since the model gave no usable answers."""
     steps: int = 0
     next_effect: int = 0
     ended: str | None = None

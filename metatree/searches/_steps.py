@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from metatree.durable import Effect
 from metatree.result import TraceEvent
-from metatree.searches._effects import SearchEffect
+from metatree.searches._effects import ByPart, SearchEffect
 from metatree.searches._state import Fact, Frame, SearchState, Waiting
 
 
@@ -55,6 +56,8 @@ class Moves(ABC):
 
 def effect_of(state: SearchState, frame: Frame, payload: SearchEffect) -> list[Effect]:
     """Make an effect for a frame, as the list that a step returns."""
+    if state.without_model and isinstance(payload, ByPart):
+        payload = replace(payload, embedded=True)
     effect = Effect(state.next_effect, payload.kind, payload)
     state.next_effect += 1
     state.waiting[effect.id] = Waiting(frame.id, effect)
@@ -76,6 +79,12 @@ def learn(state: SearchState, frame: Frame, fact: Fact) -> None:
         frame.learned = True
     frame.facts.append(fact)
     note(state, frame, "fact", fact.node, fact.text, question=fact.question)
+
+
+def asks_model(state: SearchState, payload: SearchEffect) -> bool:
+    """Say whether a model was asked to carry an effect out."""
+    by_part = isinstance(payload, ByPart) and not payload.embedded
+    return by_part and payload.kind in state.given.get("by_model", ())
 
 
 def collecting(state: SearchState) -> bool:

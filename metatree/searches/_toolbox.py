@@ -23,6 +23,7 @@ from metatree.protocols import (
     Description,
     Evidence,
     Option,
+    Suite,
     ToolCaller,
     ToolRequest,
 )
@@ -49,7 +50,7 @@ from metatree.searches._outcomes import (
     ToolListing,
     ToolOutput,
 )
-from metatree.searches._world import STORE_ERRORS, answer_json, model_policy
+from metatree.searches._world import STORE_ERRORS, answer_json, model_policy, standing_in
 from metatree.searches.fallback import Fallback, FallbackRequest, FallbackResult, _AskPerson
 from metatree.storage.store import Store
 from metatree.tools.call_log import Call, CallLog, CallResult, call_of
@@ -82,6 +83,8 @@ class Toolbox:
     tool_caller: ToolCaller
     evidence: Evidence | None
     describer: Describer
+    embedded: Suite
+    """What stands in for parts whose model gives no usable answers."""
     permit: Permit | _AskPerson | None
     fallbacks: Sequence[Fallback | _AskPerson]
     accepts: Callable[[Node], bool] | None
@@ -213,11 +216,8 @@ class Toolbox:
         node = self._node(payload.node)
         spec = replace(tool.spec, description=tool.described(node, payload.questions))
         request = ToolRequest(spec, node, tuple(payload.questions), payload.context, attempt.errors)
-        return {
-            "arguments": tool.validated(
-                await self.home.asks(self.tool_caller, self.tool_caller.fill)(request)
-            )
-        }
+        caller: ToolCaller = standing_in(payload, self.tool_caller, self.embedded.tool_caller)
+        return {"arguments": tool.validated(await self.home.asks(caller, caller.fill)(request))}
 
     async def _call(self, effect: Effect, attempt: Attempt) -> ToolOutput:
         payload: CallTool = effect.payload
@@ -385,7 +385,8 @@ class Toolbox:
             questions=tuple(payload.questions),
             tool=node["provenance"]["tool"],
         )
-        description = await self.home.asks(self.describer, self.describer.describe)(request)
+        describer: Describer = standing_in(payload, self.describer, self.embedded.describer)
+        description = await self.home.asks(describer, describer.describe)(request)
         if not isinstance(description, Description):
             raise BadModelAnswer(f"a describer must return a Description, not {type(description).__name__}")
         return {"title": description.title[:200], "description": description.description[:1000]}

@@ -144,6 +144,7 @@ class TreeWalk(ToolWalk):
             **ranked,
             "more": [],
             "unviable": dict.fromkeys(removed, "it is no longer in the tree"),
+            "probabilities": {},
             "by_model": False,
             "reason": "order by evidence",
             "offered": options,
@@ -157,6 +158,8 @@ class TreeWalk(ToolWalk):
         choice, unviable = _decided(frame, payload, value)
         here, reason, knockout = frame.trail[-1], value["reason"], frame.knockout
         data: dict[str, Any] = {"offered": value["offered"], "choice": choice, "unviable": unviable, "by": by}
+        if shares := value.get("probabilities"):
+            data["probabilities"] = shares
         note(state, frame, "route", here, reason, **data, **({} if knockout is None else {"group": True}))
         if knockout is not None:
             knockout.unviable.update(unviable)

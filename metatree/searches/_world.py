@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from metatree.durable import Attempt, Effect, Handler, Policy, report_usage
 from metatree.errors import (
@@ -33,9 +33,11 @@ from metatree.protocols import (
     RouteDecision,
     Router,
     RouteRequest,
+    Suite,
 )
 from metatree.searches._effects import (
     AskHuman,
+    ByPart,
     ComposeAnswers,
     FindClosest,
     ListNode,
@@ -82,6 +84,8 @@ class World:
     router: Router
     reader: Reader
     composer: Composer
+    embedded: Suite
+    """What stands in for parts whose model gives no usable answers."""
     menus: MenuMaker
     accepts: Callable[[Node], bool] | None
     has_tools: Callable[[Node], bool]
@@ -133,30 +137,29 @@ class World:
     async def _route(self, effect: Effect, attempt: Attempt) -> Routed | MenuSplit:
         payload: RouteMenu = effect.payload
         questions = tuple(payload.questions)
-        by_evidence = payload.wanted and payload.jumps and self.router.traits.follows_evidence
+        router: Router = standing_in(payload, self.router, self.embedded.router)
+        by_evidence = payload.wanted and payload.jumps and router.traits.follows_evidence
         if by_evidence and (at_once := self._by_evidence(payload)):
             return at_once
         node, menu = self._menu(payload)
         if node is None or not menu.options:
-            _count_nobody(self.router, "router_calls")  # nobody was asked
+            _count_nobody(router, "router_calls")  # nobody was asked
             return _nothing_offered(list(payload.options))
         request = RouteRequest(questions, payload.context, node, tuple(menu.options), attempt.errors)
         missing = {i: "it is no longer in the tree" for i in payload.options if i not in menu.nodes}
-        capacity = self.router.traits.capacity
+        capacity = router.traits.capacity
         if capacity is not None and not payload.tools:
             fits = max(2, capacity(request))
             if fits < len(menu.options):
                 ids = [option.id for option in menu.options]
-                _count_nobody(self.router, "router_calls")
+                _count_nobody(router, "router_calls")
                 return {"split": [ids[i : i + fits] for i in range(0, len(ids), fits)], "gone": missing}
             deeper = self._deeper(menu, payload) if payload.jumps else None
             if deeper is not None:
                 wider = replace(request, options=tuple(deeper.options))
                 if capacity(wider) >= len(wider.options):
                     menu, request = deeper, wider
-        decision = checked_decision(
-            await self.home.asks(self.router, self.router.route)(request), menu.options
-        )
+        decision = checked_decision(await self.home.asks(router, router.route)(request), menu.options)
         chosen = next((option for option in menu.options if option.id == decision.choice), None)
         value = self._choice_json(chosen, menu.nodes)
         is_kept = value["accept"] and value["choice"] not in payload.collected
@@ -165,8 +168,9 @@ class World:
             "inner": bool(chosen and is_kept and payload.wanted > 1 and self._is_inner(chosen.id)),
             "why": self.menus.why(node.id, chosen.id, questions) if chosen and is_kept else "",
             "more": [],
-            "by_model": not self.router.traits.follows_evidence,
+            "by_model": not router.traits.follows_evidence,
             "unviable": {**missing, **decision.unviable},
+            "probabilities": decision.probabilities,
             "reason": decision.reason,
             "offered": [option.id for option in menu.options] + list(missing),
         }
@@ -205,6 +209,7 @@ class World:
             "by_model": False,
             "more": more,
             "unviable": {},
+            "probabilities": {},
             "reason": f"best evidence ({first['score']:.2f})",
             "offered": [str(first["choice"])],
         }
@@ -239,6 +244,7 @@ class World:
                 payload.marks,
                 jumps=payload.jumps,
                 collected=payload.collected,
+                by_passages=payload.embedded,
             )
         except UnknownNode as exc:
             raise _tree_changed_error(exc) from exc
@@ -290,8 +296,9 @@ class World:
             payload.sure,
             bool(payload.target.question),
         )
-        by_model = self.reader.traits.uses_model
-        answered = await self.home.asks(self.reader, self.reader.read)(request)
+        reader: Reader = standing_in(payload, self.reader, self.embedded.reader)
+        by_model = reader.traits.uses_model
+        answered = await self.home.asks(reader, reader.read)(request)
         reading = checked_reading(answered, content, by_model=by_model)
         if by_model:
             _ask_for_quotes(reading, attempt.errors)
@@ -335,7 +342,8 @@ class World:
             tuple(payload.open),
             payload.context,
         )
-        text = await self.home.asks(self.composer, self.composer.compose)(request)
+        composer: Composer = standing_in(payload, self.composer, self.embedded.composer)
+        text = await self.home.asks(composer, composer.compose)(request)
         if not isinstance(text, str) or not text.strip():
             raise BadModelAnswer("the composer must return a text that is not empty")
         return {"text": text}
@@ -429,6 +437,14 @@ def model_policy(part: HasTraits, *counts: str, timeout_s: float, needed: bool =
     return Policy(attempts=MODEL_ATTEMPTS, timeout_s=timeout_s, counts=_counters(part, *counts), fatal=fatal)
 
 
+def standing_in(payload: ByPart, part: Any, embedded: Any) -> Any:
+    """Return the part that carries an effect out: the one of the run, or the embedded one in its place."""
+    if not payload.embedded or not part.traits.uses_model:
+        return part
+    report_usage(model_calls=-1)  # counted for the model, which is not asked
+    return embedded
+
+
 def _counters(part: HasTraits, *counts: str) -> tuple[str, ...]:
     return (*counts, "model_calls") if part.traits.uses_model else counts
 
@@ -458,7 +474,18 @@ def checked_decision(decision: object, options: list[Option]) -> RouteDecision:
                 f"{_text(choice, 100)!r} was not offered; the options are {sorted(offered)[:20]}"
             )
         choice = None
-    return RouteDecision(choice, unviable, _text(decision.reason, REASON_CHARS))
+    return RouteDecision(choice, unviable, _text(decision.reason, REASON_CHARS), _shares(decision, offered))
+
+
+def _shares(decision: RouteDecision, offered: Collection[str]) -> dict[str, float]:
+    """Return the probabilities of what was offered, without what is none."""
+    if not isinstance(decision.probabilities, Mapping):
+        raise BadModelAnswer("`probabilities` must map ids to numbers")
+    return {
+        option: round(float(share), 4)
+        for option, share in decision.probabilities.items()
+        if option in offered and isinstance(share, int | float) and 0 <= share <= 1
+    }
 
 
 def checked_reading(reading: object, content: str, *, by_model: bool = False) -> ReadResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+import uuid
 from collections.abc import Callable, Collection, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from metatree.storage.trust import (
     FACTS,
     IMPORTED_RUN,
     LONGEST_VALUE,
+    NAMED_FILE,
     OFFERED,
     acceptance,
     bounded,
@@ -42,6 +44,11 @@ _SECONDS: Final = 25.0
 _PERMISSION: Final = "permission:"
 _OF_THE_MOMENT: Final = ("board_waiter", "service_server", "service_session", "service_login")
 """Tables of who waits, listens or is logged in just now: none of them is, where a store was accepted."""
+_OF_SOURCES: Final = (
+    *("content", "link", "gone", "override", "file", "omission", "rename"),
+    *("history_commit", "history_file", "history_name", "history_touch"),
+)
+"""Tables of what was read from sources, besides the nodes."""
 _TABLE_LABELS: Final = {
     "override": "nodes changed or hidden",
     "call": "results of tools",
@@ -151,6 +158,8 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
                 sign(store, seen=seen.signed)
                 if not seen.trusted:
                     _drop_what_was_not_shown(store, own)
+                    if not own:
+                        _keep_sources_alone(store, seen.sources)
             store.rows("PRAGMA wal_checkpoint")  # the seal belongs into the file
             return
         facts = signed_facts(store)
@@ -181,6 +190,29 @@ def _drop_what_was_not_shown(store: Store, own: bool) -> None:
         store.execute(
             "INSERT OR REPLACE INTO meta(key, value) SELECT ? || id, 'true' FROM run NOT INDEXED",
             (IMPORTED_RUN,),
+        )
+
+
+def _keep_sources_alone(store: Store, sources: list[dict[str, Any]]) -> None:
+    """Drop what an index says of its sources, which are read anew; and what files a tree made by hand may read.
+
+    What came with it could name what a server does not list, call a tool one that changes nothing, or count a file in
+    that was left out. A tree that was made by hand keeps its nodes, which nothing could make again.
+    """
+    store.execute("DELETE FROM meta WHERE substr(key, 1, ?) = ?", (len(NAMED_FILE), NAMED_FILE))
+    store.execute("INSERT INTO meta(key, value) VALUES (?, 'true')", (NAMED_FILE,))
+    if not any(record.get("type") for record in sources):
+        return
+    for table in _OF_SOURCES:
+        store.execute(f"DELETE FROM {table}")
+    store.execute("DELETE FROM node WHERE id <> '.'")
+    store.execute("DELETE FROM meta WHERE key <> 'sources' AND substr(key, 1, ?) <> ?", (len(FACTS), FACTS))
+    store.execute("INSERT INTO meta(key, value) VALUES ('generation', ?)", (json.dumps(uuid.uuid4().hex),))
+    for record in sources:
+        mount = record.get("mount")
+        store.execute(
+            "INSERT OR REPLACE INTO meta(key, value) VALUES (?, 'true')",
+            (f"building:{mount}" if mount else "building",),
         )
 
 

@@ -57,6 +57,8 @@ class Store(Database):
         """Use `Store.open`."""
         self.path = path
         self.read_only = False
+        self.accepted = False
+        """Whether somebody else wrote all of it: it was accepted where it cannot be written."""
         self.clock: Callable[[], float] = time.time
         """What `now` reads."""
         self._frozen = ""
@@ -191,7 +193,11 @@ class Store(Database):
             )
         if self.path is not None and not trust:
             path = self.path
-            self._run(lambda: _trust.check(self._connection, path, alone=alone))
+            self.accepted = not self._run(lambda: _trust.check(self._connection, path, alone=alone))
+        elif self.path is not None and not self._run(lambda: _trust.is_plain(self._connection)):
+            raise BrokenStore(
+                f"{self.name} defines what no store of metatree does{self._advice}", path=self.name
+            )
         if version == 0 and self.path is not None:
             raise BrokenStore(f"{self.name} is empty: what it held is lost{self._advice}", path=self.name)
         return version

@@ -47,6 +47,12 @@ FACTS: Final = "trust:"
 """How the keys of the table `meta` begin under which the id and the marks of a store are kept."""
 IMPORTED_RUN: Final = "imported-run:"
 """With the id of a run behind it: that somebody else began, with what is said to be a person's yes, and boards."""
+NAMED_FILE: Final = "named-file:"
+"""With a path behind it: a file that a program of this user named to a tree made by hand; alone: such a list is kept.
+
+Lost: a mark at each node that was imported (replication compares rows to the letter), the rules for names of secret
+files (what is private has any name), and no file at all for nodes that were imported into any tree.
+"""
 KEY_BYTES: Final = 32
 OFFERED: Final = "offered_sources"
 """The fact that keeps what sources an index of somebody else named, when it was built anew in this user's name."""
@@ -334,8 +340,10 @@ def _is_same(one: Path, other: Path) -> bool:
         return False
 
 
-def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = None) -> None:
-    """Refuse a store that somebody else made; one without any table is nobody's yet.
+def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = None) -> bool:
+    """Refuse a store that somebody else made, and return whether it is this user's; one without any table is nobody's.
+
+    What was accepted where it cannot be written is not: all that is in it is somebody else's.
 
     Reads nothing but the marks, from a table whose definition is ours to the letter, and only where no definition
     could run anything, now or later. `alone` is what `is_known_alone` said; None asks it.
@@ -344,27 +352,26 @@ def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = No
         UntrustedStore: it has no mark of this user, or one for another place or other sources.
     """
     if is_exempt(file):
-        return
+        return True
     try:
         with bounded(connection):
             if is_new(connection):
-                return
+                return True
             facts = None if is_strange(connection) else facts_in(connection)
     except sqlite3.Error as exc:
         if not is_excess(exc, connection):
             raise
         facts = None
-    if _is_known(facts, file) and (is_known_alone(file) if alone is None else alone):
-        return
+    if facts is not None and (is_known_alone(file) if alone is None else alone):
+        if _fits(facts, file):
+            return True
+        if _is_accepted(file, facts):
+            return False
     raise UntrustedStore(
         f"{str(file)!r} was not made by you on this machine, or was copied here: it is not used;"
         f" `metatree trust {file.parent}` shows what is in it, and accepts it",
         path=str(file),
     )
-
-
-def _is_known(facts: dict[str, str] | None, file: Path) -> bool:
-    return facts is not None and (_fits(facts, file) or _is_accepted(file, facts))
 
 
 def is_known_alone(file: Path) -> bool:
@@ -408,6 +415,17 @@ def is_strange(connection: sqlite3.Connection) -> bool:
     """Whether a file defines what no store of ours does, and what would run when it is used."""
     rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
     return not all(_PLAIN.match(str(sql)) for (sql,) in rows)
+
+
+def is_plain(connection: sqlite3.Connection) -> bool:
+    """Whether a file that is used whoever made it defines nothing that would run; False where that costs too much."""
+    try:
+        with bounded(connection):
+            return not is_strange(connection)
+    except sqlite3.Error as exc:
+        if is_excess(exc, connection):
+            return False
+        raise
 
 
 def is_excess(exc: sqlite3.Error, connection: sqlite3.Connection) -> bool:

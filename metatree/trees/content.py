@@ -12,8 +12,10 @@ from metatree._util.secret_text import masked
 from metatree.errors import MetatreeError, StaleSource, UserError
 from metatree.node import Node, Source
 from metatree.storage.store import Store
+from metatree.storage.trust import NAMED_FILE
 from metatree.trees.history_text import SOURCE_TYPE as HISTORY
 from metatree.trees.history_text import history_content
+from metatree.trees.layer import Layer
 from metatree.trees.masking import masked_data
 from metatree.trees.source_files import FileState, read_source, stamp
 from metatree.trees.source_types import SourceFile, SourceRef, load_memory_type, load_source_type, traits_of
@@ -91,6 +93,7 @@ class Contents:
         if source is None:
             raise UserError(f"node {node.id!r} has a source, but the tree does not know in which folder")
         if source.type not in FILES:
+            self._check_given(node, source)
             inner = replace(node.source, path=inner_path(source, node.source.path))
             check_place(source)
             text = _content_of_type(
@@ -112,6 +115,24 @@ class Contents:
             file.lines = lines_of(file.text)
         return cut_lines(file.lines, node.source)
 
+    def _check_given(self, node: Node, source: SourceRef) -> None:
+        """Refuse to ask a source for what it did not give: a node that was added may name anything on a server.
+
+        Lost: whatever the server says itself to have (it would have to be asked, at each node that is read).
+        """
+        assert node.source is not None
+        if self._index.accepted:
+            raise UserError(
+                f"the tree of somebody else cannot be written, so what its nodes name is not asked of"
+                f" {source.location!r}: build a tree of your own from it, or name its folder in METATREE_TRUST"
+            )
+        given = (node.id, node.source.type, node.source.path)
+        sql = "SELECT 1 FROM node WHERE id = ? AND source_type = ? AND source_path = ?"
+        if self._index.row(sql, given) is None:
+            raise UserError(
+                f"node {node.id!r} does not come from {source.location!r}: it is not read from there"
+            )
+
     def _open(self, source: SourceRef, node_id: str, ref: Source) -> _File:
         cached = self._file
         if cached is not None and cached.path == ref.path and self._steady:
@@ -124,8 +145,11 @@ class Contents:
         if cached is None or cached.path != ref.path or not self._is_same(root, cached):
             inner = inner_path(source, ref.path)
             known = self._states.get(ref.path) or file_state(self._index, ref.path)
-            if known is None and source.type:  # such as `.env`, which a node that was imported names
-                raise UserError(f"{inner!r} is no file that the tree was built from: it is not read")
+            if known is None and not is_named(self._index, source, ref.path):
+                raise UserError(
+                    f"{inner!r} is no file that the tree was built from, or that a program of yours named: it is not"
+                    " read"
+                )
             raw = inner if known is None or known.raw is None else known.raw
             before = None if self._steady else stamp(root, raw)
             data = read_source(root, node_id, inner, known)
@@ -187,8 +211,10 @@ def file_state(index: Store, path: str) -> FileState | None:
 
 def file_states(index: Store, paths: Collection[str]) -> dict[str, FileState]:
     """Return what was known of files when their nodes were built; what was left out of the tree is none of them."""
+    # By the size and the time that somebody else wrote down, any file would be the one that nodes were built from.
+    mtime = "-1" if index.accepted else "mtime_ns"
     rows = index.rows(
-        "SELECT path, size, mtime_ns, digest, encoding, facts, ctime_ns FROM file"
+        f"SELECT path, size, {mtime}, digest, encoding, facts, ctime_ns FROM file"
         " WHERE reader <> '-' AND path IN (SELECT value FROM json_each(?))",
         (json.dumps(list(paths)),),
     )
@@ -201,6 +227,15 @@ def _state(
     values = json.loads(facts) if facts else {}
     raw, masked = values.get("raw"), bool(values.get("masked"))
     return FileState(size, mtime_ns, digest, encoding, bytes.fromhex(raw) if raw else None, ctime_ns, masked)
+
+
+def is_named(index: Store, source: SourceRef, path: str) -> bool:
+    """Whether a program of this user named a file to a tree that was made by hand, which was built from none.
+
+    Nodes that came by an import, from another machine, or with a store that was accepted have named none: below the
+    folder of such a tree may be anything, such as `.env`.
+    """
+    return not source.type and Layer(index).fact(NAMED_FILE + path) is not None
 
 
 def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:
@@ -219,8 +254,9 @@ def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:
         return Path(source.location) if path == "." else None
     known = file_state(index, path)
     inner = inner_path(source, path)
+    may_be_file = known is not None or is_named(index, source, path)
     file = root / (
         inner if known is None or known.raw is None else known.raw.decode("utf-8", "surrogateescape")
     )
     inside = file.resolve().is_relative_to(root.resolve())
-    return file if inside and file.exists() else None
+    return file if inside and (file.is_dir() or (may_be_file and file.exists())) else None

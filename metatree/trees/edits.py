@@ -34,14 +34,30 @@ class Editor:
         self._store = overlay.memory.store
         self._built = overlay.built
 
-    def add(self, node: Node, parent: str, before: str | None) -> Node:
-        """Add a node under a parent, before another one or as the last."""
+    def name_files(self, nodes: Iterable[Node]) -> None:
+        """Keep which files this user's program names to a tree that is made by hand: those are read, and no others."""
+        if self._built is None:
+            self._memory.name_files(
+                node.source.path for node in nodes if node.source is not None and node.content is None
+            )
+
+    def begin_list_of_files(self) -> None:
+        """Begin the list of files that may be read, with those that a tree from before there was one names."""
+        rows = self._store.rows(
+            "SELECT DISTINCT source_path FROM node WHERE source_path IS NOT NULL AND NOT kept"
+        )
+        self._memory.name_files(["", *(path for (path,) in rows)])
+
+    def add(self, node: Node, parent: str, before: str | None, *, own: bool = True) -> Node:
+        """Add a node under a parent, before another one or as the last; one that is not one's `own` names no file."""
         node = ready(node)
         with self._store.transaction():
             self._overlay.require(parent)
             self._free(node.id)
             position = self._position(parent, before)
             self._memory.insert([(self._memory.next_seq(), node, parent, position)])
+            if own:
+                self.name_files([node])
             self._overlay.wrote()
         return node
 
@@ -76,6 +92,7 @@ class Editor:
             (seq, node, parent, APPENDED + seq * GAP)
             for seq, (node, parent) in enumerate(batch.values(), start=first)
         )
+        self.name_files(node for node, _ in batch.values())
         self._overlay.wrote()
         return len(batch)
 
@@ -89,6 +106,8 @@ class Editor:
             seq = self._memory.next_seq()
             if self._memory.has(node.id):
                 self._memory.rewrite(seq, node)
+                if node.source != current.source:  # who gives an imported node other words names nothing
+                    self.name_files([node])
                 self._overlay.wrote()
                 return node
             same = ("content", "kind", "source", "attributes")

@@ -8,6 +8,7 @@ from typing import Any
 
 from metatree.node import Node, Source
 from metatree.storage.store import Store
+from metatree.storage.trust import NAMED_FILE
 
 ROOT = "."
 """Id of every tree's root node."""
@@ -97,6 +98,13 @@ class Layer:
     def drop_fact(self, key: str) -> int:
         """Forget what was kept under a key; return how many facts that were, 0 or 1."""
         return self.store.execute("DELETE FROM meta WHERE key = ?", (key,))
+
+    def name_files(self, paths: Iterable[str]) -> None:
+        """Keep that a program of this user named these files, of a tree that was built from none."""
+        self.store.execute_many(
+            "INSERT OR IGNORE INTO meta(key, value) VALUES (?, 'true')",
+            ((NAMED_FILE + path,) for path in dict.fromkeys(paths)),
+        )
 
     # reading nodes
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from metatree.errors import BrokenStore, UntrustedStore, UserError
 from metatree.node import Node
 from metatree.storage.store import Store, sync_folder, writable
-from metatree.storage.trust import sign
+from metatree.storage.trust import NAMED_FILE, sign
 from metatree.trees.content import Contents, file_of
 from metatree.trees.edits import Editor, create_root
 from metatree.trees.layer import ROOT, Layer
@@ -95,7 +95,8 @@ class Tree:
             path: a file that does not exist yet, or `:memory:`.
             title: what the root is called.
             description: what the root says.
-            source_root: the folder that the `source` of its nodes is read from, if there are such nodes.
+            source_root: the folder that the `source` of its nodes is read from, if there are such nodes; of it are
+                read the files that nodes name which are added here, and not those of nodes that are imported.
 
         Raises:
             UserError: the file exists.
@@ -110,6 +111,7 @@ class Tree:
             source = SourceRef(str(Path(source_root).expanduser().resolve()))
             with store.transaction():
                 layer.set_fact("sources", [source_record(source, None)])
+                layer.name_files([""])
                 sign(store)
         return cls(store, path=file)
 
@@ -148,7 +150,10 @@ class Tree:
         if not Layer(store).has(ROOT):
             store.close()
             raise UserError(f"{str(place)!r} is a metatree store without a tree in it")
-        return cls(store, path=place)
+        made = cls(store, path=place)
+        if not store.read_only and Layer(store).fact(NAMED_FILE) is None:
+            made._editor.begin_list_of_files()
+        return made
 
     @classmethod
     def _open_folder(cls, folder: Path, trust: bool) -> Self:

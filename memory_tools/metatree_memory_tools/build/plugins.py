@@ -26,7 +26,7 @@ def history_tools(tree: Tree) -> tuple[ToolGroup, ...]:
 
 def conversation_tools(tree: Tree) -> tuple[ToolGroup, ...]:
     """Return the tool tree of conversations for a tree with conversations in files or noted ones, none for others."""
-    if NOTED_CONVERSATIONS not in tree:
+    if NOTED_CONVERSATIONS not in tree and all(source.type != "chats" for source in tree.sources()):
         reader = "SELECT 1 FROM file WHERE reader LIKE 'conversation %' LIMIT 1"
         if tree.index.row(reader) is None:
             return ()

@@ -1,10 +1,11 @@
-"""Conversations in JSON: lists of messages, exports of chat pages, sessions with dates."""
+"""Conversations in files: known formats of exports, and JSON that looks like one (lists of messages and the like)."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from metatree_memory_tools.conversations._dates import iso
@@ -16,6 +17,9 @@ from metatree_memory_tools.conversations._model import (
     cut_long,
     in_sessions,
 )
+from metatree_memory_tools.conversations.formats.chatgpt import way_to
+from metatree_memory_tools.conversations.formats.message import ChatMessage, CutOff, ExportFile, Format
+from metatree_memory_tools.conversations.formats.texts import text_of_parts
 
 _SPEAKER = ("speaker", "role", "author", "sender", "from", "name", "user", "username")
 _TEXT = ("text", "content", "message", "body", "value", "utterance")
@@ -33,7 +37,32 @@ _TIME = (
 )
 _MESSAGES = ("messages", "turns", "conversation", "dialogue", "dialog", "chat", "utterances", "chat_messages")
 _SESSION = re.compile(r"session_(\d+)$")
-_MOST_DEPTH = 100_000
+
+
+def of_export(known: Format, file: ExportFile, hide: Callable[[str], str] = str) -> Conversations:
+    """Return the conversations of a file in a known format; what is cut off is said, and what comes before it holds.
+
+    Args:
+        hide: takes secrets out of a text, which may have stood in the file in an encoding of its own.
+    """
+    chats: dict[str, dict[str, ChatMessage]] = {}
+    problem = ""
+    try:
+        for number, message in enumerate(known.messages(file)):
+            chat = chats.setdefault(message.chat, {})
+            name = message.id or f" {number}"
+            first = chat.get(name, message)  # an edit comes later, under the same name
+            chat[name] = replace(message, at=first.at)
+    except CutOff as exc:
+        problem = str(exc)
+    conversations: list[Conversation] = []
+    for name, chat in chats.items():
+        messages = list(chat.values())
+        if not known.ordered:
+            messages.sort(key=lambda message: message.at)
+        turns = [Turn(hide(each.author), hide(each.text), each.at) for each in messages]
+        conversations.append(Conversation(in_sessions(turns), hide(messages[0].title), name))
+    return Conversations(tuple(conversations), problem)
 
 
 def of_json(data: Any) -> Conversations:
@@ -161,22 +190,8 @@ def _dated(turns: Iterable[Turn], at: str) -> tuple[Turn, ...]:
 
 def _in_tree(mapping: Mapping[str, Any], current: Any) -> list[Turn]:
     """Return the turns on the way from the root of an export's tree to the one that was shown last."""
-    if not isinstance(current, str) or current not in mapping:
-        leaves = [
-            key for key, each in mapping.items() if isinstance(each, Mapping) and not each.get("children")
-        ]
-        current = leaves[-1] if leaves else None
-    way: list[Mapping[str, Any]] = []
-    seen: set[str] = set()
-    while isinstance(current, str) and current in mapping and current not in seen and len(way) < _MOST_DEPTH:
-        seen.add(current)
-        entry = mapping[current]
-        if not isinstance(entry, Mapping):
-            break
-        way.append(entry)
-        current = entry.get("parent")
     path = []
-    for entry in reversed(way):
+    for entry in way_to(mapping, current):
         message = entry.get("message")
         turn = _turn(message) if isinstance(message, Mapping) else None
         if turn is not None and turn.speaker != "system":
@@ -186,7 +201,7 @@ def _in_tree(mapping: Mapping[str, Any], current: Any) -> list[Turn]:
 
 def _turn(data: Mapping[str, Any]) -> Turn | None:
     speaker = _speaker(_first(data, _SPEAKER))
-    text = _text(_first(data, _TEXT))
+    text = text_of_parts(_first(data, _TEXT))
     if not speaker or text is None:
         return None
     calls = data.get("tool_calls")
@@ -208,25 +223,6 @@ def _speaker(value: Any) -> str:
     if isinstance(value, Mapping):
         value = _first(value, ("name", "role", "display_name", "email"))
     return " ".join(value.split())[:100] if isinstance(value, str) else ""
-
-
-def _text(value: Any) -> str | None:
-    """Return the text of a message: of a list of parts, those that are texts, and a word for the others."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        if isinstance(value.get("parts"), list):
-            return _text(value["parts"])
-        for key in ("text", "value", "content", "result"):
-            if value.get(key) is not None:
-                return _text(value[key])
-        kind = value.get("type") or value.get("content_type")
-        return f"[{kind}]" if isinstance(kind, str) else None
-    if isinstance(value, list):
-        return "\n".join(filter(None, (_text(part) for part in value)))
-    return None
 
 
 def _call(call: Any) -> str:

@@ -108,7 +108,7 @@ def session_title(session: Session, number: int) -> str:
 def session_description(session: Session) -> str:
     """Say who talked, when, how much, and how it began."""
     turns = session.turns
-    who = _names(speakers_of(turns))
+    who = names(speakers_of(turns))
     begin = " ".join(turns[0].text.split())[:120] if turns else ""
     number = f"{len(turns)} turn{'' if len(turns) == 1 else 's'}"
     return f"{who}, {number}. Begins: {begin}" if begin else f"{who}, {number}"
@@ -123,10 +123,12 @@ def conversation_description(conversation: Conversation) -> str:
     when = f" from {times[0][:10]} to {times[-1][:10]}" if times else ""
     number = f"{len(turns):,} turn{'' if len(turns) == 1 else 's'}"
     sessions = f" in {len(conversation.sessions)} sessions" if len(conversation.sessions) > 1 else ""
-    return f"Conversation of {_names(speakers_of(turns))}: {number}{sessions}{when}"
+    return f"Conversation of {names(speakers_of(turns))}: {number}{sessions}{when}"
 
 
-def _names(speakers: Sequence[str], most: int = 5) -> str:
-    if len(speakers) > most:
-        return f"{', '.join(speakers[:most])} and {len(speakers) - most} others"
+def names(speakers: Sequence[str], count: int | None = None, most: int = 5) -> str:
+    """Return who speaks, in words; the first few of `count` where they are many."""
+    count = len(speakers) if count is None else count
+    if count > most:
+        return f"{', '.join(speakers[:most])} and {count - most:,} others"
     return " and ".join([", ".join(speakers[:-1]), speakers[-1]]) if len(speakers) > 1 else "".join(speakers)

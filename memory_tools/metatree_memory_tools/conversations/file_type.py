@@ -6,6 +6,7 @@ store. Addresses in answers are ids then.
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import threading
@@ -28,10 +29,13 @@ from metatree_memory_tools.conversations._model import (
     session_title,
     turn_text,
 )
+from metatree_memory_tools.conversations.formats.message import ExportFile
 from metatree_memory_tools.text.descriptions import shorten
 from metatree_memory_tools.text.plain import PlainText
 
 _TRANSCRIPTS = (".txt", ".chat", ".transcript")
+_MAY_BE = (*_TRANSCRIPTS, ".json", ".vtt", ".srt")
+_MAILDIR = re.compile(r"(?:^|/)(?:cur|new)/[^/]+$")
 _IN_JSON = re.compile(
     rb'"mapping"\s*:\s*\{|"(?:role|speaker|sender|author)"\s*:|"session_1"\s*:|"(?:messages|turns|chat_messages)"\s*:\s*\['
 )
@@ -49,7 +53,7 @@ class ConversationFile:
 
     name = "conversation"
     source_type = "conversation"
-    version = "2"
+    version = "3"
     max_file_bytes = 300_000_000
 
     def __init__(self) -> None:
@@ -57,11 +61,21 @@ class ConversationFile:
         self._latest: tuple[bytes, list[Turn]] | None = None
 
     def recognises(self, path: str, head: bytes) -> bool:
-        """Whether it is a chat export, a transcript or a collection of letters, by its name and its beginning."""
+        """Whether it is an export of conversations, a transcript or a letter, by its beginning and its name."""
         name = path.lower()
-        if name.endswith((".json", ".jsonl", ".ndjson")):
-            return _IN_JSON.search(head) is not None and _TEXT_IN_JSON.search(head) is not None
+        if (
+            name.endswith((".json", ".jsonl", ".ndjson"))
+            and _IN_JSON.search(head)
+            and _TEXT_IN_JSON.search(head)
+        ):
+            return True
         if name.endswith((".eml", ".mbox")):
+            return True
+        if not name.endswith(_MAY_BE) and not head.startswith(b"From ") and _MAILDIR.search(path) is None:
+            return False
+        from metatree_memory_tools.conversations.formats.files import format_of
+
+        if format_of(ExportFile(path, lambda: io.BytesIO(head))) is not None:
             return True
         if not name.endswith(_TRANSCRIPTS):
             return False
@@ -114,13 +128,16 @@ class ConversationFile:
 
 def parsed(file: SourceFile) -> Conversations:
     """Return the conversations in a file, none when it holds none; never raises for what a file holds."""
-    from metatree_memory_tools.conversations._exports import of_json, of_json_lines
-    from metatree_memory_tools.conversations._transcripts import of_letters, of_transcript
+    from metatree_memory_tools.conversations._exports import of_export, of_json, of_json_lines
+    from metatree_memory_tools.conversations._transcripts import of_transcript
+    from metatree_memory_tools.conversations.formats.files import format_of
+    from metatree_memory_tools.conversations.formats.mail import Letters
 
     name = file.path.lower()
-    if name.endswith((".eml", ".mbox")):
-        hide = str if file.secrets else _without_secrets
-        return of_letters(file.data, single=name.endswith(".eml"), hide=hide)
+    export = ExportFile(file.path, lambda: io.BytesIO(file.data))
+    known = format_of(export) or (Letters() if name.endswith((".eml", ".mbox")) else None)
+    if known is not None:
+        return of_export(known, export, str if file.secrets else _without_secrets)
     if name.endswith(".json"):
         try:
             return of_json(json.loads(file.text))

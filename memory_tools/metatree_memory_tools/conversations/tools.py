@@ -32,7 +32,11 @@ def turns_around(
     parent = tree.parent(node)
     turns = [child.id for child in tree.children(parent or tree.root) if child.kind == "turn"]
     at = turns.index(node.id)
-    return "\n".join(text for _, _, text in tree.texts(turns[max(0, at - before) : at + after + 1]))
+    shown = turns[max(0, at - before) : at + after + 1]
+    answered = str(node.attributes.get("reply_to") or "")
+    if answered and answered not in shown and answered in tree:
+        shown = [answered, *shown]
+    return "\n".join(text for _, _, text in tree.texts(shown))
 
 
 @tool(kind="exploratory", title="turns of one speaker", kinds=KINDS, reuse="run")

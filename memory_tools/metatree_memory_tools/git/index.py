@@ -1,8 +1,9 @@
 """Which files git tracks, read from its index: they belong to a tree although a rule may ignore them.
 
-Source: Documentation/gitformat-index of git; versions 2 to 4, names only. An index that is split, larger than 256 MB
-(two million files), no regular file, or that this does not understand gives no names; nor does one whose names, which
-version 4 writes as what differs from the one before, take more than that together, or are longer than a path can be.
+Source: Documentation/gitformat-index of git; versions 2 to 4, names only. An index that is split, larger than 128 MB
+(a million files), no regular file, or that this does not understand gives no names; nor does one whose names, which
+version 4 writes as what differs from the one before, take more than twice that together, or half of it below the folder
+that is asked about, or are longer than a path can be.
 
 Lost: asking git, which costs ten times as much at each look at a folder with ignored files.
 """
@@ -15,7 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 
 _HEADER = 12
-_MAX_BYTES = 1 << 28
+_MAX_BYTES = 1 << 27
+_MOST_READ = 1 << 28
+_MOST_KEPT = 1 << 26
 _LONGEST_NAME = 4096
 _CONFIG_BYTES = 1 << 20
 _STAT = 40
@@ -37,17 +40,13 @@ def tracked_below(git: Path, base: str) -> frozenset[bytes]:
         # To open a pipe is to wait for a writer.
         if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_BYTES:
             return frozenset()
-        names = _names(index, state.st_mtime_ns, state.st_size)
+        return _names(index, base.encode("utf-8", "surrogateescape"), state.st_mtime_ns, state.st_size)
     except OSError:
         return frozenset()
-    prefix = base.encode("utf-8", "surrogateescape")
-    if not prefix:
-        return names
-    return frozenset(name[len(prefix) :] for name in names if name.startswith(prefix))
 
 
 @lru_cache(maxsize=4)
-def _names(index: Path, mtime_ns: int, size: int) -> frozenset[bytes]:
+def _names(index: Path, prefix: bytes, mtime_ns: int, size: int) -> frozenset[bytes]:
     data = index.read_bytes()
     config = index.parent / "config"
     if not config.is_file():  # of a work tree: beside the repository's own
@@ -58,17 +57,18 @@ def _names(index: Path, mtime_ns: int, size: int) -> frozenset[bytes]:
             text = stream.read(_CONFIG_BYTES)
     hashed = _SHA256 if re.search(rb"objectformat\s*=\s*sha256", text, re.IGNORECASE) else _SHA1
     try:
-        return frozenset(names_in(data, hashed))
+        return frozenset(names_in(data, hashed, prefix))
     except (IndexError, ValueError):
         return frozenset()
 
 
-def names_in(data: bytes, hashed: int = _SHA1) -> list[bytes]:
-    """Return the names in an index, none of them if it is split.
+def names_in(data: bytes, hashed: int = _SHA1, prefix: bytes = b"") -> list[bytes]:
+    """Return the names in an index that begin so, without that; none of them if it is split.
 
     Args:
         data: the index.
         hashed: how many bytes an object's name has.
+        prefix: how the names begin.
 
     Raises:
         ValueError, IndexError: it is damaged, of another version, or has names that no files have.
@@ -78,7 +78,7 @@ def names_in(data: bytes, hashed: int = _SHA1) -> list[bytes]:
         raise ValueError("no index of git that is known here")
     count = int.from_bytes(data[8:12], "big")
     names: list[bytes] = []
-    at, name, size = _HEADER, b"", 0
+    at, name, size, kept = _HEADER, b"", 0, 0
     for _ in range(count):
         flags = at + _STAT + hashed
         flag_bits = data[flags] << 8 | data[flags + 1]
@@ -89,9 +89,11 @@ def names_in(data: bytes, hashed: int = _SHA1) -> list[bytes]:
         end = data.index(b"\0", begin)
         name = name[: len(name) - cut] + data[begin:end] if version == 4 else data[begin:end]
         size += len(name)
-        if len(name) > _LONGEST_NAME or size > _MAX_BYTES:
+        if name.startswith(prefix):
+            names.append(name[len(prefix) :])
+            kept += len(names[-1])
+        if len(name) > _LONGEST_NAME or size > _MOST_READ or kept > _MOST_KEPT:
             raise ValueError("names that no files have")
-        names.append(name)
         # Before version 4, entries are filled up with NUL to a multiple of 8 bytes, at least one.
         at = end + 1 if version == 4 else at + (end - at) // 8 * 8 + 8
     return [] if data[at : at + 4] == b"link" else names

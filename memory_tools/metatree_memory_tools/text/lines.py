@@ -9,7 +9,7 @@ from metatree.errors import UserError
 from metatree.node import Node
 from metatree.trees.content import file_state, shows_secrets
 from metatree.trees.masking import masked_file
-from metatree.trees.source_files import read_inside
+from metatree.trees.source_files import digest_bytes, read_inside
 from metatree.trees.source_types import SourceFile, file_traits_of, load_memory_type
 from metatree.trees.sources import FILES, disk_root, inner_path
 from metatree.trees.text import decode, is_binary, lines_of
@@ -81,6 +81,10 @@ def text_of(tree: Tree, path: str) -> FileText:
             data, _ = read_inside(root, raw, limit=MAX_BYTES)
     except OSError as exc:
         raise UserError(f"{path!r} cannot be read: {exc.strerror}") from exc
+    if tree.index.accepted and (known is None or digest_bytes(data) != known.digest):
+        raise UserError(
+            f"{path!r} is not the file that the tree of somebody else was built from: it is not read"
+        )
     kind = row[0].rpartition(" ")[0]
     traits = file_traits_of(load_memory_type(kind)) if kind not in ("", "huge") else None
     if not shows_secrets(source) and not is_binary(data) and not (traits and traits.binary):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from metatree.notes.archive._reader import opened
 from metatree.notes.archive._report import Imported
 from metatree.notes.archive._rows import Merge, scalar, text
 from metatree.notes.archive._run_merge import RunMerge
-from metatree.notes.archive.format import LOCAL_FACTS, PERMISSION_FACTS, UNSHARED
+from metatree.notes.archive.format import PERMISSION_FACTS, SHAREABLE_FACTS
+from metatree.notes.feedback import FLAG, Flag
 from metatree.trees.tree import Tree
 
 
@@ -91,7 +93,11 @@ class _PlainMerge(Merge):
 
     def _fact(self, row: dict[str, Any]) -> None:
         key = text(row["key"])
-        if key not in LOCAL_FACTS and not key.startswith(UNSHARED):
+        if key.startswith(FLAG):
+            flag = Flag(**row["value"])
+            if flag.id != key or not all(isinstance(value, str) for value in asdict(flag).values()):
+                raise ValueError(f"{key!r} is no flag")
+        if key.startswith(SHAREABLE_FACTS):
             self._add_fact("facts", key, row["value"])
 
     def _permission(self, row: dict[str, Any]) -> None:

@@ -70,7 +70,7 @@ class NodeMerge(Merge):
             )
             node = replace(node, id=other)
         place = next((i for i in (parent, *above(parent)) if i in tree), ROOT)
-        tree.add(node, parent=place)
+        tree._editor.add(node, place, None, own=False)
         if is_memory:
             note_text(tree, node)
         if place != parent or position < APPENDED:

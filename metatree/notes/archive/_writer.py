@@ -20,11 +20,10 @@ from metatree.notes.archive.format import (
     HERE,
     IMAGES,
     LEFT_OUT_TABLES,
-    LOCAL_FACTS,
     MANIFEST,
     MEMBERS,
     PERMISSION_FACTS,
-    UNSHARED,
+    SHAREABLE_FACTS,
     VERSION,
     line_of,
     with_places,
@@ -252,7 +251,7 @@ def _unpacked(row: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def _facts(store: Store) -> Iterator[dict[str, Any]]:
     for key, value in store.rows("SELECT key, value FROM meta ORDER BY key"):
-        if key not in LOCAL_FACTS and not key.startswith(UNSHARED):
+        if key.startswith(SHAREABLE_FACTS):
             yield {"key": key, "value": json.loads(value)}
 
 

@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from metatree.errors import UserError
-from metatree.storage.trust import FACTS as TRUST_FACTS
-from metatree.storage.trust import IMPORTED_RUN
+from metatree.notes.feedback import FLAG
 
 FORMAT: Final = "metatree-memory"
 VERSION: Final = 1
@@ -68,27 +67,14 @@ EXPORTED_TABLES: Final = frozenset(
     }
     | {"rule_token"}
 )
-LOCAL_FACTS: Final = frozenset(
-    {
-        "anchored",
-        "generation",
-        "made_at",
-        "sources",
-        "built_at",
-        "building",
-        "readers",
-        "unpacked",
-        "journal-name",
-        "offered_sources",
-    }
-)
-"""Facts that are true of one place alone."""
-DERIVED_FACTS: Final = "memory-text:"
 PERMISSION_FACTS: Final = "permission:"
 SHARED_FACTS: Final = "shared-memory:"
 """How far a memory is in sync with that of a service."""
-UNSHARED: Final = (DERIVED_FACTS, PERMISSION_FACTS, SHARED_FACTS, TRUST_FACTS, IMPORTED_RUN)
-"""How the keys of facts begin that are not carried with the others."""
+SHAREABLE_FACTS: Final = (FLAG, "files:")
+"""How the keys of facts begin that are carried, and taken: what people flagged, and how lists of files are cut.
+
+Any other is of one place alone, or says what may be read and done there.
+"""
 
 HERE: Final = ":this tree:"
 """Stands in a journal for the path of the tree, and of its memory, which is another one elsewhere."""

@@ -62,10 +62,12 @@ def menu_prompt(
 
 def at_least(request: RouteRequest, detail: Detail = DETAILS[-1]) -> int:
     """Return a number of tokens that a menu is bound to take, from its characters alone."""
+    told = detail.full >= len(request.options)
     chars = 0
     for option in request.options:
-        chars += min(len(option.title), TITLE) + min(len(option.description), detail.description) + 4
-        if detail.hints and option.hints and len(request.options) <= detail.hinted:
+        most = detail.description if told else detail.rest
+        chars += min(len(option.title), TITLE) + min(len(option.description), most) + 4
+        if told and option.hints:
             chars += sum(min(len(hint), detail.hint) for hint in option.hints[: detail.hints])
     return chars // _MANY_CHARS
 

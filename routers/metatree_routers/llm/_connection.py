@@ -22,6 +22,7 @@ from metatree_routers.llm._stagger import Turns
 from metatree_routers.llm._structured import F, answer_of, request_for
 from metatree_routers.llm._telemetry import model_call
 from metatree_routers.llm._tokens import TokenCounter, counter_for
+from metatree_routers.weighing.trust import Trust
 from metatree_routers.wrappers.disk_cache import Cache, DiskCache
 from metatree_routers.wrappers.limiter import Limiter
 
@@ -115,19 +116,25 @@ class Connection:
         return self._counter or counter_for(self.model)
 
     @cached_property
+    def trust(self) -> Trust:
+        """How often the model was right, as far as is known."""
+        return Trust(self._remembered, f"{self.model} {self.settings.public_url}")
+
+    @property
+    def _remembered(self) -> Cache | None:
+        if self._cache is None:
+            return DiskCache(name="servers")
+        return None if isinstance(self._cache, bool) else self._cache
+
+    @cached_property
     def discovery(self) -> CapabilityDiscovery:
         """How the server wants to be asked, as far as it is known."""
-        cache: Cache | None = None
-        if self._cache is None:
-            cache = DiskCache(name="servers")
-        elif not isinstance(self._cache, bool):
-            cache = self._cache
         first = ServerCapabilities(
             bounds=not self.settings.is_openai,
             temperature=not self.settings.reasons,
             limit="max_completion_tokens" if self.settings.is_openai else "max_tokens",
         )
-        return CapabilityDiscovery(self.settings.public_url, self.model, first=first, cache=cache)
+        return CapabilityDiscovery(self.settings.public_url, self.model, first=first, cache=self._remembered)
 
     @cached_property
     def _certificates(self) -> ssl.SSLContext:

@@ -29,7 +29,8 @@ ANSWER = 1_500
 QUOTE = 600
 LABEL = 80
 TITLE = 120
-MAX_RULED_OUT = 60
+MAX_RULED_OUT = 8
+"""More is no judgement of each: a model of 135 million parameters ruled out 14 to 19 of 21 options."""
 MAX_ANSWERS = 20
 MAX_NEW_QUESTIONS = 3
 

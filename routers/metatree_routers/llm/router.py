@@ -20,10 +20,13 @@ from metatree_routers.llm._parts import (
 )
 from metatree_routers.llm._response_models import RouteForm, route_form
 from metatree_routers.llm.labels import NONE, offered
-from metatree_routers.llm.prompts import Prompts
+from metatree_routers.llm.prompts import Prompts, best_first
+from metatree_routers.weighing.decide import decided
 
 PROMPT_TOKENS = 2_000
-COMFORTABLE_TOKENS = 600
+COMFORTABLE_TOKENS = 1_200
+WIDE_TOKENS = 600
+"""Of a menu at two levels, which is there to save calls and not to fill the prompt."""
 ANSWER_TOKENS = 500
 UNSAID = "the model gave no reason"
 
@@ -39,7 +42,7 @@ class LLMRouter(ModelPart, Router):
         connection: one that is shared with other parts; then `model` and `options` are not given.
         prompts: your own words.
         prompt_tokens: a prompt never takes more.
-        comfortable_tokens: a menu says no more about its options than fits these.
+        comfortable_tokens: a menu says no more about its options than fits these; the worst are shortened.
         read_tokens: a reader's prompt never takes more.
         options: see `Connection`: `base_url`, `api_key`, `concurrency`, `timeout_s`, `prices`, `transport`, …
 
@@ -68,6 +71,7 @@ class LLMRouter(ModelPart, Router):
         )
         self.comfortable_tokens = min(comfortable_tokens, prompt_tokens)
         self.read_tokens = read_tokens
+        self._ordered: tuple[RouteRequest, RouteRequest] | None = None
         self._last: tuple[RouteRequest, int, Menu | None] | None = None
 
     def __repr__(self) -> str:
@@ -93,12 +97,12 @@ class LLMRouter(ModelPart, Router):
     def capacity(self, request: RouteRequest) -> int:
         """Return how many of the options, from the first, fit one prompt.
 
-        A menu at two levels is held to the comfortable size, all or nothing: it is there to save calls, not to fill
-        the prompt.
+        A menu at two levels is held to a smaller size, all or nothing.
         """
         limit = self._limit
+        request = self._shown(request)
         if self._is_wider(request):
-            limit = min(limit, self.comfortable_tokens)
+            limit = min(limit, self.comfortable_tokens, WIDE_TOKENS)
             if at_least(request) <= limit and self._menu(request, limit) is not None:
                 return len(request.options)
             return 0
@@ -113,6 +117,7 @@ class LLMRouter(ModelPart, Router):
         )
 
     async def route(self, request: RouteRequest) -> RouteDecision:
+        request = self._shown(request)
         menu = self._menu(request, self._limit)
         if menu is None:
             raise PromptTooLong(
@@ -124,7 +129,7 @@ class LLMRouter(ModelPart, Router):
             max_tokens=answer_tokens(ANSWER_TOKENS, request.errors),
             task="route",
         )
-        return self._decision(request, answer)
+        return decided(request, self._decision(request, answer), self.connection.trust)
 
     def _decision(self, request: RouteRequest, answer: RouteForm) -> RouteDecision:
         unviable: dict[str, str] = {}
@@ -143,6 +148,13 @@ class LLMRouter(ModelPart, Router):
             raise BadModelAnswer(f"{choice[:60]!r} is none of the labels offered; name one of them, or none")
         unviable.pop(chosen.id, None)
         return RouteDecision(chosen.id, unviable, reason)
+
+    def _shown(self, request: RouteRequest) -> RouteRequest:
+        """Return a request with its options in the order of the prompt, the same object for `capacity` and `route`."""
+        last = self._ordered
+        if last is None or last[0] is not request:
+            last = self._ordered = (request, replace(request, options=best_first(request.options)))
+        return last[1]
 
     @staticmethod
     def _is_wider(request: RouteRequest) -> bool:

@@ -64,7 +64,8 @@ def answer_from(method: str, stored: Any) -> Any:
     """
     match method:
         case "route":
-            return RouteDecision(stored["choice"], dict(stored["unviable"]), stored["reason"])
+            probabilities = dict(stored.get("probabilities", {}))
+            return RouteDecision(stored["choice"], dict(stored["unviable"]), stored["reason"], probabilities)
         case "read":
             answers = tuple(map(_answer_from, stored["answers"]))
             return Reading(answers, tuple(stored["new_questions"]), stored["notes"], stored["useful"])

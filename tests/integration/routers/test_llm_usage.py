@@ -160,7 +160,7 @@ def test_another_model_or_prompt_version_is_another_key(
     for options in (
         {"model": "a"},
         {"model": "b"},
-        {"model": "a", "prompts": Prompts(version="2")},
+        {"model": "a", "prompts": Prompts(version="mine")},
         {"model": "a"},
     ):
         router = LLMRouter(**options, base_url=server.url, cache=MemoryCache())

@@ -22,9 +22,9 @@ from metatree_agents.service.settings import ServiceSettings
 from metatree_memory_tools import build_tree
 from metatree_routers import TextEvidence
 
-from metatree import Node, RouteRequest, Tree, search, tool
+from metatree import Node, RouteRequest, Tree, plugins, search, tool
 from metatree.durable import MemoryJournal, Record
-from metatree.errors import BrokenStore, UserError
+from metatree.errors import BrokenStore, MetatreeError, UserError
 from metatree.notes.feedback import flag, flags
 from metatree.notes.notes import forget, memories, remember
 from metatree.storage.store import Store
@@ -37,6 +37,8 @@ from metatree.testing.parts import (
     ScriptedToolCaller,
 )
 from metatree.tools.call_log import CallLog
+from metatree.trees.source_types import SourceRef, register_type
+from tests.integration.trust.prepared import Vault
 
 from .conftest import SECRETS, Served, opened
 
@@ -532,3 +534,39 @@ def test_what_a_search_adds_is_on_all_machines_before_its_journal_says_so(shop: 
         assert any("made" not in ids for _, ids in seen)
 
     shop.run(check)
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Iterator[Vault]:
+    made = Vault()
+    register_type(made)
+    yield made
+    plugins.unregister(plugins.SOURCES, "vault")
+
+
+def test_a_copy_uses_no_source_that_its_user_did_not_choose(
+    serve: Serve, place: Path | str, source: Path, vault: Vault, tmp_path: Path
+) -> None:
+    """The service names them: a command would run on the engine's machine, with the rights of its user."""
+
+    async def check(shop: Shop, published: Published) -> None:
+        vault.asked.clear()  # the service asks its own
+        for _ in range(2):
+            async with shop.client() as client, shop.copy(client) as copy:
+                tree = copy.tree
+                (record,) = [each for each in tree.sources() if each.mount == "vault"]
+                assert record.type == "" and not Path(record.location).exists()
+                with pytest.raises(MetatreeError):
+                    tree.content("vault/open")
+                assert "plants" in await asyncio.to_thread(tree.content, "source/README.md")
+        assert vault.asked == []
+        assert len([said for said in shop.said if "--trust-sources" in said]) == 1
+        async with (
+            shop.client() as client,
+            TreeCopy(client, shop.folder / "m1", trust_sources=True) as copy,
+        ):
+            assert copy.tree.content("vault/open") == "the harbour of open"
+
+    sources = (str(source), SourceRef("x", {}, "vault", "vault"))
+    with build_tree(*sources, out=tmp_path / "both") as tree:
+        Shop(serve(), place, tree, tmp_path / "machines").run(check)

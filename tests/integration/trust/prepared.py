@@ -19,6 +19,7 @@ from metatree.storage.trust import sign
 from metatree.tools.tool import Tool, tool
 from metatree.trees.edits import ready
 from metatree.trees.layer import ROOT, Layer
+from metatree.trees.source_types import Progress, SourceRef
 
 
 @contextmanager
@@ -119,3 +120,26 @@ def journal_of(file: Path) -> bytes:
     page = (0x40000000 // 4096 + 1).to_bytes(4, "big")
     header = bytes.fromhex("d9d505f920a163d7") + b"\0\0\0\0" + b"\0" * 16
     return header.ljust(512, b"\0") + page + name + len(name).to_bytes(4, "big") + checksum + header[:8]
+
+
+class Vault:
+    """A server that would give anything that it is asked for, and lists one thing."""
+
+    name, version = "vault", "1"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def recognises(self, location: str) -> bool:
+        return False
+
+    def fingerprint(self, source: SourceRef) -> str | None:
+        return None
+
+    def nodes(self, source: SourceRef, *, progress: Progress | None) -> Iterator[tuple[Node, str | None]]:
+        yield Node(ROOT, "vault", kind="server"), None
+        yield Node("open", "Open", source=Source(type="vault", path="open")), ROOT
+
+    def content(self, source: SourceRef, ref: Source) -> str:
+        self.asked.append(ref.path)
+        return f"the harbour of {ref.path}"

@@ -8,8 +8,9 @@ import os
 import shutil
 import socket
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,24 @@ from metatree_agents.service.database.database import SqliteDatabase
 from metatree_agents.service.database.servers import servers_of
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build._scan import scan
+from metatree_memory_tools.databases._tools import database_of
+from metatree_memory_tools.text.lines import text_of
 
-from metatree import Blackboard, Tree, ask_person, resume, search
-from metatree.errors import UserError
+from metatree import Blackboard, Node, Source, Tree, ask_person, plugins, resume, search
+from metatree.errors import BrokenStore, StaleSource, UserError
+from metatree.notes.archive import export_memory, import_memory
 from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
+from metatree.notes.replication import apply_changes, changes_since
 from metatree.storage.acceptance import accept, survey
+from metatree.storage.store import Store
+from metatree.storage.trust import NAMED_FILE
 from metatree.testing.parts import FunctionRouter
 from metatree.tools.tool import Tool, tool
-from tests.integration.trust.prepared import Clone, as_user, brings_a_service_with_an_administrator
+from metatree.trees.edits import ready
+from metatree.trees.layer import ROOT, Layer
+from metatree.trees.source_types import SourceRef, register_type
+from tests.integration.trust.prepared import Clone, Vault, as_user, brings_a_service_with_an_administrator
 
 pytestmark = pytest.mark.integration
 
@@ -203,3 +213,203 @@ def test_git_passes_over_a_tree_whatever_the_clone_says_of_it(clone: Clone) -> N
     build_tree(clone.folder).close()
     assert file.read_text() == "*\n"
     assert other.read_text() == "*\n!memory.db\n"
+
+
+@pytest.fixture
+def vault() -> Iterator[Vault]:
+    made = Vault()
+    register_type(made)
+    yield made
+    plugins.unregister(plugins.SOURCES, "vault")
+
+
+def _names_what_is_not_listed(tree: Tree, node_id: str = "vault/note") -> None:
+    ref = Source(type="vault", path="vault/private")
+    tree.add(Node(node_id, "Where is the harbour?", "The harbour is here", source=ref))
+
+
+def test_a_node_that_was_imported_asks_a_server_for_nothing(
+    clone: Clone, vault: Vault, tmp_path: Path
+) -> None:
+    with as_user(clone.attacker), Tree.create(tmp_path / "other.db") as other:
+        _names_what_is_not_listed(other)
+        _names_what_is_not_listed(other, "vault/open")
+        export_memory(other, tmp_path / "export")
+    with build_tree(SourceRef("x", {}, "vault", "vault"), out=tmp_path / "own") as tree:
+        import_memory(tree, tmp_path / "export")
+        found = [node.id for _, node in tree.walk() if node.title == "Where is the harbour?"]
+        assert len(found) == 2
+        search("Where is the harbour?", tree=tree)
+        for node_id in found:
+            with pytest.raises(UserError, match="does not come from"):
+                tree.content(node_id)
+        tree.update(replace(tree.get("vault/open"), title="The open one"))
+        assert tree.content("vault/open") == "the harbour of open" and set(vault.asked) == {"open"}
+
+
+def test_a_memory_that_was_accepted_asks_a_server_for_nothing(
+    clone: Clone, vault: Vault, tmp_path: Path
+) -> None:
+    shutil.rmtree(clone.metatree)
+    sources = (str(clone.folder), SourceRef("x", {}, "vault", "vault"))
+    with as_user(clone.attacker), build_tree(*sources, out=clone.metatree) as tree:
+        _names_what_is_not_listed(tree)
+    assert run(["trust", "--yes"]) == 0
+    assert run(["ask", "Where is the harbour?"]) in (0, 1)
+    with Tree.open(clone.metatree) as tree, pytest.raises(UserError, match="does not come from"):
+        tree.content("vault/note")
+    assert "private" not in vault.asked
+
+
+def test_an_index_that_was_accepted_is_read_anew_from_what_it_names(
+    clone: Clone, vault: Vault, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It could count a file in that was left out, name what a server does not list, and call a tool a harmless one."""
+    shutil.rmtree(clone.metatree)
+    (clone.folder / ".env").write_text("PASSWORD=hunter2hunter2 of the harbour\n")
+    with as_user(clone.attacker):
+        build_tree(str(clone.folder), SourceRef("x", {}, "vault", "vault"), out=clone.metatree).close()
+        with Store.open(clone.metatree / "index.db") as store:
+            _insert(store, Node("vault/private", "x", source=Source(type="vault", path="vault/private")))
+            _insert(store, Node("clone/.env", "x", source=Source(path="clone/.env")))
+            store.execute(
+                "INSERT INTO file(path, size, mtime_ns, digest, encoding, facts, ctime_ns, reader)"
+                " SELECT 'clone/.env', size, mtime_ns, digest, encoding, facts, ctime_ns, reader FROM file"
+            )
+    assert run(["trust", "--yes"]) == 0
+    with Tree.open(clone.metatree) as tree:
+        assert {node.id for _, node in tree.walk()} == {ROOT}
+        assert tree.index.rows("SELECT * FROM file") == []
+    assert run(["ask", "Where is the harbour?"]) == 0
+    assert "in the south" in capfd.readouterr().out
+    with Tree.open(clone.metatree) as tree:
+        assert "clone/.env" not in tree and "vault/private" not in tree
+        assert tree.content("vault/open") == "the harbour of open"
+        with pytest.raises(UserError):
+            text_of(tree, "clone/.env")
+
+
+def test_an_index_that_was_accepted_and_cannot_be_written_asks_no_server(
+    clone: Clone, vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(clone.metatree)
+    (clone.folder / ".env").write_text("PASSWORD=hunter2hunter2\n")
+    with as_user(clone.attacker):
+        build_tree(str(clone.folder), SourceRef("x", {}, "vault", "vault"), out=clone.metatree).close()
+        state = (clone.folder / ".env").stat()
+        with Store.open(clone.metatree / "index.db") as store:
+            store.execute(
+                "INSERT INTO file(path, size, mtime_ns, digest, encoding, facts, ctime_ns, reader)"
+                " SELECT 'clone/.env', ?, ?, 'x', 'utf-8', '{}', -1, 'text 1' FROM file",
+                (state.st_size, state.st_mtime_ns),
+            )
+            _insert(store, Node("clone/.env", "x", source=Source(path="clone/.env")))
+    for module in ("storage.store", "storage.acceptance", "trees.tree"):
+        monkeypatch.setattr(f"metatree.{module}.writable", lambda file: False)
+    assert run(["trust", "--yes"]) == 0
+    with Tree.open(clone.metatree) as tree:
+        assert "in the south" in tree.content("clone/a.md")
+        with pytest.raises(StaleSource):
+            tree.content("clone/.env")
+        with pytest.raises(UserError):
+            text_of(tree, "clone/.env")
+        with pytest.raises(UserError, match="METATREE_TRUST"):
+            tree.content("vault/open")
+    assert vault.asked == []
+
+
+def _insert(store: Store, node: Node) -> None:
+    layer = Layer(store)
+    layer.insert([(layer.next_seq(), ready(node), ROOT, 0)])
+
+
+@pytest.fixture
+def by_hand(tmp_path: Path) -> Iterator[Tree]:
+    """A tree over a folder with private files, one of which its maker named."""
+    folder = tmp_path / "made"
+    folder.mkdir()
+    for name in (".env", "diary.md", "named.md"):
+        (folder / name).write_text(f"the harbour of {name}\n")
+    with closing(sqlite3.connect(folder / "private.sqlite")) as store:
+        store.execute("CREATE TABLE harbour(name TEXT)")
+    with Tree.create(tmp_path / "hand.db", source_root=folder) as tree:
+        tree.add(Node("named", "Named", source=Source(path="named.md")))
+        yield tree
+
+
+def test_a_node_that_was_imported_reads_nothing_below_a_tree_made_by_hand(
+    by_hand: Tree, tmp_path: Path
+) -> None:
+    with Tree.create(tmp_path / "other.db", source_root=tmp_path) as other:
+        for name in (".env", "diary.md", "private.sqlite"):
+            other.add(Node(name, "Where is the harbour?", source=Source(path=name), kind="table"))
+        Layer(other.memory).set_fact(f"{NAMED_FILE}diary.md", True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("metatree.notes.archive._writer.SHAREABLE_FACTS", ("",))
+            export_memory(other, tmp_path / "export")
+    import_memory(by_hand, tmp_path / "export")
+    assert NAMED_FILE + "diary.md" not in Layer(by_hand.memory).fact_keys(NAMED_FILE)
+    by_hand.update(replace(by_hand.get(".env"), description="Its words may be changed"))
+    by_hand.move(".env", "named")
+    for name in (".env", "diary.md", "private.sqlite"):
+        with pytest.raises(UserError, match="not read"):
+            by_hand.content(name)
+        assert by_hand.file_of(name) is None
+    with pytest.raises(UserError, match="not come from a database"):
+        database_of(by_hand, by_hand.get("private.sqlite"))
+    assert by_hand.content("named") == "the harbour of named.md\n"
+    by_hand.add(Node("again", "Named by hand", source=Source(path="diary.md")))
+    assert by_hand.content("diary.md") == "the harbour of diary.md\n"
+
+
+def test_a_change_of_another_machine_reads_nothing_below_a_tree_made_by_hand(by_hand: Tree) -> None:
+    with Tree.create() as other:
+        other.add(Node("env", "Where is the harbour?", source=Source(path=".env")))
+        (change,) = [each for each in changes_since(other, 0)[0] if each.id == "env"]
+    apply_changes(by_hand, [change])
+    with pytest.raises(UserError, match="not read"):
+        by_hand.content("env")
+
+
+def test_a_tree_made_by_hand_that_was_accepted_reads_no_file(clone: Clone, tmp_path: Path) -> None:
+    (clone.folder / ".env").write_text("PASSWORD=hunter2hunter2\n")
+    file = tmp_path / "theirs.db"
+    with as_user(clone.attacker), Tree.create(file, source_root=clone.folder) as tree:
+        tree.add(Node("env", "Settings", source=Source(path=".env")))
+        tree.add(Node("kept", "Kept", content="the harbour"))
+    accept(file)
+    with Tree.open(file) as tree:
+        assert tree.content("kept") == "the harbour"
+        with pytest.raises(UserError, match="not read"):
+            tree.content("env")
+
+
+def test_a_tree_made_by_hand_before_there_was_a_list_of_files_goes_on(by_hand: Tree, tmp_path: Path) -> None:
+    by_hand.memory.execute("DELETE FROM meta WHERE key LIKE ?", (f"{NAMED_FILE}%",))
+    by_hand.close()
+    with Tree.open(tmp_path / "hand.db") as tree:
+        assert tree.content("named") == "the harbour of named.md\n"
+
+
+@pytest.mark.parametrize(
+    "key", ["building", "history:x", f"{NAMED_FILE}.env", "imported-run:r1", "anchored", "readers:x"]
+)
+def test_an_import_brings_no_fact_that_says_what_is_done_here(
+    by_hand: Tree, tmp_path: Path, key: str
+) -> None:
+    with Tree.create(tmp_path / "other.db") as other, pytest.MonkeyPatch.context() as patch:
+        Layer(other.memory).set_fact(key, "planted")
+        patch.setattr("metatree.notes.archive._writer.SHAREABLE_FACTS", ("",))
+        export_memory(other, tmp_path / "export")
+    import_memory(by_hand, tmp_path / "export")
+    assert Layer(by_hand.memory).fact(key) != "planted"
+
+
+@pytest.mark.parametrize("flag", [{"x": 1}, {"id": "flag:y"}, [1], "x", None])
+def test_an_import_with_a_flag_that_is_none_is_damaged(by_hand: Tree, tmp_path: Path, flag: object) -> None:
+    """It would be met, and end, each question from then on."""
+    with Tree.create(tmp_path / "other.db") as other:
+        Layer(other.memory).set_fact("flag:x", flag)
+        export_memory(other, tmp_path / "export")
+    with pytest.raises(BrokenStore):
+        import_memory(by_hand, tmp_path / "export")

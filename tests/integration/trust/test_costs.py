@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import json
 import os
 import resource
@@ -16,13 +18,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx2
 import pytest
+from metatree_agents.service.engine.client import MOST_BYTES, ServiceClient, ServiceRefused
 from metatree_agents.service.replication.copies import TreeCopy
+from metatree_agents.service.replication.trees import Current
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build import _read_file
 from metatree_memory_tools.databases import _sqlite
 from metatree_memory_tools.documents import _document_text
 from metatree_memory_tools.git import _command, log
+from metatree_memory_tools.git.index import tracked_below
 from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi.source import KIND
 from metatree_memory_tools.text import lines
@@ -32,15 +38,17 @@ from metatree._util.secret_text import masked
 from metatree.errors import BrokenStore, StaleSource, UserError
 from metatree.notes.archive import import_memory
 from metatree.notes.archive.format import row_of
+from metatree.notes.note_file import keep_note
 from metatree.storage.store import Store
 from metatree.storage.trust import check_files
 from metatree.trees.masking import masked_file
 from metatree.trees.source_files import FileState, read_source
 from metatree.trees.source_types import SourceRef
 from tests.documents import make_pdf
-from tests.integration.trust.prepared import Clone
+from tests.integration.trust.prepared import Clone, state
 
 pytestmark = pytest.mark.integration
+DIGEST = "6d" * 16
 
 
 @contextmanager
@@ -96,6 +104,21 @@ def test_names_in_an_index_of_git_take_no_gigabytes(clone: Clone) -> None:
     (clone.folder / ".git" / "index").write_bytes(index_of_long_names(100_000, 3_000))
     with at_most(100):
         build_tree(clone.folder).close()
+
+
+@pytest.mark.parametrize("folder", ["", "aa/"])
+def test_names_in_an_index_of_git_are_not_kept_twice(clone: Clone, folder: str) -> None:
+    """Those of a folder in the repository were copied without the path of that folder."""
+    entry = b"\0" * 60 + b"\x0f\xff"
+    first = b"aa/" + b"a" * 3_989 + b"%08d"
+    names = [b"\0" + first % 0, *(b"\x08%08d" % number for number in range(1, 20_000))]
+    data = b"DIRC" + (4).to_bytes(4, "big") + len(names).to_bytes(4, "big")
+    data += b"".join(entry + name + b"\0" for name in names)
+    repository(clone.folder)
+    (clone.folder / ".git" / "index").write_bytes(data)
+    assert len(data) < 1_500_000
+    with at_most(75):
+        tracked_below(clone.folder / ".git", folder)
 
 
 def test_what_git_says_of_such_an_index_takes_no_gigabytes(clone: Clone) -> None:
@@ -285,13 +308,46 @@ def test_a_file_that_grew_is_not_read_whole(clone: Clone) -> None:
         read_source(clone.folder, "a.md", "a.md", FileState(40, 1, "0" * 32, "utf-8"))
 
 
-def test_a_copy_of_a_tree_deletes_nothing_where_a_link_leads(clone: Clone) -> None:
+@pytest.mark.parametrize("name", ["versions", "files", f"files/{DIGEST[:2]}", f"versions/1-{DIGEST}"])
+def test_a_copy_of_a_tree_writes_and_deletes_nothing_where_a_link_leads(clone: Clone, name: str) -> None:
     folder = clone.folder / "copy" / "abc"
     folder.mkdir(parents=True)
     Store.open(folder / "memory.db").close()
-    (folder / "versions").symlink_to(clone.secret.parent)
+    own = clone.folder.parent / "own"
+    own.mkdir()
+    (own / "b.md").write_text("# Own\n")
+    build_tree(own).close()
+    before = state(own)
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).symlink_to(own / ".metatree")
     client: Any = SimpleNamespace(url="http://127.0.0.1")
     copy = TreeCopy(client, clone.folder / "copy")
     with pytest.raises(UserError, match="is a link"):
         copy._settle_in("abc")
+        if name.startswith("files"):
+            copy._file(DIGEST)
+        asyncio.run(copy._take_version(Current("abc", DIGEST, 1, 1, 1)))
     copy._close()
+    assert state(own) == before
+
+
+def test_what_a_service_answers_is_bounded() -> None:
+    async def check() -> None:
+        packed = gzip.compress(b" " * (MOST_BYTES + 1))
+
+        def answer(request: httpx2.Request) -> httpx2.Response:
+            return httpx2.Response(200, headers={"Content-Encoding": "gzip"}, content=packed)
+
+        client = ServiceClient("http://127.0.0.1", "Eng1", "secret", transport=httpx2.MockTransport(answer))
+        async with client:
+            with pytest.raises(ServiceRefused, match="answered with more than"):
+                await client.call("GET", "get-tree")
+
+    asyncio.run(check())
+
+
+def test_remembering_waits_for_no_pipe(clone: Clone) -> None:
+    os.mkfifo(clone.folder / "coffee.md")
+    note = keep_note(clone.folder, "Coffee at four", "coffee", who="ann")
+    assert note.path.name == "coffee-2.md" and not note.known
+    assert keep_note(clone.folder, "Coffee at four", "coffee", who="ann").known

@@ -16,7 +16,7 @@ from metatree_agents.cli._main import run
 from metatree_memory_tools import build_tree
 
 from metatree import Tree
-from metatree.errors import UserError
+from metatree.errors import BrokenStore, UserError
 from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
 from metatree.storage.acceptance import survey
@@ -415,3 +415,20 @@ def test_pages_that_a_new_store_would_give_out_twice_are_not_used(clone: Clone) 
     build_tree(clone.folder).close()
     with Tree.open(clone.folder) as tree, pytest.raises(UserError, match="metatree trust"):
         remember(tree, "Mine", who="victim")
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "CREATE TRIGGER more AFTER INSERT ON meta BEGIN DELETE FROM node; END",
+        "CREATE VIEW more AS SELECT * FROM meta",
+    ],
+)
+def test_a_store_from_a_place_that_is_trusted_defines_nothing_that_runs(
+    clone: Clone, definition: str
+) -> None:
+    """Such as the index that a service sends to its engines."""
+    with closing(sqlite3.connect(clone.metatree / "index.db")) as store:
+        store.execute(definition)
+    with pytest.raises(BrokenStore, match="defines what no store"):
+        Store.open(clone.metatree / "index.db", create=False, trust=True)

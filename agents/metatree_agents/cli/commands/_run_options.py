@@ -52,7 +52,11 @@ def save_options(tree: Tree, run_id: str, options: FilesOptions) -> None:
 def load_options(tree: Tree, run_id: str) -> FilesOptions | None:
     """Return what a run of `metatree files` was asked; None for a run of another command."""
     stored = Layer(tree.memory).fact(_key(run_id))
-    return None if stored is None else FilesOptions(**stored)
+    match stored:
+        case {"k": int(k), "own": str() | None as own}:
+            return FilesOptions(k, own)
+        case _:  # nothing, or what an import made of it
+            return None
 
 
 def _key(run_id: str) -> str:

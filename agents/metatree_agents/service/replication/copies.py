@@ -26,8 +26,9 @@ from metatree._util.cache_folder import cache_folder
 from metatree._util.private import private_folder
 from metatree.errors import BrokenStore, MetatreeError, UntrustedStore, UserError
 from metatree.shared import Shared
+from metatree.storage.errors import file_error
 from metatree.storage.store import Store
-from metatree.storage.trust import sign
+from metatree.storage.trust import is_exempt, sign
 from metatree.trees.layer import Layer
 from metatree.trees.source_files import digest_bytes
 from metatree.trees.sources import FILES
@@ -40,6 +41,8 @@ from metatree_agents.service.replication.trees import Current
 
 FILE_BYTES: Final = 1 << 30
 """How large a file of the source may be: five times what is read of one."""
+_PUBLISHED: Final = "published-sources"
+"""The fact in a copy that keeps what sources the service's tree has."""
 KEPT: Final = 2
 """Versions that are kept: the current one, and the one before, which another process may be searching."""
 _TRIES: Final = 5
@@ -69,6 +72,8 @@ class TreeCopy:
         folder: where copies are kept; those of several services may lie in one.
         shared: keeps runs and tool calls for all machines; None keeps them in the copy.
         say: told what a person may want to know.
+        trust_sources: whether the commands, servers, databases and trees that the service's tree names are used on this
+            machine, too, with the rights of its user.
     """
 
     def __init__(
@@ -78,8 +83,10 @@ class TreeCopy:
         *,
         shared: Shared | None = None,
         say: Callable[[str], None] = _log.info,
+        trust_sources: bool = False,
     ) -> None:
         self._client = client
+        self._trust_sources = trust_sources
         self._base = folder
         self._shared = shared
         self._say = say
@@ -191,9 +198,7 @@ class TreeCopy:
             if self._memory is None:
                 self._memory = Store.open(memory)
             for inner in (self._folder / "versions", self._folder / "files"):
-                inner.mkdir(exist_ok=True)
-                if inner.is_symlink():  # which git, for example, has put there: what is old in it is deleted
-                    raise UserError(f"{str(inner)!r} is a link and is not followed: remove it")
+                _make_folder(inner)
         except OSError as exc:
             raise UserError(
                 f"cannot make {str(self._folder)!r}: {exc.strerror}; say with --copy where else the copy may live"
@@ -203,11 +208,11 @@ class TreeCopy:
         """Fetch a version, and let the next search begin with it."""
         place = self._folder / "versions" / f"{latest.version}-{latest.digest}"
         file = place / "index.db"
+        _make_folder(place)
         exists = file.exists()
         try:
             if not exists:
                 require_room(latest.size, self._folder, self._client.url)
-                place.mkdir(exist_ok=True)
                 came = await download(self._client, latest.digest, file, most=latest.size)
                 self._say(f"copied version {latest.version} of the tree: {came / 1e6:,.1f} MB")
             tree = await asyncio.to_thread(self._opened, place, check=exists)
@@ -241,12 +246,19 @@ class TreeCopy:
             if check:
                 index.check()
             with index.transaction():
-                _move_sources(Layer(index), place)
+                left_out = _settle_sources(
+                    Layer(index), place, trusted=self._trust_sources or is_exempt(file)
+                )
                 take_memory_anew(index)
                 sign(index)
         except BaseException:
             index.close()
             raise
+        if left_out and not check:
+            self._say(
+                f"sources of the tree that are not used on this machine: {left_out} (commands, servers, databases,"
+                " trees); --trust-sources uses them here, as the server does"
+            )
         tree = Tree(self._memory, index, path=place)
         tree.files = self._file
         return tree
@@ -254,6 +266,7 @@ class TreeCopy:
     def _file(self, digest: str) -> bytes:
         """Return a file by its digest, from this machine's disk or else from the service."""
         file = self._folder / "files" / digest[:2] / digest
+        _make_folder(file.parent)
         with suppress(OSError):
             content = file.read_bytes()
             if digest_bytes(content) == digest:
@@ -264,7 +277,6 @@ class TreeCopy:
 
     async def _fetch(self, digest: str, file: Path) -> None:
         try:
-            file.parent.mkdir(exist_ok=True)
             await download(self._client, digest, file, most=FILE_BYTES)
         except ServiceRefused as exc:
             if exc.status == 404:
@@ -288,6 +300,22 @@ class TreeCopy:
                 shutil.rmtree(place, ignore_errors=True)
 
 
+def _make_folder(place: Path) -> None:
+    """Make a folder of a copy, unless it is there; git, for example, may have put a link in its place.
+
+    What is old in it is deleted, and what comes is written there, or marked as this user's.
+
+    Raises:
+        UserError: it is a link, or no folder.
+    """
+    try:
+        place.mkdir(exist_ok=True)
+    except OSError as exc:
+        raise file_error(exc, "cannot make", place) from exc
+    if place.is_symlink():
+        raise UserError(f"{str(place)!r} is a link and is not followed: remove it")
+
+
 def _current(reply: Any, url: str) -> Current:
     """Return what a service says of its tree; `UserError` for what is no query service of metatree."""
     try:
@@ -301,12 +329,43 @@ def _current(reply: Any, url: str) -> Current:
     raise UserError(f"{url} says {str(reply)[:100]!r} of its tree: it is no query service of metatree")
 
 
-def _move_sources(layer: Layer, place: Path) -> None:
-    """Say of sources that are files that they lie nowhere: whatever has the same path here is something else."""
-    records = layer.fact("sources") or []
-    moved = [
-        {**record, "place": str(place / "elsewhere" / str(number))} if record["type"] in FILES else record
-        for number, record in enumerate(records)
-    ]
-    if moved != records:
-        layer.set_fact("sources", moved)
+def _settle_sources(layer: Layer, place: Path, *, trusted: bool) -> int:
+    """Say of sources where they are on this machine, and return how many are not used here.
+
+    Those that are files lie nowhere: whatever has the same path here is something else. Commands, servers, databases
+    and trees are used only when the user of this machine said so, who did not choose them.
+
+    Raises:
+        UserError: what the service says of them is no list of sources.
+    """
+    records = layer.fact(_PUBLISHED)
+    if records is None:
+        records = layer.fact("sources") or []
+        layer.set_fact(_PUBLISHED, records)
+    if not isinstance(records, list) or not all(map(_is_record, records)):
+        raise UserError(
+            "the service's tree has no list of sources that metatree knows: its publisher is another one"
+        )
+    settled, left_out = [], 0
+    for number, record in enumerate(records):
+        nowhere = {"place": str(place / "elsewhere" / str(number))}
+        if record["type"] in FILES:
+            settled.append({**record, **nowhere})
+        elif trusted:
+            settled.append(record)
+        else:
+            left_out += 1
+            settled.append({"type": "", **nowhere, "options": {}, "mount": record.get("mount", "")})
+    if settled != layer.fact("sources"):
+        layer.set_fact("sources", settled)
+    return left_out
+
+
+def _is_record(record: Any) -> bool:
+    return (
+        isinstance(record, dict)
+        and isinstance(record.get("options"), dict)
+        and isinstance(record.get("type"), str)
+        and isinstance(record.get("mount", ""), str)
+        and isinstance(record.get("place", record.get("location")), str)
+    )

@@ -72,6 +72,7 @@ class Publication:
         shared: keeps runs and tool calls for all machines.
         copies: where a copy of another server's tree is kept.
         refresh_s: how often the tree is brought up to date with its sources; 0 leaves that to `metatree build`.
+        trust_sources: whether a copy uses the commands, servers, databases and trees that the other's tree names.
     """
 
     tree: Tree | None
@@ -79,6 +80,7 @@ class Publication:
     shared: Shared | None = None
     copies: Path = field(default_factory=copies_folder)
     refresh_s: float = 0.0
+    trust_sources: bool = False
 
 
 class Published:
@@ -201,7 +203,13 @@ class Published:
         async with self._turn:
             if self._copy is None:
                 share = self._publication
-                copy = TreeCopy(self._client, share.copies, shared=share.shared, say=self._say)
+                copy = TreeCopy(
+                    self._client,
+                    share.copies,
+                    shared=share.shared,
+                    say=self._say,
+                    trust_sources=share.trust_sources,
+                )
                 self._copy = await copy.__aenter__()
         async with self._copy.using() as tree:
             yield tree
@@ -348,6 +356,6 @@ def _read(tree: Tree, path: str, sources: Sequence[SourceRef]) -> bytes | None:
         data = read_inside(root, known.raw if known and known.raw else inner_path(source, path))[0]
     except (OSError, UserError):
         return None
-    if known is None or not known.masked:
+    if known is None or not (known.masked or tree.index.accepted):
         return data
     return masked_data(inner_path(source, path), data) if digest_bytes(data) == known.digest else None

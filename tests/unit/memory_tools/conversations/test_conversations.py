@@ -10,7 +10,7 @@ from metatree_memory_tools.conversations import ConversationLog, Turn
 from metatree_memory_tools.conversations._dates import iso
 from metatree_memory_tools.conversations._exports import of_json, of_json_lines
 from metatree_memory_tools.conversations._model import Conversations, in_sessions
-from metatree_memory_tools.conversations._transcripts import looks_like_transcript, of_letters, of_transcript
+from metatree_memory_tools.conversations._transcripts import looks_like_transcript, of_transcript
 from metatree_memory_tools.conversations.file_type import ConversationFile, parsed
 from metatree_memory_tools.conversations.tools import (
     remember_fact,
@@ -174,13 +174,13 @@ def test_letters_become_conversations_by_subject() -> None:
         b"Date: Mon, 01 Jan 2024 11:00:00 +0000\nContent-Type: text/plain; charset=iso-8859-1\n\nGr\xfcezi\n"
         b"> It is cold.\n"
     )
-    conversations = of_letters(box, single=False)
+    conversations = parsed(SourceFile("all.mbox", box))
     assert [c.title for c in conversations.conversations] == ["Heating"]
     assert turns(conversations) == [
         ("Ann A.", "Heating\nIt is cold.\nFrom here.", "2024-01-01T10:00:00+00:00"),
         ("bob@x.org", "Re: AW: Heating\nGrüezi", "2024-01-01T11:00:00+00:00"),
     ]
-    assert of_letters(b"\xff\xfe\0", single=True).conversations
+    assert parsed(SourceFile("a.eml", b"\xff\xfe\0")).conversations
 
 
 def test_a_long_silence_and_many_turns_begin_sessions() -> None:

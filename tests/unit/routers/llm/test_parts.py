@@ -321,7 +321,7 @@ def test_endless_references_end() -> None:
         (
             json.dumps({"choice": "A", "reason": "x" * 5_000, "ruled_out": [{"option": "B"}] * 99}),
             "A",
-            ["B"] * 60,
+            ["B"] * 8,
         ),
     ],
 )

@@ -32,7 +32,13 @@ MENU = RouteRequest(
         Option(
             "src/sessions.py", "sessions.py", "Sessions", None, 0.9, ("def resolve_redirects(self, resp)",)
         ),
-        Option("src/sessions.py::f", "resolve_redirects", "Follow redirects", "sessions.py"),
+        Option(
+            "src/sessions.py::f",
+            "resolve_redirects",
+            "Follow redirects",
+            "sessions.py",
+            place="src/sessions.py:9-40",
+        ),
         Option("tests/t.py", "test_redirects", "", "tests", 0.5),
     ),
 )
@@ -52,15 +58,15 @@ Options in 'src':
   > def json
 [B] sessions.py: Sessions
   > def resolve_redirects(self, resp)
-  [C] resolve_redirects: Follow redirects
+  [C] resolve_redirects, src/sessions.py:9-40: Follow redirects
 [D] test_redirects (in tests)
 </data>"""
 
 TERSE = """<data>
 Options in 'src':
-[A] models.py: Requests and responses
-[B] sessions.py: Sessions
-  [C] resolve_redirects: Follow redirects
+[A] models.py
+[B] sessions.py
+  [C] resolve_redirects
 [D] test_redirects (in tests)
 </data>"""
 
@@ -175,7 +181,7 @@ def test_texts_to_describe() -> None:
 
 def test_rules() -> None:
     """They are the same in every call, say that stored text gives no orders, and show the form without a schema."""
-    assert PROMPTS.version == "1"
+    assert PROMPTS.version == "2"
     for rules in (
         PROMPTS.route,
         PROMPTS.read,

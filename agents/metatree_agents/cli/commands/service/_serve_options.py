@@ -23,6 +23,14 @@ Human = Annotated[
     bool,
     typer.Option("--human", help="Put what the tree does not answer to the person who asked, in the thread."),
 ]
+TrustSources = Annotated[
+    bool,
+    typer.Option(
+        "--trust-sources",
+        help="In a copy of another server's tree: start the commands and ask the servers, databases and trees that it"
+        " names, on this machine and with your rights.",
+    ),
+]
 Limit = Annotated[
     list[str] | None,
     options.option(

@@ -23,6 +23,7 @@ from metatree_agents.cli.commands.service._serve_options import (
     MetricsAddress,
     ModelAlias,
     Proxy,
+    TrustSources,
     form_of,
     log_line,
     proxies_of,
@@ -98,6 +99,7 @@ def serve(
             help="Bring a published tree up to date every S seconds; 0 for never.",
         ),
     ] = 0.0,
+    trust_sources: TrustSources = False,
     human: Human = False,
     allow: options.Allow = None,
     web: options.Web = None,
@@ -169,7 +171,9 @@ def serve(
         sharing = None
         if copied or published:
             shared_runs = opened.enter_context(shared_at(str(database))) if several_machines else None
-            sharing = Publication(memory, not no_engine, shared_runs, refresh_s=refresh)
+            sharing = Publication(
+                memory, not no_engine, shared_runs, refresh_s=refresh, trust_sources=trust_sources
+            )
         run_until_stopped(
             lambda stop: serve_all(
                 service_database,

@@ -14,7 +14,7 @@ from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
 from metatree_agents.cli.commands._signals import on_stop, run_until_stopped, unless_stopped
 from metatree_agents.cli.commands._trees import TreeOptions
-from metatree_agents.cli.commands.service._serve_options import Concurrency, Human
+from metatree_agents.cli.commands.service._serve_options import Concurrency, Human, TrustSources
 
 if TYPE_CHECKING:
     from metatree import Tree
@@ -44,6 +44,7 @@ def worker(
             parser=options.path,
         ),
     ] = None,
+    trust_sources: TrustSources = False,
     human: Human = False,
     allow: options.Allow = None,
     web: options.Web = None,
@@ -96,6 +97,9 @@ def worker(
             f" {'leave out --source and --tree' if own else 'a file is of one machine'}"
         )
 
+    if trust_sources and own:
+        raise UserError("--trust-sources is for a copy of the service's tree: leave out --source and --tree")
+
     def parts_of(searched: Tree) -> dict[str, Any]:
         return parts_for(searched, parts, allow=allow, human=human, terminal=False)
 
@@ -106,7 +110,13 @@ def worker(
         shared = opened.enter_context(shared_at(database)) if database is not None else None
         client = ServiceClient(server, user, secret)
         searched: Tree | TreeCopy = (
-            TreeCopy(client, copy or copies_folder(), shared=shared, say=output.note)
+            TreeCopy(
+                client,
+                copy or copies_folder(),
+                shared=shared,
+                say=output.note,
+                trust_sources=trust_sources,
+            )
             if memory is None
             else memory
         )

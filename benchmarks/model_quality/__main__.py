@@ -1,0 +1,138 @@
+"""Compare what is found with models of every quality with what is found without one.
+
+    python -m benchmarks.model_quality [--questions 200] [--seed 1] [--plot FILE]
+
+Each search looks for the one right section of this project's documentation (`returns="nodes"`, k=1), and for an answer
+from it. A model errs at random, and errs in what it rules out besides; it begins as one of which nothing is known, and
+all questions are asked of it one after the other. Quality is how often it is right in a menu and about a text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.model_quality.model import ODD, Model
+from benchmarks.model_quality.questions import Question, documentation, questions_of
+from metatree import Tree, search
+
+QUALITIES = (0.0, 0.1, 0.25, 0.5, 0.7, 0.85, 0.95, 1.0)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the searches with one model found, and what they took."""
+
+    name: str
+    found: float
+    """Share of searches whose first node is the right one."""
+    answered: float
+    """Share of searches with an answer from the right section."""
+    claimed: float
+    """Share of searches with any answer."""
+    calls: float
+    """Requests of a search for a node, on average."""
+    reading_calls: float
+    """Requests of a search for an answer, in the middle search."""
+    tokens: float
+    """Of the prompts of a search for an answer, in the middle search."""
+    accuracy: float | None
+    """How often the model is taken to be right in the end."""
+
+
+def measure(name: str, tree: Tree, questions: Sequence[Question], model: Model | None) -> Row:
+    """Ask all questions."""
+    router = None if model is None else model.router()
+    parts: dict[str, Any] = {} if router is None else {"router": router}
+    found, answered, claimed = 0, 0, 0
+    calls, reading, tokens = list[int](), list[int](), list[int]()
+    for question in questions:
+        if model is not None:
+            model.section = question.section
+        nodes = search(question.text, tree=tree, returns="nodes", k=1, accept=["section"], **parts)
+        found += [node.id for node in nodes.nodes] == [question.section]
+        calls.append(nodes.usage.model_calls)
+        said = search(question.text, tree=tree, **parts)
+        sources = [source.node for answer in said.answers for source in answer.sources]
+        answered += question.section in sources
+        claimed += bool(said.answers)
+        reading.append(said.usage.model_calls)
+        tokens.append(said.usage.tokens_in)
+    count = len(questions)
+    return Row(
+        name,
+        found / count,
+        answered / count,
+        claimed / count,
+        statistics.fmean(calls),
+        statistics.median(reading),
+        statistics.median(tokens),
+        None if router is None else router.connection.trust.accuracy,
+    )
+
+
+def line(row: Row) -> str:
+    """Return a row as text."""
+    trust = "" if row.accuracy is None else f"{row.accuracy:.2f}"
+    return (
+        f"{row.name:28} {100 * row.found:6.1f} {100 * row.answered:9.1f} {100 * row.claimed:8.1f}"
+        f" {row.calls:7.2f} {row.reading_calls:8.1f} {row.tokens:8.0f} {trust:>6}"
+    )
+
+
+def plot(rows: Sequence[tuple[float, Row]], without: Row, file: Path) -> None:
+    """Draw found and calls over the quality of the model."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.5))
+    quality = [each for each, _ in rows]
+    left.plot(quality, [100 * row.found for _, row in rows], marker="o", label="with the model")
+    left.axhline(100 * without.found, linestyle="--", color="grey", label="without")
+    left.set(xlabel="how often the model is right", ylabel="right section first, %", ylim=(0, 105))
+    left.legend()
+    right.plot(quality, [row.calls for _, row in rows], marker="o")
+    right.set(xlabel="how often the model is right", ylabel="requests a search", ylim=(0, None))
+    figure.tight_layout()
+    figure.savefig(file)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--plot", type=Path, help="an SVG file to write")
+    parser.add_argument("--only", help="rows whose names hold this text")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, documentation(Path(folder)) as tree:
+        questions = questions_of(tree, chosen.questions, chosen.seed)
+        print(f"{len(questions)} questions on {len(tree.ids(['section']))} sections, seed {chosen.seed}")
+        print(f"{'model':28}  found  answered  claimed   calls  reading   tokens  trust")
+        without = measure("none", tree, questions, None)
+        print(line(without), flush=True)
+        rows = []
+        for quality in QUALITIES:
+            for rules_out in (0.2, 0.9):
+                name = f"right {quality:.2f}, rules out {rules_out:.1f}"
+                if chosen.only and chosen.only not in name:
+                    continue
+                row = measure(name, tree, questions, Model(tree, quality, rules_out))
+                print(line(row), flush=True)
+                if rules_out == 0.2:
+                    rows.append((quality, row))
+        for name, kind in ODD.items():
+            if not chosen.only or chosen.only in name:
+                print(line(measure(name, tree, questions, kind(tree, 0.0))), flush=True)
+        if chosen.plot is not None:
+            plot(rows, without, chosen.plot)
+
+
+if __name__ == "__main__":
+    main()

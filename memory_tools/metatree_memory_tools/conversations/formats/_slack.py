@@ -1,0 +1,126 @@
+"""Slack: a folder for each channel, a file for each day, and `users.json` for the names.
+
+A message is named by its time (`ts`), which Slack makes unique in a channel; `thread_ts` is the one that it answers.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from metatree_memory_tools.conversations._dates import iso
+from metatree_memory_tools.conversations.formats._json_stream import values
+from metatree_memory_tools.conversations.formats.message import (
+    NOBODY,
+    ChatMessage,
+    CutOff,
+    ExportFile,
+    attached,
+    joined,
+)
+
+_DAY = re.compile(r"(?:^|/)([^/]+)/\d{4}-\d\d-\d\d\.json$")
+_TIME = re.compile(rb'"ts"\s*:\s*"\d{9,11}\.\d+"')
+_MARK = re.compile(r"<([@#!]?)([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
+_MOST_USERS = 1_000_000
+
+
+class Slack:
+    """The export of a workspace."""
+
+    name = "Slack"
+    ordered = True
+
+    def recognises(self, file: ExportFile) -> bool:
+        """Whether it is the file of a day, with times as Slack writes them."""
+        return _DAY.search(file.path) is not None and _TIME.search(file.head) is not None
+
+    def messages(self, file: ExportFile) -> Iterator[ChatMessage]:
+        """Yield the messages of a channel on one day, by their times: a file has some threads after the rest."""
+        day = _DAY.search(file.path)
+        channel = day[1] if day else file.name
+        users = _users(file)
+        day_messages: list[Mapping[str, Any]] = []
+        problem: CutOff | None = None
+        try:
+            with file.open() as stream:
+                for _, each in values(stream, lambda path: path == ()):
+                    if isinstance(each, Mapping) and isinstance(each.get("ts"), str):
+                        day_messages.append(each)
+        except CutOff as exc:
+            problem = exc
+        for each in sorted(day_messages, key=lambda each: each["ts"]):
+            text = _text(each, users)
+            if not text:
+                continue
+            thread = str(each.get("thread_ts") or "")
+            reply = thread if thread != each["ts"] else ""
+            yield ChatMessage(
+                each["ts"], _author(each, users), text, _time(each["ts"]), reply, channel, channel
+            )
+        if problem is not None:
+            raise problem
+
+
+def _time(ts: str) -> str:
+    try:
+        return iso(int(ts.partition(".")[0]))
+    except ValueError:
+        return ""
+
+
+def _users(file: ExportFile) -> dict[str, str]:
+    """Return the names of all users by their ids; read once for an export."""
+    folder = file.path.rpartition("/")[0].rpartition("/")[0]
+    kept = file.shared.setdefault(f"slack users {folder}", {})
+    assert isinstance(kept, dict)
+    listed = file.beside(f"{folder}/users.json" if folder else "users.json") if not kept else None
+    if listed is not None:
+        kept[""] = ""  # and not again where there is nobody
+        try:
+            with listed.open() as stream:
+                for _, user in values(stream, lambda path: path == ()):
+                    if (
+                        isinstance(user, Mapping)
+                        and isinstance(user.get("id"), str)
+                        and len(kept) < _MOST_USERS
+                    ):
+                        kept[user["id"]] = _name(user)
+        except CutOff:
+            pass
+    return kept
+
+
+def _name(user: Mapping[str, Any]) -> str:
+    profile = user.get("profile") or user.get("user_profile")
+    profile = profile if isinstance(profile, Mapping) else {}
+    names = (profile.get("real_name"), user.get("real_name"), profile.get("display_name"), user.get("name"))
+    return next((str(name) for name in names if name), "")
+
+
+def _author(message: Mapping[str, Any], users: Mapping[str, str]) -> str:
+    user = str(message.get("user") or "")
+    said = _name(message) if isinstance(message.get("user_profile"), Mapping) else ""
+    return users.get(user) or said or str(message.get("username") or user or message.get("bot_id") or NOBODY)
+
+
+def _text(message: Mapping[str, Any], users: Mapping[str, str]) -> str:
+    files = [each for each in message.get("files") or () if isinstance(each, Mapping)]
+    names = [str(each.get("name") or each.get("title") or "a file") for each in files]
+    quoted = [each for each in message.get("attachments") or () if isinstance(each, Mapping)]
+    more = [str(each.get("text") or each.get("fallback") or "") for each in quoted]
+    said = joined(str(message.get("text") or ""), *more)
+
+    def plain(mark: re.Match[str]) -> str:
+        kind, target, label = mark[1], mark[2], mark[3]
+        if kind == "@":
+            return f"@{users.get(target) or label or target}"
+        if kind == "#":
+            return f"#{label or target}"
+        if kind == "!":
+            return f"@{label or target.partition('^')[0]}"
+        return f"{label} ({target})" if label and label not in target else target
+
+    return joined(html.unescape(_MARK.sub(plain, said)), attached(names))

@@ -1,0 +1,178 @@
+"""Letters: mbox files, single letters (eml), and the folders of a maildir, whose files are single letters.
+
+The standard library's `mailbox` makes a list of all places of an mbox first; here the file is read once, as it comes.
+"""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import re
+from collections.abc import Iterator
+from email.message import EmailMessage
+from email.message import Message as Part
+from email.utils import parseaddr
+
+from metatree_memory_tools.conversations._dates import iso
+from metatree_memory_tools.conversations.formats.message import (
+    NOBODY,
+    ChatMessage,
+    ExportFile,
+    attached,
+    hashed,
+    joined,
+    text_of,
+)
+from metatree_memory_tools.conversations.formats.texts import text_of_html
+
+_BEGIN = re.compile(rb"^From \S+.*\d", re.DOTALL)
+_HEADER = re.compile(rb"\A(?:[!-9;-~]{1,76}:[^\n]*\r?\n(?:[ \t][^\n]*\r?\n)*)+", re.ASCII)
+_NAMES = re.compile(rb"(?mi)^(?:from|date|message-id|received|return-path|subject|to|mime-version):")
+_FOLDER = re.compile(r"(?:^|/)(?:cur|new)/[^/]+$")
+_QUOTE = re.compile(r"^(?:>.*|On .{10,200} wrote:|-----Original Message-----|_{10,})$")
+_SUBJECT = re.compile(r"^(?:\s*(?:re|fwd?|aw|wg|sv|vs)\s*(?:\[\d+\])?\s*:)+\s*", re.IGNORECASE)
+_MOST_BYTES = 40_000_000
+"""Of a letter, with all that is attached to it."""
+_LEAST_CHARS = 40
+"""A shorter text beside a page says that there is a page."""
+
+
+class Letters:
+    """Mail, by subject."""
+
+    name = "mail"
+    ordered = False
+
+    def recognises(self, file: ExportFile) -> bool:
+        """Whether it begins as an mbox, or as a letter where its name is that of one or its folder a maildir's."""
+        head = file.head
+        if _BEGIN.match(head.partition(b"\n")[0]) is not None:
+            return _is_letter(head.partition(b"\n")[2])
+        named = (
+            file.name.lower().endswith((".eml", ".emlx", ".mbox")) or _FOLDER.search(file.path) is not None
+        )
+        return named and (_is_letter(head) or (not head.strip() and file.name.endswith(".mbox")))
+
+    def messages(self, file: ExportFile) -> Iterator[ChatMessage]:
+        """Yield the letters."""
+        many = file.head.startswith(b"From ")
+        for raw in _split(file) if many else _alone(file):
+            yield letter_of(raw)
+
+
+def _is_letter(head: bytes) -> bool:
+    header = _HEADER.match(head)
+    return header is not None and len(set(map(bytes.lower, _NAMES.findall(header[0])))) >= 1
+
+
+def _alone(file: ExportFile) -> Iterator[bytes]:
+    with file.open() as stream:
+        yield stream.read(_MOST_BYTES)
+
+
+def _split(file: ExportFile) -> Iterator[bytes]:
+    """Yield the letters of an mbox; one begins with `From ` behind a blank line. What is too long is cut."""
+    lines: list[bytes] = []
+    size = 0
+    blank = True
+    with file.open() as stream:
+        while line := stream.readline(1 << 20):
+            if blank and line.startswith(b"From ") and _BEGIN.match(line):
+                if lines:
+                    yield b"".join(lines)
+                lines, size = [], 0
+            elif size < _MOST_BYTES:
+                lines.append(
+                    line[1:] if line.startswith(b">") and line.lstrip(b">").startswith(b"From ") else line
+                )
+                size += len(line)
+            blank = not line.strip()
+    if lines:
+        yield b"".join(lines)
+
+
+def letter_of(raw: bytes) -> ChatMessage:
+    """Return a letter as a message; never raises, whatever it holds."""
+    try:
+        letter = email.message_from_bytes(raw, policy=email.policy.default)
+    except Exception:  # the parser raises all kinds of errors for letters that are out of form
+        return ChatMessage("", NOBODY, joined(text_of(raw[:100_000])), "", "", "", "")
+    subject = " ".join(_header(letter, "subject").split())
+    name, address = parseaddr(_header(letter, "from"))
+    who = " ".join((name or address).split()) or NOBODY
+    thread = _SUBJECT.sub("", subject)
+    answered = re.findall(r"<[^<>\s]+>", f"{_header(letter, 'references')} {_header(letter, 'in-reply-to')}")
+    text = _body(letter)
+    lines = [line.rstrip() for line in text.splitlines() if not _QUOTE.match(line.strip())]
+    own = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    return ChatMessage(
+        _header(letter, "message-id").strip(),
+        who,
+        joined(subject, own or text, attached(_attachments(letter))),
+        iso(_header(letter, "date").strip()),
+        answered[-1] if answered else "",
+        hashed("subject", thread.casefold()),
+        thread or "without a subject",
+    )
+
+
+def _header(letter: Part, name: str) -> str:
+    try:
+        return str(letter.get(name, "") or "")
+    except Exception:  # of a header that is out of form
+        raw = next((value for key, value in letter.raw_items() if key.lower() == name), "")
+        return str(raw).encode("utf-8", "replace").decode()
+
+
+def _body(letter: EmailMessage | Part) -> str:
+    """Return what is read of a letter: the plain text, or the page where there is none that says anything."""
+    plain, page = list[str](), list[str]()
+    for part in letter.walk():
+        if part.is_multipart() or _is_attached(part):
+            continue
+        kind = part.get_content_type()
+        if kind in ("text/plain", "text/html"):
+            (plain if kind == "text/plain" else page).append(_decoded(part))
+    text = joined(*plain)
+    shown = joined(*map(text_of_html, page)) if len(text) < _LEAST_CHARS else ""
+    return shown if len(shown) > len(text) else text
+
+
+def _is_attached(part: Part) -> bool:
+    try:
+        return part.get_content_disposition() == "attachment"
+    except Exception:
+        return False
+
+
+def _decoded(part: Part) -> str:
+    try:
+        data = part.get_payload(decode=True)
+    except Exception:
+        data = None
+    if not isinstance(data, bytes):
+        return str(part.get_payload() or "")
+    try:
+        charset = part.get_content_charset() or "utf-8"
+        text = data.decode(charset)
+    except (
+        LookupError,
+        UnicodeDecodeError,
+        ValueError,
+    ):  # an encoding that is none, or not the one of the text
+        text = text_of(data)
+    return text.replace("\r\n", "\n")
+
+
+def _attachments(letter: Part) -> list[str]:
+    names: list[str] = []
+    for part in letter.walk():
+        if part.is_multipart():
+            continue
+        try:
+            name = part.get_filename()
+        except Exception:
+            name = None
+        if name or _is_attached(part):
+            names.append(" ".join(str(name or part.get_content_type()).split()))
+    return names

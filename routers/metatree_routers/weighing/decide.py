@@ -1,0 +1,79 @@
+"""One decision of what a model says of a menu and what the evidence says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from metatree.protocols import Option, RouteDecision, RouteRequest
+from metatree_routers.weighing._experts import RULED_OUT, STRONG, Case, Weighed, cases_of, weigh
+from metatree_routers.weighing.trust import Trust
+
+NOTHING_LEADS = "no option leads to an answer, by the model and by the evidence"
+
+
+def decided(request: RouteRequest, said: RouteDecision, trust: Trust) -> RouteDecision:
+    """Return what a model's words come to beside the evidence; learn from them how far the model can be trusted.
+
+    Its choice counts as much as it was right so far; so does what it rules out, which is ruled out where the evidence
+    does not speak for it; that nothing leads to an answer is a vote. Where the evidence says nothing, its words stand.
+    """
+    cases = cases_of(request.options)
+    if len(cases) < 2:
+        return said
+    above = _anchors(request.options)
+    accuracy = trust.accuracy
+    choice = None if said.choice is None else above.get(said.choice)
+    trust.chose(cases, choice)
+    shares, none = _as_shares(cases, choice, {above[i] for i in said.unviable if above.get(i) == i}, accuracy)
+    return settled(request, said, weigh(cases, shares, none), above)
+
+
+def settled(
+    request: RouteRequest, said: RouteDecision, weighed: Weighed, above: Mapping[str, str]
+) -> RouteDecision:
+    """Return the decision that follows from what both experts make of a menu."""
+    likely = weighed.probabilities
+    top = max(likely.values())
+    if weighed.none > top:
+        everything = {option.id: said.unviable.get(option.id, said.reason) for option in request.options}
+        return RouteDecision(None, everything, said.reason or NOTHING_LEADS, likely)
+    scores = {i: case.score for case in weighed.cases for i in case.ids}
+    strong = STRONG * max(scores.values())
+    unviable = {
+        i: why
+        for i, why in said.unviable.items()
+        if likely.get(above.get(i, i), 0.0) < RULED_OUT and scores.get(i, 0.0) < strong
+    }
+    mine = None if said.choice is None else above.get(said.choice)
+    if mine is not None and likely[mine] >= top:
+        return RouteDecision(said.choice, unviable, said.reason, likely)
+    best = weighed.best()
+    titles = {option.id: option.title for option in request.options}
+    instead = "no option" if said.choice is None else repr(titles.get(said.choice, ""))
+    reason = f"the evidence weighs more than the model, which chose {instead}: {said.reason}"
+    return RouteDecision(best, {i: why for i, why in unviable.items() if i != best}, reason, likely)
+
+
+def _anchors(options: Sequence[Option]) -> dict[str, str]:
+    """Return option -> the option with a score that it is, or lies under."""
+    above: dict[str, str] = {}
+    for option in options:
+        if option.score is not None:
+            last = above[option.id] = option.id
+        elif option.parent is not None and above:
+            above[option.id] = last
+    return above
+
+
+def _as_shares(
+    cases: Sequence[Case], choice: str | None, ruled_out: set[str], accuracy: float
+) -> tuple[dict[str, float], float]:
+    """Return the share of each option, and of none, for a model that names one and is right so often."""
+    rest = (1 - accuracy) / len(cases)
+    shares: dict[str, float] = {}
+    for case in cases:
+        chosen = choice in case.ids
+        out = not chosen and ruled_out.issuperset(case.ids)
+        for i in case.ids:
+            shares[i] = accuracy if chosen else rest * (1 - accuracy) if out else rest
+    return shares, accuracy if choice is None else rest

@@ -1,0 +1,89 @@
+"""How often a model is right, learned from the menus on which the evidence has an opinion.
+
+Nobody says which option was right. But how likely each is by evidence is known, and a model that is right with a
+probability of `a` chooses one that has the prior `e` with a probability of `a e + (1 - a) (1 - e) / (n - 1)`. So each
+choice says a little of `a`: much where the evidence is sharp, nothing where it is flat. What is believed of `a` is a
+share for each of some values, which each choice multiplies.
+
+Source: Dawid and Skene, "Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm", 1979, for two
+observers of whom the shares of one are known.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+
+from metatree_routers.weighing._experts import NONE_RIGHT, Case
+from metatree_routers.wrappers.disk_cache import Cache
+
+_VALUES = tuple((step + 0.5) / 25 for step in range(25))
+_PRIOR = (1.0, 1.6)
+"""Of a beta distribution: before anything is known, a model is taken to be right in 2 of 5 menus."""
+_FORGETS = 0.99
+"""What was learned counts so much less with each choice, so that a model that was exchanged is known after some 100."""
+_KEPT_S = 90 * 86_400.0
+
+
+class Trust:
+    """What is known of one model; safe to share between searches and threads.
+
+    Args:
+        cache: where it is kept for later runs; None keeps it in this object alone.
+        key: names the model, its server and its prompts there.
+    """
+
+    def __init__(self, cache: Cache | None = None, key: str = "") -> None:
+        self._cache, self._key = cache, f"trust {key}"
+        self._lock = threading.Lock()
+        self._logs = self._known() or [0.0] * len(_VALUES)
+
+    @property
+    def accuracy(self) -> float:
+        """How often the model is right, as far as is known, in [0, 1]."""
+        logs = [known + _prior(value) for known, value in zip(self._logs, _VALUES, strict=True)]
+        top = max(logs)
+        shares = [math.exp(log - top) for log in logs]
+        return sum(share * value for share, value in zip(shares, _VALUES, strict=True)) / sum(shares)
+
+    def chose(self, cases: Sequence[Case], choice: str | None) -> None:
+        """Learn from one choice; None is that none of the options leads to an answer."""
+        if len(cases) < 2:
+            return
+        prior = NONE_RIGHT
+        if choice is not None:
+            priors = [case.prior for case in cases if choice in case.ids]
+            if not priors:
+                return
+            prior = (1 - NONE_RIGHT) * priors[0]
+        others = len(cases)
+        self._learn([value * prior + (1 - value) * (1 - prior) / others for value in _VALUES])
+
+    def confirmed(self, answers: bool) -> None:
+        """Learn from what was read where the model went against the evidence: whether it answers."""
+        self._learn([value if answers else 1 - value for value in _VALUES])
+
+    def _learn(self, likelihoods: Sequence[float]) -> None:
+        with self._lock:
+            self._logs = [
+                _FORGETS * log + math.log(each) for log, each in zip(self._logs, likelihoods, strict=True)
+            ]
+            logs = list(self._logs)
+        if self._cache is not None:
+            self._cache.set(self._key, logs, seconds=_KEPT_S)
+
+    def _known(self) -> list[float] | None:
+        kept = None if self._cache is None else self._cache.get(self._key)
+        if not isinstance(kept, list) or len(kept) != len(_VALUES):
+            return None
+        return [float(log) for log in kept] if all(_is_log(log) for log in kept) else None
+
+
+def _is_log(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -1e6 < value <= 1e6
+
+
+def _prior(value: float) -> float:
+    first, second = _PRIOR
+    return (first - 1) * math.log(value) + (second - 1) * math.log(1 - value)

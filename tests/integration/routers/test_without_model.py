@@ -1,0 +1,106 @@
+"""A model that gives no usable answers is dropped, and the search finds what it would find without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from metatree_routers.llm import LLMRouter
+
+from metatree import Limits, Node, Tree, resume, search
+from metatree.testing._model_server import EMPTY, REFUSAL, ModelServer, Reply, truncated
+
+pytestmark = pytest.mark.integration
+Serve = Callable[..., ModelServer]
+RouterFor = Callable[..., LLMRouter]
+QUESTION = "How many minutes until a session token expires?"
+
+
+@pytest.fixture
+def tree() -> Iterator[Tree]:
+    """Six branches of six leaves, one of which answers."""
+    with Tree.create(":memory:") as made:
+        for branch in ("auth", "billing", "mail", "search", "storage", "reports"):
+            made.add(Node(branch, branch.title(), f"All about {branch}"))
+            for number in range(6):
+                text = f"Part {number} of {branch} has queue {number} and retries."
+                made.add(Node(f"{branch}/{number}", f"{branch} {number}", content=text), branch)
+        text = "A session token is signed.\nA session token expires after 60 minutes."
+        made.add(Node("auth/token", "Session tokens", content=text), "auth")
+        yield made
+
+
+BROKEN = {
+    "prose": Reply("I would look at the first one, I think."),
+    "cut off": truncated(),
+    "refused": REFUSAL,
+    "empty": EMPTY,
+    "wrong labels": Reply('{"choice": "ZZ", "answers": 7}'),
+    "thoughts alone": Reply("<think>Let me think about the options again and again."),
+    "long": Reply("{" * 200_000),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_useless_model_is_dropped_and_finds_what_is_found_without(
+    serve: Serve, router_for: RouterFor, tree: Tree, kind: str
+) -> None:
+    alone = search(QUESTION, tree=tree)
+    assert alone.answers, "the example is to be found without a model"
+    server = serve(lambda request: BROKEN[kind])
+    found = search(QUESTION, tree=tree, router=router_for(server))
+    assert len(server.requests) <= 20
+    assert found.usage.model_calls == len(server.requests)
+    assert found.ended == alone.ended == "answered"
+    assert found.answers[0].sources[0].node == alone.answers[0].sources[0].node
+    events = [entry for entry in found.trace if entry.event == "without_model"]
+    assert events, "the trace says nothing"
+    assert "without it" in found.detail or "the model could not" in events[0].reason
+
+
+@pytest.mark.parametrize("kind", ["prose", "wrong labels"])
+def test_nodes_are_found_without_a_useless_model_too(
+    serve: Serve, router_for: RouterFor, tree: Tree, kind: str
+) -> None:
+    server = serve(lambda request: BROKEN[kind])
+    alone = search(QUESTION, tree=tree, returns="nodes", k=8)
+    found = search(QUESTION, tree=tree, router=router_for(server), returns="nodes", k=8)
+    assert len(server.requests) == 9
+    assert "without it" in found.detail
+    assert {node.id for node in found.nodes[:1]} == {node.id for node in alone.nodes[:1]}
+    assert len(found.nodes) == len(alone.nodes)
+
+
+def test_an_answer_in_between_counts_from_one_again(serve: Serve, router_for: RouterFor, tree: Tree) -> None:
+    numbers = iter(range(10_000))
+
+    def model(request: Any) -> Any:
+        return '{"choice": "A", "reason": "the first"}' if next(numbers) % 7 == 6 else "no JSON"
+
+    found = search(QUESTION, tree=tree, router=router_for(serve(model)), returns="nodes", k=4)
+    assert "without_model" not in [entry.event for entry in found.trace]
+
+
+def test_a_run_without_its_model_goes_on_without_it(serve: Serve, router_for: RouterFor, tree: Tree) -> None:
+    server = serve(lambda request: BROKEN["prose"])
+    router = router_for(server)
+    question = "Which queue has part 5 of reports?"
+    options: dict[str, Any] = {"tree": tree, "router": router, "returns": "nodes"}
+    first = search(question, **options, k=12, run_id="r", limits=Limits(router_calls=10))
+    assert first.ended == "limit" and len(server.requests) == 9
+    last = resume("r", tree=tree, router=router, limits=Limits())
+    assert len(server.requests) == 9
+    assert last.ended == "answered" and last.usage.model_calls == 9
+
+
+def test_a_router_of_ones_own_that_asks_no_model_is_always_asked(tree: Tree) -> None:
+    asked = []
+
+    def route(request: Any) -> Any:
+        asked.append(request)
+        raise ValueError("no")
+
+    found = search(QUESTION, tree=tree, router=route, returns="nodes", k=6)
+    assert len(asked) > 9
+    assert "without_model" not in [entry.event for entry in found.trace]
