@@ -251,7 +251,7 @@ def test_a_change_that_comes_to_no_rest_is_undone_as_a_whole() -> None:
     memory.commit("watch", add=memory.agenda("watch").tokens()[:1])
     before, told = snapshot(memory), list[FactChange]()
     memory.watch(told.append)
-    with pytest.raises(RulesDoNotRest, match="'count up'.*the change is undone"):
+    with pytest.raises(RulesDoNotRest, match=r"'count up'.*the change is undone"):
         memory.add("go", "on", 1)
     assert snapshot(memory) == before
     came = [c.fact for c in told if c.asserted]

@@ -108,7 +108,8 @@ def clips_rule(name: str, conditions: str, actions: str, salience: int = 0) -> s
 def test_waltz_agrees_with_clips() -> None:
     rule = """(defrule unsupported
         ?f <- (t (i ?c) (a at) (v ?j)) (t (i ?c) (a ?e) (v ?l)) (t (i ?e) (a joins) (v ?j)) (t (i ?l) (a fits) (v ?m))
-        (t (i ?e) (a joins) (v ?k&~?j)) (not (and (t (i ?d) (a at) (v ?k)) (t (i ?d) (a ?e) (v ?m)))) => (retract ?f))"""
+        (t (i ?e) (a joins) (v ?k&~?j)) (not (and (t (i ?d) (a at) (v ?k)) (t (i ?d) (a ?e) (v ?m))))
+        => (retract ?f))"""
     assert clips_facts("waltz", rule) == set(run("waltz")[0].facts)
 
 

@@ -1,4 +1,4 @@
-"""What hands that know CLIPS, Drools or Soar type is refused, with what to write instead, and never read as a pattern."""
+"""What hands that know CLIPS, Drools or Soar type is refused with what to write instead, never read as a pattern."""
 
 from __future__ import annotations
 
