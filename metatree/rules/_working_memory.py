@@ -12,7 +12,14 @@ from typing import Any, Final
 
 from metatree.errors import MetatreeError, UserError
 from metatree.rules._store_keeper import StoreKeeper
-from metatree.rules.language.conditions import Action, Assertion, Change, Condition, Production, Retraction
+from metatree.rules.language.conditions import (
+    Action,
+    Assertion,
+    Condition,
+    Production,
+    Replacement,
+    Retraction,
+)
 from metatree.rules.language.functions import FunctionFailed, Functions
 from metatree.rules.language.text import parse_conditions, parse_facts, parse_productions
 from metatree.rules.language.values import Fact, Value, check_fact, check_value, value_text
@@ -589,7 +596,7 @@ class WorkingMemory:
             if isinstance(fact, tuple) and fact in facts and fact not in self._truth.derived:
                 self._take_back(fact)
             return
-        if isinstance(action, Change):
+        if isinstance(action, Replacement):
             others = self._network.values_of(places[0], places[1])
             for other in others:
                 fact = (places[0], places[1], other)

@@ -190,7 +190,7 @@ class Retraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Replacement:
     """A value that a production replaces, written `(:= id attribute value)`.
 
     Facts with this id and attribute and another value are taken back; the one with this value stays until somebody
@@ -210,7 +210,7 @@ class Change:
         return f"(:= {' '.join(map(term_text, self.terms))})"
 
 
-Action: TypeAlias = Assertion | Retraction | Change
+Action: TypeAlias = Assertion | Retraction | Replacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ def parts_of(part: Any) -> Iterator[Any]:
     """Yield a condition, an action or an expression, and all that it is made of; a group comes before what it holds."""
     yield part
     match part:
-        case Pattern() | Assertion() | Retraction() | Change():
+        case Pattern() | Assertion() | Retraction() | Replacement():
             inner: tuple[Any, ...] = part.terms
         case Comparison() | Binary():
             inner = (part.left, part.right)

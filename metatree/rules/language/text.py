@@ -32,7 +32,6 @@ from metatree.rules.language.conditions import (
     Aggregate,
     Assertion,
     Binary,
-    Change,
     Comparator,
     Comparison,
     Condition,
@@ -45,6 +44,7 @@ from metatree.rules.language.conditions import (
     Operator,
     Pattern,
     Production,
+    Replacement,
     Retraction,
     Term,
     Var,
@@ -378,7 +378,7 @@ class Parser(LexemeReader):
             case "-":
                 return Retraction(parts)
             case ":=":
-                return Change(*parts)
+                return Replacement(*parts)
             case sign:
                 return Assertion(*parts, sign == "!!")
 
