@@ -123,7 +123,7 @@ def test_a_process_that_ended_for_want_of_work_is_started_again(
         "from metatree_memory_tools.documents import _worker as worker; worker.IDLE_S = 0.01; worker.main()"
     )
     monkeypatch.setattr(Extractor, "_main", hasty)
-    extractor._start().wait(30)
+    extractor.reader.start().wait(30)
     monkeypatch.undo()
     assert extractor.extracted("pdf", "1", pdf([[(12, "One")]])).lines == ["One"]
 
@@ -139,7 +139,7 @@ def test_a_document_that_takes_too_long_ends_with_a_note_and_is_tried_again_late
     slow = Extractor(KeptTexts(tmp_path / "kept"), limit_s=0.2, grace_s=0.1)
     found = slow.extracted("pdf", "1", b"%PDF-1.7")
     assert "takes more than" in found.problem
-    assert slow._process is None
+    assert slow.reader.process is None
     assert not (tmp_path / "kept").exists()
 
 
