@@ -31,8 +31,8 @@ from metatree_memory_tools.conversations._model import (
     turn_text,
 )
 from metatree_memory_tools.conversations.formats.message import ExportFile
-from metatree_memory_tools.outlines import outline_json, outline_of
-from metatree_memory_tools.own_process import SMALL_BYTES, ReadingFailed, allowance, read_apart
+from metatree_memory_tools.reading.outlines import outline_json, outline_of
+from metatree_memory_tools.reading.own_process import SMALL_BYTES, ReadingFailed, allowance, read_apart
 from metatree_memory_tools.text.descriptions import shorten
 from metatree_memory_tools.text.plain import PlainText
 

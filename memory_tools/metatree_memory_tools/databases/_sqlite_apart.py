@@ -13,7 +13,7 @@ from typing import Any, Final
 from metatree_memory_tools.databases._delimited import table_in
 from metatree_memory_tools.databases._model import SAMPLE_ROWS, Column, ForeignKey, Rows, Table
 from metatree_memory_tools.databases._sqlite import SQLite
-from metatree_memory_tools.own_process import allowance, read_apart
+from metatree_memory_tools.reading.own_process import allowance, read_apart
 
 _LIMIT_S: Final = 15.0
 _TABLES_S: Final = 30.0

@@ -11,7 +11,7 @@ from metatree_memory_tools.databases._model import key_of
 from metatree_memory_tools.databases._nodes import ROWS
 from metatree_memory_tools.databases._show import column_text, table_text
 from metatree_memory_tools.databases._sqlite_apart import read_table
-from metatree_memory_tools.own_process import ReadingFailed
+from metatree_memory_tools.reading.own_process import ReadingFailed
 from metatree_memory_tools.text.plain import PlainText
 from metatree_memory_tools.text.text_files import TextFiles
 

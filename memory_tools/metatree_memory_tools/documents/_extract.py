@@ -15,7 +15,7 @@ from hashlib import blake2b
 from metatree._util.cache_folder import cache_folder
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._text_cache import KeptTexts
-from metatree_memory_tools.own_process import GRACE_S, MEMORY_BYTES, OwnProcess, ReadingFailed
+from metatree_memory_tools.reading.own_process import GRACE_S, MEMORY_BYTES, OwnProcess, ReadingFailed
 
 LIMITS_S = {"pdf": 60.0, "docx": 30.0, "html": 20.0}
 """How long one document may take; of a PDF, what is read by then is kept."""

@@ -15,7 +15,7 @@ import threading
 from typing import BinaryIO
 
 from metatree_memory_tools.documents._document_text import Extracted
-from metatree_memory_tools.own_process import MEMORY_BYTES
+from metatree_memory_tools.reading.own_process import MEMORY_BYTES
 
 _ADDRESS_BYTES = 2_000_000_000
 """How much may be addressed: of use where the other limit is not kept."""

@@ -33,7 +33,7 @@ from metatree_memory_tools.git import _command, log
 from metatree_memory_tools.git.index import tracked_below
 from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi.source import KIND
-from metatree_memory_tools.own_process import ReadingFailed, read_apart
+from metatree_memory_tools.reading.own_process import ReadingFailed, read_apart
 from metatree_memory_tools.text import lines
 from metatree_routers import TextEvidence
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any, BinaryIO, Final
 
 from metatree.errors import MetatreeError
-from metatree_memory_tools.own_process import LATE
+from metatree_memory_tools.reading.own_process import LATE
 
 IDLE_S: Final = 30.0
 """The process ends when it was asked nothing for so long."""

@@ -150,7 +150,7 @@ class OwnProcess:
         process.wait()
 
 
-_shared = OwnProcess(lambda: "from metatree_memory_tools._reading_process import main; main()")
+_shared = OwnProcess(lambda: "from metatree_memory_tools.reading._worker import main; main()")
 atexit.register(_shared.close)
 
 
