@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build import _files as files_build
+from metatree_memory_tools.build import _pool
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._extract import Extractor
 from metatree_memory_tools.documents._text_cache import KeptTexts
@@ -247,7 +247,7 @@ def test_a_large_pdf_is_read_and_an_unchanged_one_is_not_read_again(
         assert tree.content("large.pdf") == "Large."
     os.utime(tmp_path / "large.pdf", (1_600_000_000, 1_600_000_000))
     build_tree(tmp_path).close()
-    monkeypatch.setattr(files_build, "read_file", lambda *_: pytest.fail("it was read again"))
+    monkeypatch.setattr(_pool, "read_file", lambda *_: pytest.fail("it was read again"))
     with build_tree(tmp_path) as tree:
         assert not tree.stale()
 
