@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -37,6 +37,7 @@ class _Job:
     wrong: bool
     limit: int | None
     sure: float
+    kinds: tuple[str, ...] = ()
 
 
 def main() -> None:
@@ -54,6 +55,9 @@ def main() -> None:
         choices=SETS,
         metavar="SET",
         help=f"of {', '.join(SETS)}; {' and '.join(OWN)} by default",
+    )
+    parser.add_argument(
+        "--kinds", nargs="+", metavar="KIND", help="only questions of these kinds, such as abstention"
     )
     parser.add_argument("--no-wrong", action="store_true", help="ask nothing of wrong collections")
     parser.add_argument("--limit", type=int, metavar="N", help="about N questions of each set, taken evenly")
@@ -96,7 +100,16 @@ def main() -> None:
 
 def _asked(chosen: argparse.Namespace) -> Iterator[Row]:
     jobs = [
-        _Job(name, source, chosen.data, chosen.work, not chosen.no_wrong, chosen.limit, chosen.sure)
+        _Job(
+            name,
+            source,
+            chosen.data,
+            chosen.work,
+            not chosen.no_wrong,
+            chosen.limit,
+            chosen.sure,
+            tuple(chosen.kinds or ()),
+        )
         for name in dict.fromkeys(chosen.sets or OWN)
         for source in _loaded(name, chosen.data, chosen.work).sources
     ]
@@ -119,6 +132,12 @@ def _tell(job: _Job, found: list[Row]) -> None:
 
 def _run(job: _Job) -> list[Row]:
     asked = _loaded(job.set, job.data, job.work)
+    if job.kinds:
+        questions = [question for question in asked.questions if question.kind in job.kinds]
+        if not questions:
+            known = ", ".join(sorted({question.kind for question in asked.questions}))
+            sys.exit(f"{job.set} has no questions of the kind {' or '.join(job.kinds)}; it has {known}")
+        asked = replace(asked, questions=questions)
     return list(rows(asked, job.source, job.work, wrong=job.wrong, limit=job.limit, sure=job.sure))
 
 

@@ -21,6 +21,8 @@ from typing import Any, Final
 from metatree.errors import UserError
 from metatree.node import Node
 from metatree.notes.notes import Forgotten, forget, mentions
+from metatree.notes.wishes import wishes_of
+from metatree.storage.database import Database
 from metatree.storage.store import Store
 from metatree.trees.tree import Tree
 
@@ -123,6 +125,24 @@ def forget_said(tree: Tree, said: Said) -> Erased:
                 _leave_to(tree, node, others, erased)
             else:
                 _forget_one(tree, node_id, chosen.keys(), erased)
+    return erased
+
+
+def meant(tree: Tree, said: Said) -> Erased:
+    """Return what `forget_said` would forget, and change nothing; wishes go with what states them."""
+    erased = Erased()
+    chosen = {node.id: node for node in _added(tree) if any(map(said.fits, _sayings(node)))}
+    with_them = {wish.id for node_id in chosen for wish in wishes_of(tree, node_id)}
+    for node_id, node in chosen.items():
+        if node_id in with_them:
+            continue
+        if not all(map(said.fits, _sayings(node))):
+            erased.left_to_others.append(node_id)
+            continue
+        below = [child.id for child in tree.children(node_id) if child.id in chosen or not _sayings(child)]
+        going = [node_id, *(each.id for child in below for _, each in tree.walk(child))]
+        erased.nodes += [each for each in going if each not in erased.titles]
+        erased.titles |= {each: f": {tree.get(each).title}" for each in going}
     return erased
 
 
@@ -248,6 +268,7 @@ def settle(*stores: Store) -> None:
 def traces(tree: Tree, texts: Sequence[str]) -> list[Trace]:
     """Return every place that still has words of these texts: tables of the memory, and files beside it, backups too.
 
+    What several machines share (`tree.shared`) is looked through as well; nothing there is deleted by `wipe`.
     What a text shares with a node that is still there is not looked for.
     """
     wanted = [piece for piece in pieces(texts) if not _is_still_said(tree, piece)]
@@ -258,11 +279,9 @@ def traces(tree: Tree, texts: Sequence[str]) -> list[Trace]:
     for table, column, name in _COLUMNS:
         rows = _holding(store, table, (column,), name, forms)
         found += [Trace(f"{store.name}: {table}", str(row[0])) for row in rows]
-    found += [Trace(f"{store.name}: journal", run_id) for _, run_id, _ in _quoting_runs(store, forms)]
-    for _, tool in _holding(store, "call", ("arguments", "result"), "hash, tool", forms):
-        found.append(Trace(f"{store.name}: call", str(tool)))
-    for _, item in _holding(store, "item", ("data", "sources"), "number, id", forms):
-        found.append(Trace(f"{store.name}: board", str(item)))
+    found += _traces_of_runs(store, forms)
+    if tree.shared is not None:
+        found += _traces_of_runs(tree.shared.boards, forms)
     named = {trace.place.partition(":")[0] for trace in found}
     for file in _files(tree):
         if str(file) in named:
@@ -272,6 +291,16 @@ def traces(tree: Tree, texts: Sequence[str]) -> list[Trace]:
         elif _has_bytes(file, forms):
             found.append(Trace(str(file), ""))
     return list(dict.fromkeys(found))
+
+
+def _traces_of_runs(store: Database, forms: Sequence[str]) -> Iterator[Trace]:
+    """Yield what has words of texts among runs, calls of tools and boards, in a file or on a server."""
+    for _, run_id, _ in _quoting_runs(store, forms):
+        yield Trace(f"{store.name}: journal", run_id)
+    for _, tool in _holding(store, "call", ("arguments", "result"), "hash, tool", forms):
+        yield Trace(f"{store.name}: call", str(tool))
+    for _, item in _holding(store, "item", ("data", "sources"), "number, id", forms):
+        yield Trace(f"{store.name}: board", str(item))
 
 
 def _is_still_said(tree: Tree, piece: str) -> bool:
@@ -285,17 +314,18 @@ def _forms(piece: str) -> list[str]:
 
 
 def _holding(
-    store: Store, table: str, columns: Sequence[str], names: str, forms: Sequence[str]
+    store: Database, table: str, columns: Sequence[str], names: str, forms: Sequence[str]
 ) -> list[tuple[Any, ...]]:
     rows: dict[tuple[Any, ...], None] = {}
+    position = "strpos" if store.shared else "instr"
     for form in forms:
-        where = " OR ".join(f"instr({column}, ?)" for column in columns)
+        where = " OR ".join(f"{position}({column}, ?) > 0" for column in columns)
         found = store.rows(f"SELECT DISTINCT {names} FROM {table} WHERE {where}", (form,) * len(columns))
         rows.update(dict.fromkeys(found))
     return list(rows)
 
 
-def _quoting_runs(store: Store, forms: Sequence[str]) -> list[tuple[int, str, str | None]]:
+def _quoting_runs(store: Database, forms: Sequence[str]) -> list[tuple[int, str, str | None]]:
     numbers = {row[0] for row in _holding(store, "journal", ("body",), "run", forms)}
     return [
         (number, run_id, ended)

@@ -21,6 +21,7 @@ from typing import Final
 
 from metatree._util.secret_text import secrets_in
 from metatree.errors import UserError
+from metatree.trees.source_files import read_inside
 from metatree.trees.text import encodable
 
 _MOST_NAME_CHARS: Final = 60
@@ -119,9 +120,10 @@ def _give_name(part: Path, file: Path) -> bool:
 def _says(file: Path, body: str) -> bool:
     """Whether a note says the same, whoever said it when."""
     try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        data, _ = read_inside(file.parent.resolve(), file.name)  # a pipe would be waited for
+    except (OSError, UserError):
         return False
+    text = data.decode("utf-8", "replace")
     return re.sub(r"\A---\n.*?\n---\n", "", text, count=1, flags=re.DOTALL).split() == body.split()
 
 

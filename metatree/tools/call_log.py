@@ -301,6 +301,14 @@ class CallLog:
         """Forget a call that failed, so that it can be made again."""
         self._write("DELETE FROM call", call, key)
 
+    def forget(self, call: Call) -> None:
+        """Forget what a call gave, whoever made it, so that it is made again; one that is in progress goes on."""
+        self._database.attempt(
+            lambda _: self._database.execute(
+                "DELETE FROM call WHERE hash = ? AND result IS NOT NULL", (call.hash,)
+            )
+        )
+
     def _write(self, sql: str, call: Call, key: str, *values: Any) -> None:
         """Change the record of a call that this process makes; one that somebody else has taken over stays theirs."""
         whose = f"{sql} WHERE hash = ? AND key = ? AND owner = ? AND result IS NULL"

@@ -160,6 +160,11 @@ class Tool:
         """Whether a node is among its parameters, so that node and content distinguish its calls."""
         return Node in self._injected.values()
 
+    @property
+    def stands_alone(self) -> bool:
+        """Whether all its parameters are filled in by who calls it: it is given no node, no tree and no board."""
+        return not self._injected
+
     @cached_property
     def on_board(self) -> bool:
         """Whether a blackboard is among its parameters."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -14,7 +15,7 @@ from metatree_memory_tools.conversations import ConversationLog
 from metatree import Node, Tree, UserError, forget, memories, remember, search
 from metatree.blackboard import Blackboard
 from metatree.notes.audit import audit
-from metatree.notes.erasure import Said, forget_said, settle, traces, wipe
+from metatree.notes.erasure import _COLUMNS, Said, forget_said, meant, settle, traces, wipe
 from metatree.notes.wishes import standing
 
 SECRET = "The zebra vault opens with the quagmire password at dawn."
@@ -48,7 +49,7 @@ def test_forgetting_by_author_leaves_nothing_anywhere_and_proves_it(
         board.add_requests({"request": f"Remember: {SECRET}"})
         board.add_requests({"request": "Paint the boats."})
     assert _holding(project, "quagmire") != []
-    assert run(["forget", "--by", "ann", "--verify"]) == 0
+    assert run(["forget", "--by", "ann", "--yes", "--verify"]) == 0
     assert "verified: no word of it is left" in capsys.readouterr().err
     assert _holding(project, "quagmire") == [], "neither tables nor what SQLite had freed"
     with Tree.open(project) as tree:
@@ -64,7 +65,7 @@ def test_a_wish_among_many_memories_is_gone_from_the_file_too(project: Path) -> 
         remember(tree, "Always name the quagmire when I ask about libraries.", who="ann")
         search("Which libraries are there?", tree=tree, returns="nodes")
         remember(tree, "I no longer prefer tea.", who="ann")
-    assert run(["forget", "--by", "ann", "--verify"]) == 0
+    assert run(["forget", "--by", "ann", "--yes", "--verify"]) == 0
     assert _holding(project, "quagmire") == []
 
 
@@ -76,7 +77,7 @@ def test_copies_beside_the_tree_are_named(project: Path, capsys: pytest.CaptureF
     assert run(["export", "all.metatree.zip"]) == 0
     (project / "old.tar.gz").write_bytes(b"packed")
     capsys.readouterr()
-    assert run(["forget", "--by", "ann", "--verify", "--json"]) == 1
+    assert run(["forget", "--by", "ann", "-y", "--verify", "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
     assert {Path(each["place"]).name: each["what"] for each in said["traces"]} == {
         "memory.db.bak": "",
@@ -173,6 +174,95 @@ def test_to_forget_everything_by_nobody_is_refused(project: Path, capsys: pytest
     assert run(["forget", "memory:1", "--by", "ann"]) == 2
     assert run(["forget", "--by", "nobody"]) == 1
     assert "nothing fits" in capsys.readouterr().err
+
+
+def test_a_dry_run_shows_what_would_go_and_changes_nothing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Tree.open(project) as tree:
+        made = remember(tree, "Always name the quagmire when I ask about libraries.", who="ann")
+        both = remember(tree, "Boats are painted in May.", who="ann")
+        remember(tree, "Boats are painted in May.", who="bob")
+        tree.add(Node("below", "Boats are blue.", provenance={"who": "bob"}), parent=made.node.id)
+        planned = meant(tree, Said(who="ann"))
+        before = tree.sequence
+    assert run(["forget", "--by", "ann", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert f"{made.node.id}  would be forgotten" in shown
+    assert f"{both.node.id}  would be left to others" in shown
+    assert run(["forget", "--by", "ann", "--dry-run", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["forgotten"], said["planned"]) == ([], planned.nodes)
+    assert run(["forget", "--by", "nobody", "--dry-run"]) == 1
+    assert run(["forget", made.node.id, "--dry-run"]) == 2
+    assert run(["forget", "--by", "ann", "--dry-run", "--verify"]) == 2
+    with Tree.open(project) as tree:
+        assert tree.sequence == before
+        erased = forget_said(tree, Said(who="ann"))
+        assert sorted(erased.nodes) == sorted(planned.nodes), "what is shown is what goes"
+        assert (erased.left_to_others, planned.left_to_others) == ([both.node.id], [both.node.id])
+        assert "below" in tree
+
+
+@pytest.mark.parametrize(("answer", "left", "code"), [("y\n", 0, 0), ("\n", 1, 2), ("", 1, 2)])
+def test_many_memories_are_forgotten_when_somebody_agrees(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: str,
+    left: int,
+    code: int,
+) -> None:
+    with Tree.open(project) as tree:
+        remember(tree, SECRET, who="ann")
+    assert run(["forget", "--by", "ann"]) == 2, "nobody is at a terminal"
+    assert "--dry-run" in capsys.readouterr().err
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    assert run(["forget", "--by", "ann"]) == code
+    shown = capsys.readouterr().err
+    assert "would be forgotten" in shown and "forget 1 node for good?" in shown
+    with Tree.open(project) as tree:
+        assert len(memories(tree)) == left
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"),
+    [
+        *((table, (column,)) for table, column, _ in _COLUMNS),
+        ("journal", ("body",)),
+        ("call", ("arguments",)),
+        ("call", ("result",)),
+        ("item", ("data",)),
+        ("item", ("sources",)),
+    ],
+)
+def test_words_in_any_table_are_found_without_looking_at_files(table: str, columns: tuple[str, ...]) -> None:
+    """The tree has no file, so that nothing else can find them."""
+    tree = Tree.create(":memory:")
+    assert traces(tree, [SECRET]) == []
+    if table == "journal":
+        _fill(tree, "run", {"number": 7, "id": "r7"})
+    _fill(tree, table, {**dict.fromkeys(columns, f"said: {SECRET}"), "run": 7})
+    found = traces(tree, [SECRET])
+    place = "board" if table == "item" else table
+    assert [trace.place for trace in found] == [f":memory:: {place}"]
+
+
+def _fill(tree: Tree, table: str, values: dict[str, object]) -> None:
+    """Put in a row with these values, and something where there must be something."""
+    row: dict[str, object] = {}
+    for _, name, kind, needed, default, key in tree.memory.rows(f"PRAGMA table_info({table})"):
+        if name in values:
+            row[name] = values[name]
+        elif (needed and default is None) or (key and "INT" not in kind):
+            row[name] = 1 if "INT" in kind or "REAL" in kind else "x"
+    marks = ", ".join("?" * len(row))
+    tree.memory.execute(f"INSERT INTO {table}({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
 
 
 def test_the_audit_says_where_a_memory_comes_from_and_what_it_replaced(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -19,8 +20,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from metatree_agents.cli import _main as cli
+from metatree_agents.service.replication.sharing import shared_at
+from metatree_memory_tools import build_tree
 
-from metatree import Blackboard, Node, load_run, tool
+from metatree import Blackboard, Node, Tree, load_run, remember, search, tool
 from metatree._util.process import this_process
 from metatree.durable import InDoubt, Record
 from metatree.durable.sql_journal import SqlJournal
@@ -468,3 +472,24 @@ def test_killed_workers_are_seen_at_once_on_their_own_machine(address: str, tmp_
     until(lambda: journal.claimable("m") == ["r"])
     assert journal.acquire("r") == 2
     journal.close()
+
+
+def test_the_proof_that_nothing_is_left_names_what_machines_share(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run, a call and a board on the server quote what was forgotten on this machine."""
+    secret = "The zebra vault opens with the quagmire password at dawn."
+    (tmp_path / "readme.md").write_text("# Boats\n")
+    build_tree(tmp_path).close()
+    monkeypatch.chdir(tmp_path)
+    with Tree.open(tmp_path) as tree, shared_at(address) as shared:
+        remember(tree, secret, who="ann")
+        tree.shared = shared
+        found = search("What opens the zebra vault?", tree=tree, blackboard=Blackboard(shared.boards))
+        assert "quagmire" in found.answer
+    assert cli.run(["forget", "--by", "ann", "--yes", "--verify", "--database", address, "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    places = {trace["place"].rpartition(": ")[2] for trace in said["traces"]}
+    assert "journal" in places and found.run_id in {trace["what"] for trace in said["traces"]}
+    assert not any("postgres" not in trace["place"] for trace in said["traces"])
+    assert cli.run(["forget", "--by", "ann", "--yes", "--database", address]) == 2

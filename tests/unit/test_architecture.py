@@ -98,7 +98,8 @@ PUBLIC = {
         forget load_run memories remember resume runs search tool
     """,
     "metatree.rules": """
-        Agenda AskRouter BoardBridge ControlShell Explanation FactChange Firing First KnowledgeSource
+        Agenda AskRouter BoardBridge ControlShell Explanation FactChange Firing First FunctionFailed
+        KnowledgeSource
         OverridingSelfTransition Priority Production Program Recency Resolver RuleSyntaxError
         RulesDoNotRest STOP Schedule ScheduleError SelfTransition ShellLimits ShellReport StopWhen
         Token Trivial WorkingMemory commit_all commit_one open_memory parse_facts parse_productions
@@ -254,7 +255,7 @@ PROBES = {
     "metatree/parts.py": "the one place that looks what a given part has",
     "memory_tools/metatree_memory_tools/build/build.py": "flags that an operating system may not have",
     "memory_tools/metatree_memory_tools/documents/_pdf.py": "errors of pypdfium2",
-    "memory_tools/metatree_memory_tools/mcp_server/_connection.py": "parts of answers as the MCP SDK has them",
+    "memory_tools/metatree_memory_tools/mcp_server/connection.py": "parts of answers as the MCP SDK has them",
     "memory_tools/metatree_memory_tools/openapi/_document.py": "what PyYAML was built with, and its errors",
     "routers/metatree_routers/llm/_connection.py": "completions as servers send them",
     "routers/metatree_routers/llm/_sdk_errors.py": "completions and errors of the SDK",

@@ -113,6 +113,7 @@ _COMMANDS: _Sections = {
     },
     "Serve": {
         "mcp": ("mcp:mcp", "serve the tree to other agents over MCP"),
+        "gateway": ("gateway:gateway", "serve the tools of many MCP servers as three"),
         "serve": ("service.serve:serve", "serve the memory to many users: web page and HTTP"),
         "service": ("", "worker, users, keys, queue, backup, restore"),
     },

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Self
 
 from metatree.trees.text import encodable
@@ -27,6 +28,7 @@ MOST_CHARS = 200_000
 """A longer message is cut."""
 _MOST_AUTHOR_CHARS = 100
 _MOST_TITLE_CHARS = 200
+_AUTHORS = 20_000
 _DEEPEST_REPLY = 1_000
 _BETWEEN = 1_000
 
@@ -80,6 +82,7 @@ class Spool:
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32000;" + _SCHEMA
         )
         self._hide = hide
+        self._hide_author = lru_cache(_AUTHORS)(self._author)
         self._chats: dict[tuple[str, str], int] = {}
         self.formats: dict[str, int] = {}
         """How many files were read of each format."""
@@ -124,12 +127,15 @@ class Spool:
                 when = rank[chat] = max(rank.get(chat, ""), when)
             key = key_of(message.id) if message.id else self._numbered(chat, message)
             text = self._hide(encodable(message.text)[:MOST_CHARS])
-            author = self._hide(encodable(" ".join(message.author.split()))[:_MOST_AUTHOR_CHARS])
+            author = self._hide_author(message.author)
             self._store.execute(
                 "INSERT INTO message(chat, key, rank, author, text, at, reply) VALUES (?, ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT(chat, key) DO UPDATE SET text = excluded.text, author = excluded.author",
                 (chat, key, when, author, text, message.at, key_of(message.reply) if message.reply else ""),
             )
+
+    def _author(self, name: str) -> str:
+        return self._hide(encodable(" ".join(name.split()))[:_MOST_AUTHOR_CHARS])
 
     def _numbered(self, chat: int, message: ChatMessage) -> str:
         """Return a name for a message that has none: the third `ok` of a minute is the third in a later export, too."""

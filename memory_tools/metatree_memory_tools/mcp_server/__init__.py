@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from metatree.trees.source_types import SourceRef
-from metatree_memory_tools.mcp_server._address import config_source
+from metatree_memory_tools.mcp_server.address import config_source
 
 __all__ = ["mcp_source"]
 

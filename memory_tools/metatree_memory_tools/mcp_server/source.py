@@ -20,8 +20,8 @@ from metatree.tools.tool import Tool, ToolGroup
 from metatree.trees.layer import ROOT
 from metatree.trees.source_types import Progress, SourceRef
 from metatree.trees.tree import Tree
-from metatree_memory_tools.mcp_server._address import ServerAddress
-from metatree_memory_tools.mcp_server._connection import ServerConnection
+from metatree_memory_tools.mcp_server.address import ServerAddress
+from metatree_memory_tools.mcp_server.connection import ServerConnection
 from metatree_memory_tools.schema_tool import (
     SchemaTool,
     built_nodes,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.mcp_server._address import ServerAddress, config_source
+from metatree_memory_tools.mcp_server.address import ServerAddress, config_source
 from metatree_memory_tools.mcp_server.source import McpServer
 
 from metatree import (

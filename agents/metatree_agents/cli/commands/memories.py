@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +14,7 @@ from metatree.errors import UnknownNode, UserError
 from metatree.notes.feedback import FLAG
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._errors import FOUND, NOTHING
+from metatree_agents.cli._errors import FOUND, NOTHING, WRONG_USE
 from metatree_agents.cli.commands._trees import TreeOptions, node_named
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from metatree.notes.erasure import Erased, Trace
 
 _LISTED = 20
+_NOTHING_FITS = "nothing fits that was added to the tree: `metatree memories` lists what was remembered"
 Who = Annotated[str | None, options.option("--who", "NAME", "Who says it; the user by default.")]
 
 
@@ -185,6 +188,18 @@ def forget(
             help="Delete quotes in runs and boards too, make the index anew, and look for the words in all files.",
         ),
     ] = False,
+    database: Annotated[
+        str | None,
+        options.option(
+            "--database",
+            "URL",
+            "The postgresql:// address of a service whose machines share their runs; --verify looks there, too.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be forgotten, and forget nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Forget all that fits without asking.")] = False,
     *,
     where: TreeOptions,
     json: options.Json = False,
@@ -195,10 +210,13 @@ def forget(
     that were built from the source are left alone. Nothing of it is kept in the tree; the command that would add one
     memory again is printed. The id of a flag (`metatree memories --flags`) takes the flag back.
 
+    What fits is shown first, and is forgotten when you agree, or with --yes; --dry-run only shows it.
+
     With --verify, places that still have its words are named, copies beside the tree too, and the exit code is 1.
 
     \b
     Example: metatree forget memory:3f2a9c81d0
+             metatree forget --by ann --dry-run
              metatree forget --by ann --verify
     """
     from metatree.notes import erasure
@@ -207,13 +225,31 @@ def forget(
     chosen = erasure.Said(by, origin, since or "", until or "") if by or origin or since or until else None
     if (node is None) == (chosen is None):
         raise UserError("give a NODE, or say what to forget with --by, --from, --since or --until")
+    if database is not None and not verify:
+        raise UserError("--database is where --verify looks, too: give both")
+    if dry_run and (yes or verify or chosen is None):
+        raise UserError(
+            "--dry-run shows what --by, --from, --since and --until would forget: leave --yes, --verify and NODE out"
+        )
     if node is not None and node.startswith(FLAG):
         return _unflag(node, where, json=json)
     wiped: list[str] = []
     left: list[erasure.Trace] = []
     undo, command = dict[str, Any](), ""
-    with where.existing() as opened:
+    with ExitStack() as stack:
+        opened = stack.enter_context(where.existing())
+        if database is not None:
+            from metatree_agents.service.replication.sharing import shared_at
+
+            opened.shared = stack.enter_context(shared_at(database))
         if chosen is not None:
+            if not yes:
+                planned = erasure.meant(opened, chosen)
+                if dry_run or not (planned.nodes or planned.left_to_others):
+                    return _say_planned(planned, json=json)
+                if not _agreed(planned):
+                    output.note("nothing was forgotten")
+                    return WRONG_USE
             erased = erasure.forget_said(opened, chosen)
         else:
             removal = take_back(opened, node or "")
@@ -226,17 +262,50 @@ def forget(
             left = erasure.traces(opened, erased.texts)
     if json:
         about = {"left_to_others": erased.left_to_others, "wiped": wiped, "traces": left, "verified": verify}
-        output.write_json("forget", {"forgotten": erased.nodes, "undo": undo, **about})
+        output.write_json("forget", {"forgotten": erased.nodes, "planned": [], "undo": undo, **about})
     else:
         output.write(_forgotten_lines(erased, wiped))
         if command:
             output.note(f"to take this back: {output.visible(command)}")
         if verify:
-            _say_what_is_left(left)
+            _say_what_is_left(left, shared=database is not None)
     if not erased.nodes and not erased.left_to_others:
-        output.note("nothing fits that was added to the tree: `metatree memories` lists what was remembered")
+        output.note(_NOTHING_FITS)
         return NOTHING
     return NOTHING if left else FOUND
+
+
+def _say_planned(planned: Erased, *, json: bool) -> int:
+    """Show what would be forgotten."""
+    if json:
+        about = {"left_to_others": planned.left_to_others, "wiped": [], "traces": [], "verified": False}
+        output.write_json("forget", {"forgotten": [], "planned": planned.nodes, "undo": {}, **about})
+    else:
+        output.write(_planned_lines(planned))
+    if not planned.nodes and not planned.left_to_others:
+        output.note(_NOTHING_FITS)
+        return NOTHING
+    if not json:
+        output.note("nothing was forgotten: leave --dry-run out for that")
+    return FOUND
+
+
+def _planned_lines(planned: Erased) -> Iterator[str]:
+    for node_id in planned.nodes:
+        yield f"{output.visible(node_id)}  would be forgotten{output.visible(planned.titles.get(node_id, ''))}"
+    for node_id in planned.left_to_others:
+        yield f"{output.visible(node_id)}  would be left to others who said it too"
+
+
+def _agreed(planned: Erased) -> bool:
+    """Ask whether that is meant; nobody can take back what many memories said."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UserError("nobody is at a terminal to ask: look with --dry-run, and forget it with --yes")
+    for line in _planned_lines(planned):
+        output.note(line)
+    count = output.counted(len(planned.nodes), "node")
+    print(f"forget {count} for good? [y]es, [N]o: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
 def _forgotten_lines(erased: Erased, wiped: Sequence[str]) -> Iterator[str]:
@@ -256,12 +325,13 @@ def _make_index_anew(tree: Tree) -> None:
         evidence.index.forget()
 
 
-def _say_what_is_left(left: Sequence[Trace]) -> None:
+def _say_what_is_left(left: Sequence[Trace], *, shared: bool) -> None:
     if not left:
         output.note(
             "verified: no word of it is left in the index, the memory, boards, journals and files beside the tree"
         )
-        output.note("not looked at: copies elsewhere, snapshots of the disk, histories of git")
+        rest = "" if shared else "; runs that several machines share (name their database with --database)"
+        output.note(f"not looked at: copies elsewhere, snapshots of the disk, histories of git{rest}")
         return
     for trace in left:
         output.note(f"still there: {output.visible(trace.place)} {output.visible(trace.what)}".rstrip())
@@ -351,7 +421,7 @@ def _unflag(flag_id: str, where: TreeOptions, *, json: bool) -> int:
         flag = take_back(opened, flag_id)
     if json:
         about = {"left_to_others": [], "wiped": [], "traces": [], "verified": False}
-        output.write_json("forget", {"forgotten": [flag.id], "undo": {}, **about})
+        output.write_json("forget", {"forgotten": [flag.id], "planned": [], "undo": {}, **about})
     else:
         output.write(
             [

@@ -68,11 +68,13 @@ class LeftOutput(Output):
 class ForgetOutput(Output):
     """`metatree forget --json`; `undo` holds what `metatree remember` needs to bring one memory back.
 
-    `left_to_others` are memories that others said too. With `--verify`, `wiped` names the runs, boards and results of
-    tools that were deleted since they quoted it, and `traces` the places that still have its words.
+    `left_to_others` are memories that others said too. `planned` is what would be forgotten, with `--dry-run`. With
+    `--verify`, `wiped` names the runs, boards and results of tools that were deleted since they quoted it, and `traces`
+    the places that still have its words.
     """
 
     forgotten: list[str]
+    planned: list[str]
     undo: dict[str, str | None]
     left_to_others: list[str]
     wiped: list[str]

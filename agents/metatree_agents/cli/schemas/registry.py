@@ -36,6 +36,7 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "plugins --permissions": "search.PermissionsOutput",
     "doctor": "search.DoctorOutput",
     "trust": "search.TrustOutput",
+    "gateway": "_gateway.GatewayOutput",
     "install": "_hosts.HostsOutput",
     "uninstall": "_hosts.HostsOutput",
     "service users add": "service.UserAddedOutput",

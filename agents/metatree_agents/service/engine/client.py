@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ANSWER_S = 130.0
+MOST_BYTES = 100_000_000
+"""Of an answer, unpacked, that are taken; files have a bound of their own."""
 """How long a call may take; the server answers a waiting engine before."""
 WONDER_S = 3.0
 """After how long without an answer a warning is logged; shorter times are usual."""
@@ -120,8 +122,15 @@ class ServiceClient:
                 raise ServiceAway(f"the service at {self.url} did not answer") from None
         with httpx2.Client(base_url=self.url, timeout=timeout_s) as client:
             proven, headers = self._proof()
+            data = bytearray()
             try:
-                answer = client.request(method, f"/api/{route}", params=proven, json=body, headers=headers)
+                with client.stream(
+                    method, f"/api/{route}", params=proven, json=body, headers=headers
+                ) as answer:
+                    for chunk in answer.iter_bytes():
+                        data += chunk
+                        self._check_size(data, answer, route, MOST_BYTES)
+                answer = httpx2.Response(answer.status_code, content=bytes(data))
             except httpx2.TransportError as exc:
                 raise ServiceAway(f"the service at {self.url} cannot be reached: {exc}") from exc
         if answer.status_code == 429 or answer.status_code >= 500:
@@ -138,7 +147,7 @@ class ServiceClient:
         return answer.content, answer.headers.get("X-More") == "1"
 
     async def _answer(
-        self, method: str, route: str, body: Any, given: dict[str, Any], *, most: int | None = None
+        self, method: str, route: str, body: Any, given: dict[str, Any], *, most: int = MOST_BYTES
     ) -> httpx2.Response:
         import httpx2
 
@@ -149,10 +158,7 @@ class ServiceClient:
                 async with self._client.stream(
                     method, f"/api/{route}", params={**proven, **given}, json=body, headers=headers
                 ) as answer:
-                    if most is None:
-                        await answer.aread()
-                    else:
-                        answer = await self._bounded(answer, route, most)
+                    answer = await self._bounded(answer, route, most)
             except httpx2.TransportError as exc:
                 raise self._away(f"cannot be reached: {exc or type(exc).__name__}") from exc
             if answer.status_code != 401 or not self._set_clock(answer.headers.get("Date", "")):
@@ -169,12 +175,15 @@ class ServiceClient:
         data = bytearray()
         async for chunk in answer.aiter_bytes():
             data += chunk
-            if len(data) > most:
-                raise ServiceRefused(
-                    f"{route}: {self.url} answered with more than {most:,} bytes", status=answer.status_code
-                )
+            self._check_size(data, answer, route, most)
         headers = {name: answer.headers[name] for name in ("Date", "X-More") if name in answer.headers}
         return httpx2.Response(answer.status_code, headers=headers, content=bytes(data))
+
+    def _check_size(self, data: bytearray, answer: httpx2.Response, route: str, most: int) -> None:
+        if len(data) > most:
+            raise ServiceRefused(
+                f"{route}: {self.url} answered with more than {most:,} bytes", status=answer.status_code
+            )
 
     def _accepted(self, answer: httpx2.Response, route: str) -> httpx2.Response:
         if answer.status_code == 401:

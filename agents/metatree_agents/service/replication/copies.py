@@ -26,6 +26,7 @@ from metatree._util.cache_folder import cache_folder
 from metatree._util.private import private_folder
 from metatree.errors import BrokenStore, MetatreeError, UntrustedStore, UserError
 from metatree.shared import Shared
+from metatree.storage.errors import file_error
 from metatree.storage.store import Store
 from metatree.storage.trust import is_exempt, sign
 from metatree.trees.layer import Layer
@@ -197,9 +198,7 @@ class TreeCopy:
             if self._memory is None:
                 self._memory = Store.open(memory)
             for inner in (self._folder / "versions", self._folder / "files"):
-                inner.mkdir(exist_ok=True)
-                if inner.is_symlink():  # which git, for example, has put there: what is old in it is deleted
-                    raise UserError(f"{str(inner)!r} is a link and is not followed: remove it")
+                _make_folder(inner)
         except OSError as exc:
             raise UserError(
                 f"cannot make {str(self._folder)!r}: {exc.strerror}; say with --copy where else the copy may live"
@@ -209,11 +208,11 @@ class TreeCopy:
         """Fetch a version, and let the next search begin with it."""
         place = self._folder / "versions" / f"{latest.version}-{latest.digest}"
         file = place / "index.db"
+        _make_folder(place)
         exists = file.exists()
         try:
             if not exists:
                 require_room(latest.size, self._folder, self._client.url)
-                place.mkdir(exist_ok=True)
                 came = await download(self._client, latest.digest, file, most=latest.size)
                 self._say(f"copied version {latest.version} of the tree: {came / 1e6:,.1f} MB")
             tree = await asyncio.to_thread(self._opened, place, check=exists)
@@ -267,6 +266,7 @@ class TreeCopy:
     def _file(self, digest: str) -> bytes:
         """Return a file by its digest, from this machine's disk or else from the service."""
         file = self._folder / "files" / digest[:2] / digest
+        _make_folder(file.parent)
         with suppress(OSError):
             content = file.read_bytes()
             if digest_bytes(content) == digest:
@@ -277,7 +277,6 @@ class TreeCopy:
 
     async def _fetch(self, digest: str, file: Path) -> None:
         try:
-            file.parent.mkdir(exist_ok=True)
             await download(self._client, digest, file, most=FILE_BYTES)
         except ServiceRefused as exc:
             if exc.status == 404:
@@ -299,6 +298,22 @@ class TreeCopy:
         for place in sorted(versions, key=lambda each: int(numbers[each]), reverse=True)[KEPT:]:
             if place != current:
                 shutil.rmtree(place, ignore_errors=True)
+
+
+def _make_folder(place: Path) -> None:
+    """Make a folder of a copy, unless it is there; git, for example, may have put a link in its place.
+
+    What is old in it is deleted, and what comes is written there, or marked as this user's.
+
+    Raises:
+        UserError: it is a link, or no folder.
+    """
+    try:
+        place.mkdir(exist_ok=True)
+    except OSError as exc:
+        raise file_error(exc, "cannot make", place) from exc
+    if place.is_symlink():
+        raise UserError(f"{str(place)!r} is a link and is not followed: remove it")
 
 
 def _current(reply: Any, url: str) -> Current:

@@ -26,6 +26,9 @@ class ServerAddress:
     """Sent to an address; `$NAME` stands for a variable of the environment."""
     folder: str | None = None
     """Where a command is started."""
+    as_given: bool = False
+    """Whether the values are as they are, `$` included, since whoever read them has filled them in; they are secret
+    then, and must be kept nowhere."""
 
     @classmethod
     def of(cls, location: str, options: Mapping[str, Any]) -> ServerAddress:
@@ -61,6 +64,8 @@ class ServerAddress:
         Raises:
             UserError: a variable is not set.
         """
+        if self.as_given:
+            return dict(values)
         return {name: _VARIABLE.sub(_variable, value) for name, value in values.items()}
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from metatree.errors import FetchFailed, MetatreeError, MissingExtra
-from metatree_memory_tools.mcp_server._address import ServerAddress
+from metatree_memory_tools.mcp_server._stdio import TOO_LONG, StdioServer
+from metatree_memory_tools.mcp_server.address import ServerAddress
 from metatree_memory_tools.web.addresses import AddressRules
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.types import CallToolResult
 
 T = TypeVar("T")
 
@@ -43,6 +44,18 @@ class ToolListing:
     """Entries beyond what is taken in."""
 
 
+class CallNotMade(FetchFailed):
+    """The server never got a call: it can be made again."""
+
+
+class CallUnanswered(FetchFailed):
+    """The server got a call and gave no answer: it may have been made."""
+
+
+class AnswerTooLong(FetchFailed):
+    """The server made a call, and its answer is longer than what is read."""
+
+
 class ServerConnection:
     """A session that is open until `close`.
 
@@ -51,6 +64,8 @@ class ServerConnection:
         rules: what an address may be; None for public ones. The address itself was named by the user, so that it may
             be private; nothing that it redirects to may.
         start_s: how long it may take until it is ready.
+        tools_changed: called, in a thread of the session, when the server says that its tools are others now.
+        name: what it is called in errors; its address or its program when empty.
 
     Raises:
         FetchFailed: it could not be started or reached; with the last words on its standard error.
@@ -58,7 +73,13 @@ class ServerConnection:
     """
 
     def __init__(
-        self, address: ServerAddress, *, rules: AddressRules | None = None, start_s: float = START_S
+        self,
+        address: ServerAddress,
+        *,
+        rules: AddressRules | None = None,
+        start_s: float = START_S,
+        tools_changed: Callable[[], None] | None = None,
+        name: str = "",
     ) -> None:
         try:
             import mcp  # noqa: F401
@@ -72,9 +93,9 @@ class ServerConnection:
         self._stop = asyncio.Event()
         self._ended = threading.Event()
         self._broken = False
-        errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - `close` does
-        self._error_output = cast(TextIO, errors)
-        self._name = address.url or address.command[0]
+        self._process: StdioServer | None = None
+        self._tools_changed = tools_changed
+        self._name = name or address.url or address.command[0]
         threading.Thread(target=self._work, name="metatree-mcp", daemon=True).start()
         try:
             self._ready.result(start_s)
@@ -99,8 +120,6 @@ class ServerConnection:
         with suppress(RuntimeError):  # the loop is closed already
             self._loop.call_soon_threadsafe(self._stop.set)
         self._ended.wait(_CLOSE_S)
-        if self._ended.is_set():
-            self._error_output.close()
 
     def listing(self, *, seconds: float = START_S) -> ToolListing:
         """Ask for all tools and resources.
@@ -125,6 +144,59 @@ class ServerConnection:
             return text
 
         return self._ask(call, seconds, f"call {tool!r}")
+
+    async def result(self, tool: str, arguments: dict[str, Any], *, seconds: float) -> CallToolResult:
+        """Call a tool and return all that it gives, errors of its own too, from any event loop.
+
+        What it gives is not held against its output schema: it has happened, whatever form it has.
+
+        Raises:
+            CallNotMade: the server is gone, so that it never got the call.
+            CallUnanswered: it may have made the call, and nobody knows.
+            FetchFailed: the server refuses the call.
+        """
+        from mcp import MCPError
+        from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult
+        from pydantic import TypeAdapter
+
+        request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
+        form: TypeAdapter[Any] = TypeAdapter(CallToolResult | InputRequiredResult)
+
+        async def call() -> Any:
+            async with asyncio.timeout(seconds):
+                return await self._client.session.send_request(request, form)
+
+        if not self.usable:
+            raise CallNotMade(str(self._failed("is no longer there")), url=self._address.url)
+        try:
+            result = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._loop))
+        except TimeoutError as exc:
+            garbage = self._process.garbage if self._process is not None else 0
+            more = f"; {garbage} lines that it wrote are no messages" if garbage else ""
+            raise CallUnanswered(
+                str(self._failed(f"gave no answer to {tool!r} within {seconds:g} s{more}")),
+                url=self._address.url,
+            ) from exc
+        except MCPError as exc:
+            if _is_gone(exc):
+                self._broken = True
+                gone = self._failed(f"ended before it answered {tool!r}")
+                raise CallUnanswered(str(gone), url=self._address.url) from exc
+            if exc.error.code == TOO_LONG:
+                raise AnswerTooLong(f"{tool!r} was called, and {exc}", url=self._address.url) from exc
+            raise FetchFailed(
+                f"{self._name!r} refuses to call {tool!r}: {exc}", url=self._address.url
+            ) from exc
+        except Exception as exc:
+            self._broken = self._broken or not self.usable
+            unclear = self._failed(f"answered {tool!r} with what is no result: {_reason(exc)[:300]}")
+            raise CallUnanswered(str(unclear), url=self._address.url) from exc
+        if isinstance(result, InputRequiredResult):
+            raise FetchFailed(
+                f"{tool!r} of {self._name!r} asks for input, which is not given", url=self._address.url
+            )
+        assert isinstance(result, CallToolResult)
+        return result
 
     def read(self, uri: str, *, seconds: float) -> str:
         """Return the text of a resource; of one that is no text, what it is.
@@ -196,32 +268,49 @@ class ServerConnection:
 
         async with AsyncExitStack() as stack:
             transport = await self._transport(stack)
-            starting = asyncio.create_task(stack.enter_async_context(Client(transport)))
+            client = Client(transport, message_handler=self._on_message)
+            starting = asyncio.create_task(stack.enter_async_context(client))
             stopping = asyncio.create_task(self._stop.wait())
             await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if starting.done() and starting.exception() is not None:
+                stopping.cancel()
             if not starting.done():
                 starting.cancel()
                 await asyncio.wait([starting])
                 return
             self._client = starting.result()
             self._ready.set_result(None)
+            listening = asyncio.create_task(self._listen())
             await stopping
+            listening.cancel()
+            await asyncio.wait([listening])
+
+    async def _on_message(self, message: object) -> None:
+        from mcp.types import ToolListChangedNotification
+
+        if self._tools_changed is not None and isinstance(message, ToolListChangedNotification):
+            self._tools_changed()
+
+    async def _listen(self) -> None:
+        """Hear of changes from a server of the protocol of 2026, which tells of them in a stream of their own."""
+        from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+
+        can = self._client.server_capabilities.tools
+        if self._tools_changed is None or not (can and can.list_changed):
+            return
+        if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            with suppress(
+                Exception
+            ):  # a server that ends the stream is asked for its tools when it starts again
+                async with self._client.listen(tools_list_changed=True) as changes:
+                    async for _ in changes:
+                        self._tools_changed()
 
     async def _transport(self, stack: AsyncExitStack) -> Any:
         address = self._address
         if address.command:
-            from mcp import StdioServerParameters
-            from mcp.client.stdio import stdio_client
-
-            command, *arguments = address.command
-            parameters = StdioServerParameters(
-                command=command,
-                args=arguments,
-                env=address.filled(address.environment),
-                cwd=address.folder,
-                encoding_error_handler="replace",
-            )
-            return stdio_client(parameters, errlog=self._error_output)
+            self._process = StdioServer(address.command, address.filled(address.environment), address.folder)
+            return self._process.transport()
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
@@ -239,10 +328,8 @@ class ServerConnection:
         return streamable_http_client(address.url, http_client=client)
 
     def _failed(self, what: str) -> FetchFailed:
-        last = ""
-        if self._address.command and not self._error_output.closed:
-            self._error_output.seek(0)
-            last = " ".join(self._error_output.read()[-_LAST_CHARS:].split())
+        words = "" if self._process is None else self._process.last_words
+        last = " ".join(words[-_LAST_CHARS:].split())
         return FetchFailed(
             f"the MCP server {self._name!r} {what}{f'; it said last: {last}' if last else ''}",
             url=self._address.url,
@@ -256,9 +343,9 @@ async def _all(ask: Callable[..., Awaitable[Any]], name: str) -> tuple[list[Any]
     for _ in range(_MOST_PAGES):
         page = await ask(cursor=cursor)
         items += getattr(page, name)
-        cursor = page.next_cursor
-        if not cursor or len(items) > _MOST_ENTRIES:
+        if not page.next_cursor or page.next_cursor == cursor or len(items) > _MOST_ENTRIES:
             break
+        cursor = page.next_cursor
     return items[:_MOST_ENTRIES], max(0, len(items) - _MOST_ENTRIES)
 
 

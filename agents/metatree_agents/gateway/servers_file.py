@@ -1,0 +1,183 @@
+"""What a gateway is given to mount: the entries of servers files, checked, with what is secret in them set apart."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import parse_qsl, urlsplit
+
+from metatree.errors import UserError
+from metatree.storage.trust import user_key
+from metatree.trees.sources import public_location
+from metatree_agents.hosts.servers import of_host, read_file
+
+Kind = Literal["mcp", "openapi", "plugin"]
+GATEWAY: Final = "metatree-gateway"
+"""What `metatree install --gateway` calls itself in the settings of hosts."""
+_OURS: Final = ("openapi", "plugin", "server", "auth", "read_only", "reuse", "seconds", "start_seconds")
+_KNOWN: Final = ("command", "args", "env", "cwd", "url", "headers", *_OURS)
+_WHERE: Final = ("command", "args", "env", "cwd", "url", "headers", "openapi", "plugin", "server", "auth")
+_LEAST_SECRET: Final = 6
+_NAME: Final = re.compile(r"[^\w.-]+", re.ASCII)
+_SECRET: Final = re.compile(
+    r"auth|token|key|secret|passw|pwd|cookie|credential|dsn|connection.?string", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEntry:
+    """One server, as it is to be mounted."""
+
+    name: str
+    """Unique in a gateway; the first part of the ids of its tools."""
+    kind: Kind
+    settings: Mapping[str, Any]
+    """As the file has them; what is secret in them too, so it is kept nowhere."""
+    reuse: float | Literal["forever"] = 0.0
+    """How long the answers of its tools that change nothing may be used again, in seconds."""
+    seconds: float = 60.0
+    """What a call may take."""
+    start_seconds: float = 60.0
+    """What it may take until it is ready."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Texts that must be in nothing that is kept or shown."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, in a form that may be kept: the program or the host of an address; no arguments, no values."""
+        if self.kind == "mcp" and self.settings.get("command"):
+            return f"{self.settings['command']} …"
+        return public_location(str(self.settings.get("url") or self.settings.get(self.kind) or "")).partition(
+            "?"
+        )[0]
+
+    @property
+    def identity(self) -> str:
+        """What tells it from every other server, also from the same one for another account, and shows no secret."""
+        return keyed_hash([self.kind, {key: self.settings[key] for key in _WHERE if key in self.settings}])
+
+    @property
+    def origin(self) -> str:
+        """What tells it from other servers whatever account it is used with: permissions are for this."""
+        where = {key: self.settings[key] for key in _WHERE if key in self.settings}
+        for key in ("env", "headers"):
+            where[key] = sorted(where.get(key) or {})
+        return keyed_hash([self.kind, where])
+
+
+def keyed_hash(value: object) -> str:
+    """Return a hash of JSON under this user's key, which shows nothing of it to others."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hmac.new(user_key(), text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
+def entries(
+    files: Iterable[Path], hosts: Iterable[str], *, folder: Path, reuse: float = 0.0
+) -> list[ServerEntry]:
+    """Return what the files and hosts list, each under a name of its own.
+
+    Args:
+        files: servers files, which this user named.
+        hosts: hosts whose servers are taken over.
+        folder: the current one, for hosts that have servers for single folders.
+        reuse: for servers that do not say it themselves, in seconds.
+
+    Raises:
+        UserError: a file cannot be read, or an entry is not valid.
+    """
+    found: list[ServerEntry] = []
+    names: set[str] = set()
+    for listed in (*map(read_file, files), *(of_host(host, folder) for host in hosts)):
+        for name, settings in listed.items():
+            if is_gateway(name, settings):
+                continue
+            own = _unique(_NAME.sub("-", name).strip("-") or "server", names)
+            found.append(_entry(own, settings, reuse))
+    return found
+
+
+def is_gateway(name: str, settings: Mapping[str, Any]) -> bool:
+    """Whether an entry starts a gateway, which must not mount itself."""
+    command = settings.get("command")
+    words = [*(command if isinstance(command, list) else [command]), *(settings.get("args") or [])]
+    return name == GATEWAY or (
+        len(words) > 1 and Path(str(words[0])).stem == "metatree" and words[1] == "gateway"
+    )
+
+
+def _unique(name: str, names: set[str]) -> str:
+    own, number = name, 1
+    while own.casefold() in names:
+        number += 1
+        own = f"{name}-{number}"
+    names.add(own.casefold())
+    return own
+
+
+def _entry(name: str, settings: Mapping[str, Any], reuse: float) -> ServerEntry:
+    kinds: list[Kind] = [kind for kind in ("openapi", "plugin") if settings.get(kind)]
+    kind: Kind = kinds[0] if kinds else "mcp"
+    if kind == "mcp" and not isinstance(settings.get("url") or settings.get("command"), str):
+        raise UserError(f"server {name!r}: give `command` and `args`, `url`, `openapi` or `plugin`")
+    args = settings.get("args") or []
+    if not isinstance(args, list) or not all(isinstance(each, str | int | float) for each in args):
+        raise UserError(f"server {name!r}: args={args!r}: give a list of texts")
+    for field_name in ("env", "headers", "auth"):
+        value = settings.get(field_name) or {}
+        if not isinstance(value, Mapping) or not all(
+            isinstance(each, str | int | float) for each in value.values()
+        ):
+            raise UserError(f"server {name!r}: `{field_name}` must be an object of texts")
+    given = settings.get("reuse", reuse)
+    if given != "forever" and not _is_seconds(given, least=0):
+        raise UserError(f"server {name!r}: reuse={given!r}: give a number of seconds from 0 on, or 'forever'")
+    times = {}
+    for field_name in ("seconds", "start_seconds"):
+        times[field_name] = settings.get(field_name, 60.0)
+        if not _is_seconds(times[field_name], least=0.001) or times[field_name] > 3_600:
+            raise UserError(
+                f"server {name!r}: {field_name}={times[field_name]!r}: give seconds, at most 3600"
+            )
+    _check_read_only(name, settings.get("read_only", "hints"))
+    # Hosts add fields of their own (timeouts, permissions, descriptions): what is not known is left alone.
+    own = {key: settings[key] for key in _KNOWN if key in settings}
+    return ServerEntry(
+        name, kind, own, given, **{key: float(value) for key, value in times.items()}, secrets=_secrets(own)
+    )
+
+
+def _check_read_only(name: str, given: object) -> None:
+    fits = given in ("hints", "none") or (
+        isinstance(given, list) and all(isinstance(each, str) for each in given)
+    )
+    if not fits:
+        raise UserError(
+            f"server {name!r}: read_only={given!r}: give 'hints', 'none' or a list of names of tools"
+        )
+
+
+def _is_seconds(value: object, *, least: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value < float("inf")
+
+
+def _secrets(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what is secret by its name: of variables, headers, options of the command and of the address."""
+    named = [
+        (name, str(value)) for key in ("env", "headers") for name, value in (settings.get(key) or {}).items()
+    ]
+    words = [str(each) for each in settings.get("args") or []]
+    for word, after in zip(words, [*words[1:], ""], strict=False):
+        if word.startswith("-"):
+            option, sign, value = word.partition("=")
+            named.append((option, value if sign else after))
+    parts = urlsplit(str(settings.get("url") or ""))
+    named += parse_qsl(parts.query)
+    values = [parts.password or "", *(value for name, value in named if _SECRET.search(name))]
+    found = {word for value in values for word in (value, value.rpartition(" ")[2])}
+    return tuple(sorted((word for word in found if len(word) >= _LEAST_SECRET), key=len, reverse=True))

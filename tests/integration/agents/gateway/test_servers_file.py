@@ -1,0 +1,100 @@
+"""Files of servers, as every host writes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from metatree_agents.gateway.servers_file import entries
+from metatree_agents.hosts.servers import of_host, read_file
+
+from metatree import UserError
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "mcp.json",
+            '{"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"], "env": {"A": "b"}}}}',
+        ),
+        (
+            "mcp.json",
+            '{"servers": {"git": {"type": "stdio", "command": "uvx", "args": ["mcp-server-git"], "env": {"A": "b"}}}}',
+        ),
+        ("mcp.json", '{"git": {"command": "uvx", "args": ["mcp-server-git"], "env": {"A": "b"}}}'),
+        (
+            "opencode.jsonc",
+            '{"mcp": {"git": {"type": "local", "command": ["uvx", "mcp-server-git"], "environment": {"A": "b"},},}}//x',
+        ),
+        (
+            "settings.json",
+            '{"context_servers": {"git": {"command": {"path": "uvx", "args": ["mcp-server-git"], "env": {"A": "b"}}}}}',
+        ),
+        ("config.toml", '[mcp_servers.git]\ncommand = "uvx"\nargs = ["mcp-server-git"]\nenv = {A = "b"}\n'),
+    ],
+)
+def test_the_files_of_all_hosts_say_the_same(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert read_file(tmp_path / name) == {
+        "git": {"command": "uvx", "args": ["mcp-server-git"], "env": {"A": "b"}}
+    }
+
+
+def test_addresses_variables_and_what_is_switched_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "pa$$word-1")
+    file = tmp_path / "mcp.json"
+    servers = {
+        "a": {
+            "url": "https://a.example/mcp?key=secret-key-9",
+            "headers": {"Authorization": "Bearer ${SHOP_TOKEN}"},
+        },
+        "b": {"httpUrl": "https://b.example/mcp", "bearer_token_env_var": "SHOP_TOKEN", "disabled": False},
+        "c": {"command": "x", "disabled": True},
+        "d": {"command": "x", "enabled": False},
+        "e": {
+            "command": "x",
+            "args": ["${NOT_SET:-fallback}", "--api-key", "k3y-of-e"],
+            "env": {"MODE": "fast-mode"},
+        },
+        "metatree-gateway": {"command": "anything"},
+        "me": {"command": "/usr/bin/metatree", "args": ["gateway", "--servers", "x"]},
+    }
+    file.write_text(json.dumps({"mcpServers": servers}))
+    a, b, e = entries([file], [], folder=tmp_path)
+    assert a.settings["headers"] == {"Authorization": "Bearer pa$$word-1"} == b.settings["headers"]
+    assert set(a.secrets) == {"Bearer pa$$word-1", "pa$$word-1", "secret-key-9"}
+    assert a.place == "https://a.example/mcp" and "pa$$" not in repr(a.identity)
+    assert e.settings["args"][0] == "fallback" and e.secrets == ("k3y-of-e",)
+
+
+def test_only_the_users_own_files_of_a_host_are_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    (home / ".cursor").mkdir(parents=True)
+    (project / ".cursor").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".cursor/mcp.json").write_text('{"mcpServers": {"mine": {"command": "x"}}}')
+    (project / ".cursor/mcp.json").write_text('{"mcpServers": {"theirs": {"command": "evil"}}}')
+    assert [each.name for each in entries([], ["cursor"], folder=project)] == ["mine"]
+    claude = {
+        "mcpServers": {"mine": {"command": "x"}},
+        "projects": {
+            str(project): {"mcpServers": {"local": {"command": "y"}}},
+            "/other": {"mcpServers": {"z": {}}},
+        },
+    }
+    (home / ".claude.json").write_text(json.dumps(claude))
+    (project / ".mcp.json").write_text('{"mcpServers": {"theirs": {"command": "evil"}}}')
+    assert list(of_host("claude-code", project)) == ["mine", "local"]
+    both = entries([], ["cursor", "claude-code"], folder=project)
+    assert [each.name for each in both] == ["mine", "mine-2", "local"]
+    for name in ("zed", "notepad"):
+        with pytest.raises(UserError):
+            of_host(name, project)
