@@ -29,7 +29,7 @@ from metatree_routers.llm.errors import AnswerRefused
 from metatree_routers.llm.labels import NONE, labels
 from metatree_routers.llm.prompts import best_first, line
 from metatree_routers.weighing.decide import decided_by_shares
-from metatree_routers.weighing.trust import Trust
+from metatree_routers.weighing.trust import JUDGES, Trust
 from metatree_routers.wrappers.disk_cache import Cache, DiskCache
 
 WIRES = ("systemone", "decisions", "logits")
@@ -47,7 +47,8 @@ _QUESTION, _CONTEXT, _DESCRIPTION, _SHORT, _HINT = 400, 3_000, 160, 60, 110
 _MANY_OPTIONS = 60
 _TEXT = 6_000
 _LEAST_PRIOR = 0.1
-"""How likely a text answers at the least, since a router led there: words cannot tell what is said in other words."""
+"""How likely a text answers at the least, since a router led there, and how likely it does not: words cannot tell what
+is said in other words, nor what only sounds alike."""
 
 
 class DecisionRouter(Router):
@@ -83,7 +84,7 @@ class DecisionRouter(Router):
         self.model = model_named(model, base_url=base_url, **options) if isinstance(model, str) else model
         kept = DiskCache(name="servers") if cache is None else None if isinstance(cache, bool) else cache
         self.trust = Trust(kept, self.model.name)
-        self._reading = Trust(kept, f"{self.model.name} reads")
+        self._reading = Trust(kept, f"{self.model.name} reads", prior=JUDGES)
 
     def __repr__(self) -> str:
         return f"DecisionRouter({self.model.name!r})"
@@ -145,7 +146,7 @@ class DecisionReader(Reader):
         passages: Callable[..., list[Passage]] | None = None,
     ) -> None:
         self.model = model
-        self._trust = trust or Trust()
+        self._trust = trust or Trust(prior=JUDGES)
         self._embedded = EmbeddedReader(passages=passages)
 
     @property
@@ -171,7 +172,7 @@ class DecisionReader(Reader):
             if answer.confidence is None or likely is None:
                 answers.append(answer)
                 continue
-            prior = max(_LEAST_PRIOR, answer.confidence)
+            prior = min(1 - _LEAST_PRIOR, max(_LEAST_PRIOR, answer.confidence))
             confidence = self._trust.yes_or_no(prior, likely[YES])
             if confidence >= request.sure:
                 answers.append(replace(answer, confidence=round(confidence, 4)))
