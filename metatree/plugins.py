@@ -6,6 +6,7 @@ A program may bring parts of its own without a package around them: `register`.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from functools import lru_cache, partial
 from pathlib import Path
@@ -40,19 +41,35 @@ _log = logging.getLogger("metatree")
 def available(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name."""
     # Looking through what is installed takes milliseconds, and a search asks for several groups.
-    place = tuple((path, _installed(path)) for path in sys.path)
+    place = tuple((path, _installed(path)) for path in _searched())
     points = _available.get(place)
     if points is None:
-        from importlib.metadata import (
-            entry_points,
-        )  # loads email and zipfile, 15 ms that no import should cost
+        from importlib.metadata import distributions  # 15 ms that no import should cost
 
-        installed = entry_points()
-        ours = (name for name in installed.groups if name.startswith("metatree."))
-        points = {name: {entry.name: entry for entry in installed.select(group=name)} for name in ours}
+        points = {}
+        known: set[str] = set()
+        for package in distributions(path=[path for path, _ in place]):
+            entries = [entry for entry in package.entry_points if entry.group.startswith("metatree.")]
+            # As for Python, the first one of a name counts; an editable one may be found twice.
+            if entries and (name := package.metadata["Name"]) not in known:
+                known.add(name)
+                for entry in entries:
+                    points.setdefault(entry.group, {})[entry.name] = entry
         _available.clear()
         _available[place] = points
     return dict(points.get(group, {}))
+
+
+def _searched() -> list[str]:
+    """Return where installed packages are looked for: not in the current folder, in which Python looks, too.
+
+    A folder that somebody prepared could bring an `.egg-info` there, and its code would run though nobody named it.
+    """
+    try:
+        here = os.path.realpath(".")
+    except OSError:  # it is gone
+        return [path for path in sys.path if path]
+    return [path for path in sys.path if path and os.path.realpath(path) != here]
 
 
 def _installed(path: str) -> int:
