@@ -84,6 +84,11 @@ def unregister(group: str, name: str) -> None:
     _instances.clear()
 
 
+def has_registered(group: str) -> bool:
+    """Whether a part of a group lives in this process alone, brought by `register`."""
+    return bool(_registered.get(group))
+
+
 def names(group: str) -> list[str]:
     """Return the names of the parts of a group, registered ones first."""
     return [name for name, _ in loaders(group)]

@@ -119,7 +119,12 @@ def open_folder(root: Path | bytes, parts: Sequence[bytes], flags: int = _FOLDER
 def read_inside(root: Path, path: str | bytes, *, limit: int | None = None) -> tuple[bytes, os.stat_result]:
     """Return the bytes of a file below a folder, at most `limit` of them, and its state; raises as `open_inside`."""
     with open(open_inside(root, path), "rb") as stream:
-        return stream.read(-1 if limit is None else limit), os.fstat(stream.fileno())
+        # No more than there is: room is made for all that is asked for. What grew meanwhile is read to its end, too.
+        size = os.fstat(stream.fileno()).st_size + 1
+        data = stream.read(size if limit is None else min(size, limit))
+        if len(data) == size:
+            data += stream.read(-1 if limit is None else limit - size)
+        return data, os.fstat(stream.fileno())
 
 
 def stamp(root: Path, path: str | bytes) -> tuple[int, ...] | None:

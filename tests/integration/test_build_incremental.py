@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build import _files as files_build
+from metatree_memory_tools.build import _pool, build
 from metatree_memory_tools.build import _read_file as reading
-from metatree_memory_tools.build import build
 from metatree_memory_tools.build._scan import ScannedFile
 
 from metatree.errors import StaleSource, TransientError, UserError
@@ -113,7 +112,7 @@ def test_a_touched_file_is_no_change(source: Path, monkeypatch: pytest.MonkeyPat
             read.append(found.path)
             return reading.read_file(root, found, *args, **given)
 
-        monkeypatch.setattr(files_build, "read_file", read_file)
+        monkeypatch.setattr(_pool, "read_file", read_file)
         tree.refresh()
         tree.refresh()
         assert read == ["pkg/a.py"] and changed_ids(tree, since) == {}
@@ -155,7 +154,7 @@ def test_a_tree_without_recorded_times_of_status_records_them_without_reading(
     with build_tree(source) as tree:
         tree.index.execute("UPDATE file SET ctime_ns = -1")
         assert not tree.stale()
-        monkeypatch.setattr(files_build, "read_file", None)
+        monkeypatch.setattr(_pool, "read_file", None)
         tree.refresh()
         assert not tree.index.rows("SELECT path FROM file WHERE ctime_ns = -1")
         assert tree.content("pkg/a.py::f")

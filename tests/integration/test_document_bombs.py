@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.documents._extract import Extractor
-from metatree_memory_tools.documents._worker import MEMORY_BYTES
+from metatree_memory_tools.reading.own_process import MEMORY_BYTES
 
 from tests.documents import assembled, make_docx, make_pdf
 

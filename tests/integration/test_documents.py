@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build import _files as files_build
+from metatree_memory_tools.build import _pool
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._extract import Extractor
 from metatree_memory_tools.documents._text_cache import KeptTexts
@@ -123,7 +123,7 @@ def test_a_process_that_ended_for_want_of_work_is_started_again(
         "from metatree_memory_tools.documents import _worker as worker; worker.IDLE_S = 0.01; worker.main()"
     )
     monkeypatch.setattr(Extractor, "_main", hasty)
-    extractor._start().wait(30)
+    extractor.reader.start().wait(30)
     monkeypatch.undo()
     assert extractor.extracted("pdf", "1", pdf([[(12, "One")]])).lines == ["One"]
 
@@ -139,7 +139,7 @@ def test_a_document_that_takes_too_long_ends_with_a_note_and_is_tried_again_late
     slow = Extractor(KeptTexts(tmp_path / "kept"), limit_s=0.2, grace_s=0.1)
     found = slow.extracted("pdf", "1", b"%PDF-1.7")
     assert "takes more than" in found.problem
-    assert slow._process is None
+    assert slow.reader.process is None
     assert not (tmp_path / "kept").exists()
 
 
@@ -247,7 +247,7 @@ def test_a_large_pdf_is_read_and_an_unchanged_one_is_not_read_again(
         assert tree.content("large.pdf") == "Large."
     os.utime(tmp_path / "large.pdf", (1_600_000_000, 1_600_000_000))
     build_tree(tmp_path).close()
-    monkeypatch.setattr(files_build, "read_file", lambda *_: pytest.fail("it was read again"))
+    monkeypatch.setattr(_pool, "read_file", lambda *_: pytest.fail("it was read again"))
     with build_tree(tmp_path) as tree:
         assert not tree.stale()
 

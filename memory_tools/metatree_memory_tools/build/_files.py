@@ -4,8 +4,7 @@ What is compared are names, sizes and times; what differs is read, and written i
 files with all their nodes. A build that is killed leaves a tree that the next build completes.
 
 The status time (ctime) counts beside size and modification time; it moves when a mode or a link changes too, which
-costs one look at the bytes. Files are read on one core: 5,000 take 6 s of CPU, and a pool of processes has to be
-started, fed and paid for in memory.
+costs one look at the bytes.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 from metatree.errors import UserError
@@ -25,7 +25,8 @@ from metatree.trees.sources import disk_root
 from metatree.trees.text import decode
 from metatree_memory_tools.build import _folder as folders
 from metatree_memory_tools.build._index_writer import IndexWriter, SourceState, arrange, parent_of
-from metatree_memory_tools.build._read_file import LEFT_OUT, FileNodes, read_file, reader_names
+from metatree_memory_tools.build._pool import FileReader
+from metatree_memory_tools.build._read_file import LEFT_OUT, FileNodes, reader_names
 from metatree_memory_tools.build._renames import Renames
 from metatree_memory_tools.build._scan import Scan, ScannedFile
 from metatree_memory_tools.code.imports import Modules, targets
@@ -221,28 +222,26 @@ class FilesBuild:
                 self.present -= below_ids.keys()
 
     def _read(self, changed: list[ScannedFile]) -> Iterator[list[FileNodes]]:
+        reader = FileReader(self.root, self.max_file_bytes, self.secrets)
         batch: list[FileNodes] = []
-        for number, file in enumerate(changed):
-            if self.progress is not None:
-                self.progress(number, len(changed), file.id)
-            anew = file.id in self.again or (file.alone and self.state.get("note"))
-            known = None if anew else self.known.get(file.id)
-            batch.append(
-                read_file(
-                    self.root,
-                    file,
-                    self.max_file_bytes,
-                    None if known is None else (known.digest, known.reader),
-                    self.types,
-                    secrets=self.secrets,
-                )
-            )
-            if len(batch) >= _BATCH_FILES:
-                yield batch
-                batch = []
+        with closing(reader.read_all([(file, self._before(file)) for file in changed], self.types)) as read:
+            for number, file in enumerate(changed):
+                if self.progress is not None:
+                    self.progress(number, len(changed), file.id)
+                batch.append(next(read))
+                if len(batch) >= _BATCH_FILES:
+                    yield batch
+                    batch = []
         if self.progress is not None:
             self.progress(len(changed), len(changed), "")
         yield batch
+
+    def _before(self, file: ScannedFile) -> tuple[str, str] | None:
+        """Return digest and reader of a file in the build before; None for one that is read whatever they are."""
+        known = self.known.get(file.id)
+        if known is None or file.id in self.again or (file.alone and self.state.get("note")):
+            return None
+        return known.digest, known.reader
 
     def _link(self, touched: set[str], removed: Iterable[str], everything: bool) -> None:
         """Bring the links for imports up to date: of all files when modules came or went, else of what changed."""

@@ -10,8 +10,9 @@ import io
 import json
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
+from typing import Any, Final
 
 from metatree._util.secret_text import masked
 from metatree.errors import UserError
@@ -30,6 +31,8 @@ from metatree_memory_tools.conversations._model import (
     turn_text,
 )
 from metatree_memory_tools.conversations.formats.message import ExportFile
+from metatree_memory_tools.reading.outlines import outline_json, outline_of
+from metatree_memory_tools.reading.own_process import SMALL_BYTES, ReadingFailed, allowance, read_apart
 from metatree_memory_tools.text.descriptions import shorten
 from metatree_memory_tools.text.plain import PlainText
 
@@ -42,6 +45,10 @@ _IN_JSON = re.compile(
 _TEXT_IN_JSON = re.compile(rb'"(?:content|text|parts|message|body)"\s*:|"session_1"\s*:')
 _DESCRIPTION_CHARS = 120
 WISHES = "#wishes"
+_LIMIT_S: Final = 20.0
+_LIMIT_S_PER_MB: Final = 2.0
+_TIMES: Final = 6
+"""How many times its size a file may take of memory while it is read."""
 
 
 class ConversationFile:
@@ -58,7 +65,7 @@ class ConversationFile:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._latest: tuple[bytes, list[Turn]] | None = None
+        self._latest: tuple[bytes, list[str]] | None = None
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether it is an export of conversations, a transcript or a letter, by its beginning and its name."""
@@ -85,23 +92,15 @@ class ConversationFile:
 
     def outline(self, file: SourceFile) -> Outline:
         """Return the sessions and turns of a file; one without turns is read as a text."""
-        conversations = parsed(file)
-        if not conversations.conversations:
+        try:
+            found = _outlined(file) if len(file.data) <= SMALL_BYTES else _apart(outlined, file)
+        except ReadingFailed as exc:
+            note = str(exc)
+            said = f"A file of conversations that cannot be read: {note}"
+            return Outline(description=said, attributes={"note": note}, problem=note, empty=True)
+        if found is None:
             return PlainText().outline(file)
-        parts = (*_parts(conversations.conversations), *_wishes(conversations.conversations))
-        if len(conversations.conversations) == 1:
-            description = _titled(conversations.conversations[0])
-        else:
-            titles = ", ".join(each.title for each in conversations.conversations if each.title)
-            description = shorten(f"{len(conversations.conversations):,} conversations: {titles}", 300)
-        attributes = {"conversations": len(conversations.conversations)}
-        return Outline(
-            description=description,
-            parts=parts,
-            attributes=attributes,
-            summary=description,
-            problem=conversations.problem,
-        )
+        return found if isinstance(found, Outline) else outline_of(found)
 
     def content(self, file: SourceFile, source: Source) -> str:
         """Return what was said in one turn."""
@@ -110,20 +109,67 @@ class ConversationFile:
             return cut(file.text, source)
         if source.start_line is None or not 0 < source.start_line <= len(turns):
             raise UserError(f"{file.name!r} has no such turn any more: refresh the tree")
-        return turn_text(turns[source.start_line - 1])
+        return turns[source.start_line - 1]
 
-    def _turns(self, file: SourceFile) -> list[Turn]:
+    def _turns(self, file: SourceFile) -> list[str]:
         # Neighbours are asked for one by one, with the same bytes, which are parsed once.
         with self._lock:
             if self._latest is None or self._latest[0] is not file.data:
-                turns = [
-                    turn
-                    for conversation in parsed(file).conversations
-                    for session in conversation.sessions
-                    for turn in session.turns
-                ]
-                self._latest = (file.data, turns)
+                small = len(file.data) <= SMALL_BYTES
+                self._latest = (file.data, _texts(file) if small else _apart(turn_texts, file))
             return self._latest[1]
+
+
+def _apart(function: Callable[..., Any], file: SourceFile) -> Any:
+    return read_apart(
+        function,
+        file.data,
+        file.path,
+        file.secrets,
+        limit_s=_LIMIT_S + _LIMIT_S_PER_MB * len(file.data) / 1e6,
+        memory_bytes=allowance(file.data, _TIMES),
+    )
+
+
+def outlined(data: bytes, path: str, secrets: bool) -> dict[str, Any] | None:
+    """Return as JSON what lies in a file; for the process that reads what strangers made."""
+    found = _outlined(SourceFile(path, data, secrets))
+    return None if found is None else outline_json(found)
+
+
+def turn_texts(data: bytes, path: str, secrets: bool) -> list[str]:
+    """Return the texts of the turns of a file; for that process, too."""
+    return _texts(SourceFile(path, data, secrets))
+
+
+def _texts(file: SourceFile) -> list[str]:
+    return [
+        turn_text(turn)
+        for conversation in parsed(file).conversations
+        for session in conversation.sessions
+        for turn in session.turns
+    ]
+
+
+def _outlined(file: SourceFile) -> Outline | None:
+    """Return the sessions and turns of a file; None for one without turns."""
+    conversations = parsed(file)
+    if not conversations.conversations:
+        return None
+    parts = (*_parts(conversations.conversations), *_wishes(conversations.conversations))
+    if len(conversations.conversations) == 1:
+        description = _titled(conversations.conversations[0])
+    else:
+        titles = ", ".join(each.title for each in conversations.conversations if each.title)
+        description = shorten(f"{len(conversations.conversations):,} conversations: {titles}", 300)
+    attributes = {"conversations": len(conversations.conversations)}
+    return Outline(
+        description=description,
+        parts=parts,
+        attributes=attributes,
+        summary=description,
+        problem=conversations.problem,
+    )
 
 
 def parsed(file: SourceFile) -> Conversations:

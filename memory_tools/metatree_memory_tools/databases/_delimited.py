@@ -108,16 +108,22 @@ def _read(text: str, name: str, *, tabs: bool) -> Delimited:
     has_names = _names_columns(first, [row[:width] for row in beginning[skipped + 1 :]])
     names = _unique(first if has_names else [""] * width)
 
-    rows = list[list[str | None]]()
-    uneven = 0
-    for number, row in enumerate(row for row in _rows(text, sign) if any(cell.strip() for cell in row)):
-        if number < skipped + has_names:
-            continue
+    def filled() -> Iterator[list[str]]:
+        return islice(
+            (row for row in _rows(text, sign) if any(cell.strip() for cell in row)), skipped + has_names, None
+        )
+
+    # Before they are filled up: a short row costs a letter in the file, and all columns here.
+    count = uneven = 0
+    for row in filled():
+        count += 1
         uneven += len(row) != width
+    if uneven > _MOST_UNEVEN * count:
+        raise ValueError("most rows have another number of cells")
+    rows = list[list[str | None]]()
+    for row in filled():
         rows.append([cell.strip() or None for cell in row[:width]] + [None] * (width - len(row)))
     columns = [_typed(cells) for cells in zip(*rows, strict=True)] or [("TEXT", ())] * width
-    if uneven > _MOST_UNEVEN * len(rows):
-        raise ValueError("most rows have another number of cells")
     problem = f"{uneven:,} of {len(rows):,} rows have another number of cells" if uneven else ""
     return Delimited(_database(name, names, columns), tuple(names), len(rows), has_names, problem)
 

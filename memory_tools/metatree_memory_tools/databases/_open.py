@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from metatree.trees.source_types import SourceRef
 from metatree_memory_tools.databases._dsn import address_of, is_address
-from metatree_memory_tools.databases._sqlite import SQLite
+from metatree_memory_tools.databases._sqlite_apart import SQLiteApart
 
 if TYPE_CHECKING:
     from metatree_memory_tools.databases._postgres import Postgres
 
 
-def open_database(source: SourceRef) -> SQLite | Postgres:
+def open_database(source: SourceRef) -> SQLiteApart | Postgres:
     """Open the database of a source for reading.
 
     Raises:
@@ -25,7 +25,7 @@ def open_database(source: SourceRef) -> SQLite | Postgres:
     """
     if is_address(source.location):
         return open_postgres(source)
-    return SQLite.open_file(Path(source.location), secrets=shows_secrets(source.options))
+    return SQLiteApart.open_file(Path(source.location), secrets=shows_secrets(source.options))
 
 
 def open_postgres(source: SourceRef) -> Postgres:

@@ -24,13 +24,13 @@ from metatree.tools.tool import ToolGroup, tool
 from metatree.trees.source_files import read_inside
 from metatree.trees.sources import disk_root
 from metatree.trees.tree import Tree
-from metatree_memory_tools.databases._delimited import is_delimited, table_in
+from metatree_memory_tools.databases._delimited import is_delimited
 from metatree_memory_tools.databases._look_up import Column, Lookup, Shape, fit
 from metatree_memory_tools.databases._model import OpenDatabase, Rows
 from metatree_memory_tools.databases._nodes import KINDS
 from metatree_memory_tools.databases._open import open_database, shows_secrets
 from metatree_memory_tools.databases._show import rows_text
-from metatree_memory_tools.databases._sqlite import SQLite
+from metatree_memory_tools.databases._sqlite_apart import SQLiteApart
 from metatree_memory_tools.text.lines import path_of, text_of
 
 MAX_ROWS = 200
@@ -58,10 +58,11 @@ def database_of(tree: Tree, node: Node) -> OpenDatabase:
     if is_delimited(path.name):
         text = text_of(tree, path_of(tree, node))
         try:
-            read = table_in(path.name, "\n".join(text.lines))
+            return SQLiteApart.open_rows(
+                path.name, "\n".join(text.lines), secrets=shows_secrets(source.options)
+            )
         except ValueError as exc:
             raise UserError(f"{path.name!r} is no table: {exc}") from exc
-        return SQLite.open_bytes(read.database, path.name, secrets=shows_secrets(source.options))
     # As its nodes were made, and never by its name: something else may have that by the time that SQLite opens it.
     try:
         data = read_inside(root, path.relative_to(root).as_posix(), limit=_MOST_BYTES + 1)[0]
@@ -71,7 +72,7 @@ def database_of(tree: Tree, node: Node) -> OpenDatabase:
         raise UserError(
             f"{path.name!r} is larger than {_MOST_BYTES / 1e6:g} MB: build it as a source by itself"
         )
-    return SQLite.open_bytes(data, path.name, secrets=shows_secrets(source.options))
+    return SQLiteApart.open_bytes(data, path.name, secrets=shows_secrets(source.options))
 
 
 @tool(kind="exploratory", title="query the database", kinds=KINDS, reuse="run", timeout_s=30.0)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
-from metatree_memory_tools.databases._delimited import MOST_BYTES, is_delimited, table_in
+from metatree_memory_tools.databases._delimited import MOST_BYTES, is_delimited
 from metatree_memory_tools.databases._model import key_of
 from metatree_memory_tools.databases._nodes import ROWS
 from metatree_memory_tools.databases._show import column_text, table_text
-from metatree_memory_tools.databases._sqlite import SQLite
+from metatree_memory_tools.databases._sqlite_apart import read_table
+from metatree_memory_tools.reading.own_process import ReadingFailed
 from metatree_memory_tools.text.plain import PlainText
 from metatree_memory_tools.text.text_files import TextFiles
 
 if TYPE_CHECKING:
     from metatree.tools.tool import ToolGroup
+
+_LIMIT_S = 30.0
 
 
 class DelimitedFile(TextFiles):
@@ -46,10 +48,8 @@ class DelimitedFile(TextFiles):
         try:
             if len(file.data) > MOST_BYTES:
                 raise ValueError(f"it is larger than {MOST_BYTES / 1e6:g} MB")
-            read = table_in(file.path, file.text)
-            with closing(SQLite.open_bytes(read.database, file.name)) as database:
-                (table,) = database.tables()
-        except ValueError as exc:
+            table, rows, problem = read_table(file.path, file.text, _LIMIT_S)
+        except (ValueError, ReadingFailed) as exc:
             return Outline(
                 description=plain.description,
                 parts=plain.parts,
@@ -80,12 +80,12 @@ class DelimitedFile(TextFiles):
             start_line=1,
             end_line=last,
             parts=(*columns, *(pieces or (whole,))),
-            attributes={"rows": read.rows, "rows_exact": True},
+            attributes={"rows": rows, "rows_exact": True},
         )
         return Outline(
             description=text,
             parts=(part,),
             attributes={**plain.attributes, "tables": 1},
             summary=text,
-            problem=read.problem,
+            problem=problem,
         )

@@ -14,7 +14,8 @@ from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 from metatree_memory_tools.databases._model import Table, key_of
 from metatree_memory_tools.databases._nodes import ROWS
 from metatree_memory_tools.databases._show import column_text, count_text, rows_text, table_text
-from metatree_memory_tools.databases._sqlite import MAGIC, SQLite
+from metatree_memory_tools.databases._sqlite import MAGIC
+from metatree_memory_tools.databases._sqlite_apart import SQLiteApart
 
 if TYPE_CHECKING:
     from metatree.tools.tool import Tool, ToolGroup
@@ -50,7 +51,7 @@ class SQLiteFile:
     def outline(self, file: SourceFile) -> Outline:
         """Return the tables of a database; one that is damaged is a file that says so."""
         try:
-            with closing(SQLite.open_bytes(file.data, file.name)) as database:
+            with closing(SQLiteApart.open_bytes(file.data, file.name)) as database:
                 tables = list(database.tables())
         except (MetatreeError, ValueError) as exc:
             return Outline(description=f"A SQLite database that cannot be read: {exc}", problem=str(exc))
@@ -70,7 +71,7 @@ class SQLiteFile:
                 return f"{table.name}.{column}: {column_text(table, named)}"
             if table.problem:
                 return table_text(table)
-            with closing(SQLite.open_bytes(file.data, file.name)) as database:
+            with closing(SQLiteApart.open_bytes(file.data, file.name)) as database:
                 return rows_text(database.sample("", table.name))
         raise UserError(f"{file.name!r} has no such table any more: refresh the tree")
 
@@ -78,7 +79,7 @@ class SQLiteFile:
         """Return the leaves of a file, read once for all of its nodes."""
         latest = self._latest
         if latest is None or latest[0] is not file.data:
-            with closing(SQLite.open_bytes(file.data, file.name)) as database:
+            with closing(SQLiteApart.open_bytes(file.data, file.name)) as database:
                 latest = self._latest = (file.data, list(_leaves(list(database.tables()))))
         return latest[1]
 

@@ -7,25 +7,18 @@ to do. Lost: threads (nothing stops native code), a process for each document (0
 from __future__ import annotations
 
 import atexit
-import contextlib
 import json
-import subprocess
-import sys
 import threading
 from collections import OrderedDict
 from hashlib import blake2b
-from pathlib import Path
 
 from metatree._util.cache_folder import cache_folder
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._text_cache import KeptTexts
-from metatree_memory_tools.documents._worker import MEMORY_BYTES
+from metatree_memory_tools.reading.own_process import GRACE_S, MEMORY_BYTES, OwnProcess, ReadingFailed
 
 LIMITS_S = {"pdf": 60.0, "docx": 30.0, "html": 20.0}
 """How long one document may take; of a PDF, what is read by then is kept."""
-
-_GRACE_S = 15.0
-"""How much longer the process may live, to hand over what it has."""
 
 _MOST_IN_MEMORY = 4
 
@@ -46,15 +39,13 @@ class Extractor:
         self,
         cache: KeptTexts | None = None,
         limit_s: float | None = None,
-        grace_s: float = _GRACE_S,
+        grace_s: float = GRACE_S,
         memory_bytes: int = MEMORY_BYTES,
     ) -> None:
         self._cache = cache
         self._limit_s = limit_s
-        self._grace_s = grace_s
-        self._memory_bytes = memory_bytes
+        self.reader = OwnProcess(lambda: self._main, memory_bytes, grace_s)
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
         self._recent: OrderedDict[str, Extracted] = OrderedDict()
         self._latest: tuple[str, bytes, Extracted] | None = None
 
@@ -85,74 +76,17 @@ class Extractor:
 
     def close(self) -> None:
         """End the process, if there is one; another is started when a document is asked for."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
-        process.wait()
+        self.reader.close()
 
     def _ask(self, kind: str, data: bytes) -> tuple[Extracted, bool]:
         """Return the text, and whether the same bytes would give the same again."""
         limit_s = LIMITS_S[kind] if self._limit_s is None else self._limit_s
-        for _ in range(2):
-            process = self._process or self._start()
-            late = threading.Event()
-
-            def stop(process: subprocess.Popen[bytes] = process, late: threading.Event = late) -> None:
-                late.set()
-                process.kill()
-
-            timer = threading.Timer(limit_s + self._grace_s, stop)
-            timer.daemon = True
-            timer.start()
-            started = False
-            try:
-                assert process.stdin is not None and process.stdout is not None
-                process.stdin.write(json.dumps([kind, limit_s, len(data)]).encode() + b"\n")
-                process.stdin.write(data)
-                process.stdin.flush()
-                started = True
-                line = process.stdout.readline()
-            except OSError:
-                line = b""
-            finally:
-                timer.cancel()
-            if line.endswith(b"\n"):
-                result = Extracted.of_json(json.loads(line))
-                return result, "too long" not in result.problem
-            ended = self._ended(process)
-            self.close()
-            if late.is_set():
-                return Extracted(problem=f"not read: it takes more than {limit_s:.0f} seconds"), False
-            if started and ended != 0:
-                return Extracted(problem="damaged, or too much: it ended the process that read it"), False
-            # The process had nothing to do for a while and ended as it was asked.
-        return Extracted(problem="not read: no process to read it can be started"), False
-
-    @staticmethod
-    def _ended(process: subprocess.Popen[bytes]) -> int | None:
-        """Return how a process ended that does not answer any more; 0 when it was for want of anything to do."""
         try:
-            return process.wait(5.0)
-        except subprocess.TimeoutExpired:
-            return None
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        # -I: the reader of files of strangers imports nothing from where it happens to be started.
-        paths = [path for path in sys.path if path]
-        code = f"import sys; sys.path[:] = {paths!r}; {self._main}"
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", code, str(self._memory_bytes)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=Path(sys.executable).anchor or None,
-        )
-        return self._process
+            line = self.reader.ask([kind, limit_s], data, limit_s)
+        except ReadingFailed as exc:
+            return Extracted(problem=str(exc)), False
+        result = Extracted.of_json(json.loads(line))
+        return result, "too long" not in result.problem
 
 
 _shared: Extractor | None = None

@@ -15,12 +15,7 @@ import threading
 from typing import BinaryIO
 
 from metatree_memory_tools.documents._document_text import Extracted
-
-MEMORY_BYTES = 420_000_000
-"""How much memory may be taken, where the system can limit it; with the libraries it stays below 500 MB.
-
-A document of the largest size, 200 MB, is part of it.
-"""
+from metatree_memory_tools.reading.own_process import MEMORY_BYTES
 
 _ADDRESS_BYTES = 2_000_000_000
 """How much may be addressed: of use where the other limit is not kept."""

@@ -9,6 +9,7 @@ import os
 import resource
 import sqlite3
 import subprocess
+import time
 import tracemalloc
 import zipfile
 from collections.abc import Iterator
@@ -25,12 +26,14 @@ from metatree_agents.service.replication.copies import TreeCopy
 from metatree_agents.service.replication.trees import Current
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build import _read_file
-from metatree_memory_tools.databases import _sqlite
+from metatree_memory_tools.databases import _sqlite, _sqlite_apart
+from metatree_memory_tools.databases._tools import database_of
 from metatree_memory_tools.documents import _document_text
 from metatree_memory_tools.git import _command, log
 from metatree_memory_tools.git.index import tracked_below
 from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi.source import KIND
+from metatree_memory_tools.reading.own_process import ReadingFailed, read_apart
 from metatree_memory_tools.text import lines
 from metatree_routers import TextEvidence
 
@@ -216,8 +219,10 @@ def test_views_without_an_end_hold_no_build_up(clone: Clone, monkeypatch: pytest
         monkeypatch.setattr(_sqlite, name, seconds, raising=False)
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT 1 FROM c) SELECT x FROM c WHERE x = 2"
     views(clone.folder, *[endless] * 20)
-    with build_tree(clone.folder) as tree:
-        assert "not read" in str(tree.get("shop.db#v9").attributes["note"])
+    data = (clone.folder / "shop.db").read_bytes()
+    with closing(_sqlite.SQLite.open_bytes(data, "shop.db")) as database:
+        problems = {table.name: table.problem for table in database.tables()}
+    assert "not read" in problems["v9"]
 
 
 def test_a_row_of_many_large_values_is_not_read(clone: Clone) -> None:
@@ -250,17 +255,17 @@ def test_tables_of_a_file_are_read_once_for_all_their_columns(
     clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
-    table = _sqlite.SQLite._table
+    ask = _sqlite_apart.SQLiteApart._ask
 
-    def counted(self: Any, name: str, *rest: Any, **more: Any) -> Any:
-        calls.append(name)
-        return table(self, name, *rest, **more)
+    def counted(self: Any, method: str, *rest: Any, **more: Any) -> Any:
+        calls.append(method)
+        return ask(self, method, *rest, **more)
 
-    monkeypatch.setattr(_sqlite.SQLite, "_table", counted)
+    monkeypatch.setattr(_sqlite_apart.SQLiteApart, "_ask", counted)
     views(clone.folder, *["SELECT 1 AS a, 2 AS b, 3 AS c"] * 10)
     with build_tree(clone.folder) as tree:
         TextEvidence(tree).refresh()
-    assert len(calls) <= 40
+    assert 0 < calls.count("tables") <= 4
 
 
 def test_operations_that_share_a_large_schema_are_bounded(
@@ -351,3 +356,76 @@ def test_remembering_waits_for_no_pipe(clone: Clone) -> None:
     note = keep_note(clone.folder, "Coffee at four", "coffee", who="ann")
     assert note.path.name == "coffee-2.md" and not note.known
     assert keep_note(clone.folder, "Coffee at four", "coffee", who="ann").known
+
+
+def hostile_files() -> dict[str, bytes]:
+    """Return files that take a hundred megabytes and more where they are parsed, a hundredth of what they could."""
+    wide = ",".join("a" * 1_000)
+    return {
+        "t.csv": (f"{wide}\n" * 150 + "a\n" * 30_000).encode(),
+        "m.eml": b"From: " + b"=?utf-8?q?a?= " * 9_000 + b"\nSubject: x\n\nThe harbour\n",
+        "c.json": b'{"messages":[{"role":"user","content":"hi"}],"x":[' + b"[]," * 1_500_000 + b"[]]}",
+    }
+
+
+@pytest.mark.parametrize("name", hostile_files())
+def test_what_is_not_read_in_lines_is_parsed_in_a_process_of_its_own(clone: Clone, name: str) -> None:
+    (clone.folder / name).write_bytes(hostile_files()[name])
+    with at_most(60), build_tree(clone.folder) as tree:
+        assert "in the south" in tree.content("a.md")
+        assert name in tree
+
+
+def test_a_file_that_ends_that_process_is_left_out_and_harms_no_other(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [{"role": "user", "content": f"The harbour is in the south, said {n}"} for n in range(2_000)]
+    (clone.folder / "b.json").write_text(json.dumps({"messages": turns}))
+    views(clone.folder, "SELECT 1 AS a", *[f"SELECT a+a AS a FROM v{number}" for number in range(24)])
+    (clone.folder / "z.csv").write_text("name,depth\nharbour,7\nlake,3\n")
+    monkeypatch.setattr(_sqlite_apart, "_TABLES_S", 2.0)
+    with build_tree(clone.folder) as tree:
+        omitted = dict(tree.omissions())
+        (database,) = [path for path in omitted if path.endswith(".db")]
+        assert "2 seconds" in omitted[database] or "damaged, or too much" in omitted[database]
+        assert "said 1999" in tree.content("b.json#20/100")
+        assert database_of(tree, tree.get("z.csv")).query("SELECT depth FROM z", 5).rows == ((7,), (3,))
+
+
+def test_no_database_of_a_folder_is_opened_here(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    views(clone.folder, "SELECT 1 AS a", "SELECT x'00ff' AS a")
+    monkeypatch.delattr(_sqlite.SQLite, "open_bytes")
+    monkeypatch.delattr(_sqlite.SQLite, "open_file")
+    (path,) = clone.folder.glob("*.db")
+    with build_tree(clone.folder) as tree:
+        database = database_of(tree, tree.get(path.name))
+        assert [table.name for table in database.tables()] == ["v0", "v1"]
+        assert database.sample("", "v1").rows == ((b"\x00\xff",),)
+        with pytest.raises(UserError, match="the query failed"):
+            database.query("SELECT * FROM nothing", 1)
+    with build_tree(path, out=clone.folder.parent / "alone") as tree:
+        assert any(node.title == "v1" for _, node in tree.walk())
+
+
+@pytest.mark.parametrize("what", ["memory", "depth", "end", "time", "wrong"])
+def test_the_process_that_reads_goes_on_after_what_takes_too_much(what: str) -> None:
+    memory = {"memory_bytes": 100_000_000} if what == "memory" else {}
+    with pytest.raises(ValueError if what == "wrong" else ReadingFailed):
+        read_apart(takes_too_much, b"x", what, limit_s=1.0 if what == "time" else 20.0, **memory)
+    assert read_apart(takes_too_much, b"abc", "", limit_s=20.0) == 3
+
+
+def takes_too_much(data: bytes, what: str) -> int:
+    """Do what a parser may; called in the process that reads."""
+    match what:
+        case "memory":
+            data *= 300_000_000
+        case "depth":
+            return takes_too_much(data, what)
+        case "end":
+            os.abort()
+        case "time":
+            time.sleep(60)
+        case "wrong":
+            raise ValueError("wrong")
+    return len(data)

@@ -1,0 +1,177 @@
+"""Many files read on several cores, in processes of our own, in the order in which they are asked for.
+
+What reads source code and text is Python and holds one core; the first build of a large repository is most of what its
+user waits for. `multiprocessing` was lost for this: `spawn` imports the user's main module again, and `fork` copies a
+process with threads. Documents and databases are not read here: a worker would start a reader of them of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from metatree import plugins
+from metatree.trees.masking import is_code
+from metatree_memory_tools.build._read_file import FileNodes, read_file
+from metatree_memory_tools.build._scan import ScannedFile
+from metatree_memory_tools.memory_types import FileType, memory_types
+
+MIN_FILES = 400
+"""Fewer files are read by the process itself: a worker takes a third of a second to start."""
+
+_MAX_WORKERS = 4
+"""What one process can write; it is the same for any number of workers."""
+
+_CHUNK_FILES = 40
+_TEXT_ENDINGS = (".md", ".rst", ".txt")
+
+
+@dataclass(frozen=True, slots=True)
+class FileReader:
+    """How the files of one source are read."""
+
+    root: Path
+    max_file_bytes: int
+    secrets: bool
+
+    def read(self, file: ScannedFile, known: tuple[str, str] | None, types: Sequence[FileType]) -> FileNodes:
+        """Read one file; see `read_file`."""
+        return read_file(self.root, file, self.max_file_bytes, known, types, secrets=self.secrets)
+
+    def read_all(
+        self, files: Sequence[tuple[ScannedFile, tuple[str, str] | None]], types: Sequence[FileType]
+    ) -> Generator[FileNodes, None, None]:
+        """Yield the nodes of files, each given with its digest and reader of the build before, in their order.
+
+        Uses other processes when there is enough to do for them, and what reads files can be imported there.
+        """
+        workers = min(_cores(), _MAX_WORKERS)
+        many = sum(_is_text(file) for file, _ in files) >= MIN_FILES
+        if not many or workers < 2 or plugins.has_registered(plugins.MEMORY_TYPES):
+            yield from (self.read(file, known, types) for file, known in files)
+            return
+        with _Workers(workers) as pool:
+            ahead: deque[tuple[_Chunk, Future[list[FileNodes]] | None]] = deque()
+            chunks = _chunks(files)
+            while True:
+                while len(ahead) < 4 * workers and (chunk := next(chunks, None)) is not None:
+                    ahead.append((chunk, pool.submit(self, chunk) if _is_text(chunk[0][0]) else None))
+                if not ahead:
+                    return
+                chunk, result = ahead.popleft()
+                try:
+                    read = [] if result is None else result.result()
+                except (OSError, EOFError, pickle.PickleError):  # the worker ended, or could not be started
+                    read = []
+                yield from read or (self.read(file, known, types) for file, known in chunk)
+
+
+_Chunk = list[tuple[ScannedFile, tuple[str, str] | None]]
+
+
+def _chunks(files: Sequence[tuple[ScannedFile, tuple[str, str] | None]]) -> Iterator[_Chunk]:
+    """Cut files into pieces, each all for a worker or all for this process."""
+    chunk: _Chunk = []
+    for each in files:
+        if chunk and (len(chunk) == _CHUNK_FILES or _is_text(each[0]) != _is_text(chunk[0][0])):
+            yield chunk
+            chunk = []
+        chunk.append(each)
+    if chunk:
+        yield chunk
+
+
+def _is_text(file: ScannedFile) -> bool:
+    return is_code(file.path) or file.path.lower().endswith(_TEXT_ENDINGS)
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # Linux has it
+        return os.cpu_count() or 1
+
+
+class _Workers:
+    """Processes that read files, as many as there are threads to ask them; they end with the block."""
+
+    def __init__(self, count: int) -> None:
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="metatree-build")
+        self._idle: deque[subprocess.Popen[bytes]] = deque()
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for process in self._processes:
+            process.kill()
+        self._threads.shutdown(cancel_futures=True)
+        for process in self._processes:
+            for pipe in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):
+                    if pipe is not None:
+                        pipe.close()
+            process.wait()
+
+    def submit(self, reader: FileReader, chunk: _Chunk) -> Future[list[FileNodes]]:
+        return self._threads.submit(self._ask, reader, chunk)
+
+    def _ask(self, reader: FileReader, chunk: _Chunk) -> list[FileNodes]:
+        """Have a chunk read by a process that has nothing to do.
+
+        Raises:
+            OSError, EOFError, pickle.PickleError: it cannot be started, or it ended.
+        """
+        try:
+            process = self._idle.pop()
+        except IndexError:
+            process = _start()
+            self._processes.append(process)
+        assert process.stdin is not None and process.stdout is not None
+        pickle.dump((reader, chunk), process.stdin, pickle.HIGHEST_PROTOCOL)
+        process.stdin.flush()
+        nodes: list[FileNodes] = pickle.load(process.stdout)
+        self._idle.append(process)
+        return nodes
+
+
+def _start() -> subprocess.Popen[bytes]:
+    # -I: it imports nothing from where it happens to be started.
+    paths = [path for path in sys.path if path]
+    code = f"import sys; sys.path[:] = {paths!r}; from metatree_memory_tools.build._pool import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def main() -> None:
+    """Read the files that the parent names, until it closes the pipe."""
+    source, target = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # what a memory type prints is no answer
+    types = memory_types()
+    while (request := _next(source)) is not None:
+        reader, chunk = request
+        pickle.dump(
+            [reader.read(file, known, types) for file, known in chunk], target, pickle.HIGHEST_PROTOCOL
+        )
+        target.flush()
+
+
+def _next(source: IO[bytes]) -> Any:
+    try:
+        return pickle.load(source)
+    except (EOFError, KeyboardInterrupt):
+        return None

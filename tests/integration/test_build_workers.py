@@ -1,0 +1,130 @@
+"""Reading the files of a build in other processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.build import _pool
+
+from metatree import Tree, plugins
+
+pytestmark = pytest.mark.integration
+
+Started = list[subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of source code and text, with files between them that no worker reads."""
+    root = tmp_path / "source"
+    for part in range(6):
+        below = root / f"part_{part}"
+        below.mkdir(parents=True)
+        for number in range(20):
+            (below / f"m{number:02}.py").write_text(
+                f'"""Module {number} of {part}."""\n\n\ndef f{number}(a):\n    """Return {part}."""\n    return a\n'
+            )
+        (below / "notes.md").write_text(f"# Notes\n\nOn part {part}.\n\n## More\n\nMuch more.\n")
+        (below / "table.csv").write_text("name,size\n" + "".join(f"n{n},{n}\n" for n in range(9)))
+        (below / "broken.py").write_bytes(b"def (:\n\xff\xfe\n")
+    return root
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    """Build with two workers from ten files on; the workers that were started."""
+    processes: Started = []
+    start = _pool._start
+
+    def counted() -> subprocess.Popen[bytes]:
+        processes.append(start())
+        return processes[-1]
+
+    monkeypatch.setattr(_pool, "_start", counted)
+    monkeypatch.setattr(_pool, "_cores", lambda: 2)
+    monkeypatch.setattr(_pool, "MIN_FILES", 10)
+    monkeypatch.setattr(_pool, "_CHUNK_FILES", 7)
+    return processes
+
+
+def rows(tree: Tree) -> dict[str, list[Any]]:
+    """All that a build writes of nodes and files, but for times."""
+    store = tree.index
+    return {
+        table: store.rows(f"SELECT {columns} FROM {table} ORDER BY 1, 2, 3")
+        for table, columns in (
+            ("node", "id, parent, position, kind, title, description, digest"),
+            ("file", "path, digest, reader, facts"),
+            ("link", "*"),
+        )
+    }
+
+
+def alone(folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
+    with monkeypatch.context() as patch:
+        patch.setattr(_pool, "_cores", lambda: 1)
+        return rows(build_tree(folder, out=out))
+
+
+def test_workers_read_what_one_process_reads(
+    folder: Path, tmp_path: Path, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = alone(folder, tmp_path / "one", monkeypatch)
+    assert started == []
+    seen: list[tuple[int, int, str]] = []
+    tree = build_tree(folder, out=tmp_path / "two", progress=lambda *step: seen.append(step))
+    assert len(started) == 2
+    assert rows(tree) == expected
+    assert len(expected["file"]) == 138
+    assert [number for number, _, _ in seen] == list(range(139))
+    assert all(process.returncode is not None for process in started)  # they end with the build
+
+
+@pytest.mark.parametrize(
+    "code", ["pass", "import sys; sys.stdin.buffer.read(1); print('nonsense', flush=True)"]
+)
+def test_a_worker_that_ends_or_lies_loses_nothing(
+    folder: Path, tmp_path: Path, started: Started, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    expected = alone(folder, tmp_path / "one", monkeypatch)
+    pipe = subprocess.PIPE
+    broken = [sys.executable, "-c", code]
+    monkeypatch.setattr(_pool, "_start", lambda: subprocess.Popen(broken, stdin=pipe, stdout=pipe))
+    assert rows(build_tree(folder, out=tmp_path / "two")) == expected
+
+
+def test_without_a_program_to_start_the_build_reads_by_itself(
+    folder: Path, tmp_path: Path, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = alone(folder, tmp_path / "one", monkeypatch)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nothing"))
+    assert rows(build_tree(folder, out=tmp_path / "two")) == expected
+    assert started == []
+
+
+def test_a_build_that_is_stopped_ends_its_workers(folder: Path, tmp_path: Path, started: Started) -> None:
+    def stop(number: int, total: int, path: str) -> None:
+        if number == 60:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_tree(folder, out=tmp_path / "tree", progress=stop)
+    assert started
+    assert all(process.returncode is not None for process in started)
+
+
+def test_a_type_that_lives_in_this_process_is_asked_here(
+    folder: Path, tmp_path: Path, started: Started
+) -> None:
+    markdown = plugins.load(plugins.MEMORY_TYPES, "markdown")
+    plugins.register(plugins.MEMORY_TYPES, "markdown", markdown)
+    try:
+        build_tree(folder, out=tmp_path / "tree")
+    finally:
+        plugins.unregister(plugins.MEMORY_TYPES, "markdown")
+    assert started == []
