@@ -381,6 +381,13 @@ class AgendaOutput(Output):
     to_remove: int
 
 
+class InferredFact(Output):
+    """A fact that holds because productions justify it, and the tokens that do."""
+
+    fact: str
+    by: list[str]
+
+
 class RulesOutput(Output):
     """`metatree rules --json`; `ended` is `matched` for a program without a schedule, whose `state` is null.
 
@@ -392,6 +399,7 @@ class RulesOutput(Output):
     state: int | None
     cycles: int
     facts: list[str]
+    inferred: list[InferredFact]
     productions: list[AgendaOutput]
     expected: list[str]
     why_not: str | None
