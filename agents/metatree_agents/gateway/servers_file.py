@@ -16,13 +16,11 @@ from urllib.parse import parse_qsl, urlsplit
 from metatree.errors import UserError
 from metatree.storage.trust import user_key
 from metatree.trees.sources import public_location
-from metatree_agents.hosts.servers import of_host, read_file
+from metatree_agents.hosts.servers import is_gateway, of_host, read_file
 
 _log = logging.getLogger("metatree")
 
 Kind = Literal["mcp", "openapi", "plugin"]
-GATEWAY: Final = "metatree-gateway"
-"""What `metatree install --gateway` calls itself in the settings of hosts."""
 _OURS: Final = ("openapi", "plugin", "server", "auth", "read_only", "reuse", "seconds", "start_seconds")
 _KNOWN: Final = ("command", "args", "env", "cwd", "url", "headers", *_OURS)
 _WHERE: Final = ("command", "args", "env", "cwd", "url", "headers", "openapi", "plugin", "server", "auth")
@@ -113,15 +111,6 @@ def entries(
                 )
             found[entry.identity] = replace(entry, name=own)
     return list(found.values())
-
-
-def is_gateway(name: str, settings: Mapping[str, Any]) -> bool:
-    """Whether an entry starts a gateway, which must not mount itself."""
-    command = settings.get("command")
-    words = [*(command if isinstance(command, list) else [command]), *(settings.get("args") or [])]
-    return name == GATEWAY or (
-        len(words) > 1 and Path(str(words[0])).stem == "metatree" and words[1] == "gateway"
-    )
 
 
 def _unique(name: str, names: set[str]) -> str:
