@@ -28,7 +28,7 @@ FUZZ_ARGS := --schemathesis $(FUZZ)/bin/schemathesis
 # Hundreds of tests start a process that imports the project, which would compile all of it each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo prepare test test-model test-real test-lowest lock check format docs soak soak-service fuzz-service audit bench bench-retrieval bench-answers bench-peers bench-planning bench-service clean
+.PHONY: help setup demo prepare test test-model test-real test-lowest lock check format docs soak soak-gateway soak-service fuzz-service audit bench bench-retrieval bench-answers bench-peers bench-planning bench-service clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ docs: $(STAMP) ## write the generated parts of docs/ again
 
 soak: $(STAMP) ## kill searches at 1,000 random moments, take them up again and compare; some minutes
 	@$(BIN)/python tests/soak_kill.py --kills 1000 $(ARGS)
+
+soak-gateway: $(STAMP) ## kill tool gateways and their servers at random during 200 calls, and count what was done twice
+	@$(BIN)/python tests/soak_gateway.py $(ARGS)
 
 soak-service: $(STAMP) ## kill servers and engines of the service at random while 100,000 queries are asked and answered
 	@$(BIN)/python -m benchmarks.kill_service --jobs 100000 $(ARGS)

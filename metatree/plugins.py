@@ -5,8 +5,8 @@ A program may bring parts of its own without a package around them: `register`.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import os
 import sys
 from functools import lru_cache, partial
 from pathlib import Path
@@ -41,35 +41,33 @@ _log = logging.getLogger("metatree")
 def available(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name."""
     # Looking through what is installed takes milliseconds, and a search asks for several groups.
-    place = tuple((path, _installed(path)) for path in _searched())
+    paths = _searched()
+    place = tuple((path, _installed(path)) for path in paths)
     points = _available.get(place)
     if points is None:
-        from importlib.metadata import distributions  # 15 ms that no import should cost
+        from importlib.metadata import (
+            distributions,
+        )  # loads email and zipfile, 15 ms that no import should cost
 
         points = {}
-        known: set[str] = set()
-        for package in distributions(path=[path for path, _ in place]):
-            entries = [entry for entry in package.entry_points if entry.group.startswith("metatree.")]
-            # As for Python, the first one of a name counts; an editable one may be found twice.
-            if entries and (name := package.metadata["Name"]) not in known:
-                known.add(name)
-                for entry in entries:
-                    points.setdefault(entry.group, {})[entry.name] = entry
+        for distribution in distributions(path=paths):
+            for entry in distribution.entry_points:
+                if entry.group.startswith("metatree."):
+                    points.setdefault(entry.group, {}).setdefault(entry.name, entry)
         _available.clear()
         _available[place] = points
     return dict(points.get(group, {}))
 
 
 def _searched() -> list[str]:
-    """Return where installed packages are looked for: not in the current folder, in which Python looks, too.
+    """Return where packages may be installed: what Python imports from, without the current folder.
 
-    A folder that somebody prepared could bring an `.egg-info` there, and its code would run though nobody named it.
+    `python -c`, `python -m` and the prompt put that first; nobody installed what lies in somebody else's clone.
     """
-    try:
-        here = os.path.realpath(".")
-    except OSError:  # it is gone
-        return [path for path in sys.path if path]
-    return [path for path in sys.path if path and os.path.realpath(path) != here]
+    first, rest = sys.path[:1], sys.path[1:]
+    with contextlib.suppress(OSError):  # a zip file that is not there, or no current folder
+        first = [path for path in first if path and not Path(path).samefile(".")]
+    return [path for path in (*first, *rest) if path]
 
 
 def _installed(path: str) -> int:

@@ -98,7 +98,8 @@ PUBLIC = {
         forget load_run memories remember resume runs search tool
     """,
     "metatree.rules": """
-        Agenda AskRouter BoardBridge ControlShell Explanation FactChange Firing First KnowledgeSource
+        Agenda AskRouter BoardBridge ControlShell Explanation FactChange Firing First FunctionFailed
+        KnowledgeSource
         OverridingSelfTransition Priority Production Program Recency Resolver RuleSyntaxError
         RulesDoNotRest STOP Schedule ScheduleError SelfTransition ShellLimits ShellReport StopWhen
         Token Trivial WorkingMemory commit_all commit_one open_memory parse_facts parse_productions

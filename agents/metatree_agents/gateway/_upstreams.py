@@ -209,10 +209,9 @@ class McpUpstream(Upstream):
     async def _start(self) -> ServerConnection:
         wait = self._not_before - time.monotonic()
         if wait > 0:
+            self.problem = self.problem or f"the MCP server {self.entry.name!r} ends again and again"
             raise TransientError(
-                f"the server {self.entry.name!r} cannot be used: {self.problem}; it is started again in {wait:.0f} s"
-                " at the earliest",
-                retry_after_s=wait,
+                f"{self.problem}; it is started again in {wait:.0f} s at the earliest", retry_after_s=wait
             )
         # The first start after a crash is made at once; from the second failure on there is a pause before each.
         self._failures += 1
@@ -227,9 +226,7 @@ class McpUpstream(Upstream):
                 self._spawn(in_thread(connection.close))
             self.problem = _without(str(exc), self.entry.secrets)
             self._not_before = time.monotonic() + min(FIRST_PAUSE_S * 2 ** (self._failures - 1), MOST_PAUSE_S)
-            raise TransientError(
-                f"the server {self.entry.name!r} cannot be used: {self.problem}", retry_after_s=FIRST_PAUSE_S
-            ) from exc
+            raise TransientError(self.problem, retry_after_s=FIRST_PAUSE_S) from exc
         self._connection, self.problem = connection, ""
         await self._listed(_listing(listing, self.entry))
         return connection

@@ -178,7 +178,7 @@ class Gateway:
         missing = []
         for name, upstream in self._upstreams.items():
             if upstream.problem:
-                missing.append(f"{name} cannot be used: {plain_text(upstream.problem)}")
+                missing.append(f"{name}: {plain_text(upstream.problem)}")
             elif not tasks[name].done():
                 missing.append(f"{name} is still starting: look again in a moment")
         for name, count in self._left_out.items():
@@ -222,7 +222,7 @@ class Gateway:
         await asyncio.wait([own])
         upstream = self._upstreams[tool_id.strip().partition("/")[0]]
         if upstream.problem and not self.catalog.tools_of(upstream.entry.name):
-            raise UserError(f"{upstream.entry.name!r} cannot be used: {upstream.problem}")
+            raise UserError(f"{tool_id!r} is not known: {upstream.problem}")
 
     async def _listed(self, entry: ServerEntry, listing: ToolList) -> None:
         """Take in what a server lists now."""

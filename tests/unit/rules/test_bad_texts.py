@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from metatree.errors import UserError
 from metatree.rules import Program, RuleSyntaxError, WorkingMemory, parse_facts, parse_productions
 from metatree.rules.language.conditions import Production
-from metatree.rules.language.lexemes import MAX_DEPTH, RuleError
+from metatree.rules.language.lexemes import RuleError
 from metatree.rules.language.text import parse_conditions
+from metatree.rules.language.values import MAX_DEPTH
 from metatree.rules.matcher._emit import holds
 from metatree.rules.shell._automaton import MAX_STATES, Chain, Choice, Repeat, Symbol, minimal
 from metatree.rules.shell.schedule import Schedule

@@ -163,4 +163,4 @@ def test_a_server_that_cannot_start_is_told_and_the_others_work(
     )
     assert command([*arguments, "--list"]) == 5
     shown = capsys.readouterr()
-    assert "office/echo" in shown.out and "gone cannot be used" in shown.err
+    assert "office/echo" in shown.out and "'gone' cannot be used" in shown.err

@@ -104,7 +104,7 @@ def test_a_server_that_does_not_start_keeps_no_other_waiting(bench: Bench, run: 
         async with bench.gateway(office=odd(word, start_seconds=1.5), other=odd()) as gateway:
             await others_work(gateway)
             listed = await gateway.browse()
-            assert "other (" in listed and "office cannot be used" in listed
+            assert "other (" in listed and "(office: the MCP server" in listed
             result = await gateway.call("office/echo", {"text": "a"})
             assert result["isError"]
 
