@@ -256,7 +256,8 @@ PROBES = {
     "memory_tools/metatree_memory_tools/build/build.py": "flags that an operating system may not have",
     "memory_tools/metatree_memory_tools/documents/_pdf.py": "errors of pypdfium2",
     "memory_tools/metatree_memory_tools/mcp_server/connection.py": "parts of answers as the MCP SDK has them",
-    "memory_tools/metatree_memory_tools/openapi/_document.py": "what PyYAML was built with, and its errors",
+    "memory_tools/metatree_memory_tools/openapi/_document.py": "errors of PyYAML",
+    "memory_tools/metatree_memory_tools/reading/bounded_yaml.py": "what PyYAML was built with",
     "routers/metatree_routers/llm/_connection.py": "completions as servers send them",
     "routers/metatree_routers/llm/_sdk_errors.py": "completions and errors of the SDK",
 }
