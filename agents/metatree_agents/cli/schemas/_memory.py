@@ -135,3 +135,4 @@ class ImportOutput(Output):
     known: dict[str, int]
     conflicts: list[ConflictOutput]
     permissions_left_out: int
+    wishes_left_out: int
