@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, urlsplit
@@ -16,6 +17,8 @@ from metatree.errors import UserError
 from metatree.storage.trust import user_key
 from metatree.trees.sources import public_location
 from metatree_agents.hosts.servers import is_gateway, of_host, read_file
+
+_log = logging.getLogger("metatree")
 
 Kind = Literal["mcp", "openapi", "plugin"]
 _OURS: Final = (
@@ -89,7 +92,9 @@ def keyed_hash(value: object) -> str:
 def entries(
     files: Iterable[Path], hosts: Iterable[str], *, folder: Path, reuse: float = 0.0
 ) -> list[ServerEntry]:
-    """Return what the files and hosts list, each under a name of its own.
+    """Return what the hosts and files list, each under a name of its own; the same server twice is one.
+
+    Hosts come first: a policy has rules by name, and a file may come from somebody else.
 
     Args:
         files: servers files, which this user named.
@@ -100,15 +105,23 @@ def entries(
     Raises:
         UserError: a file cannot be read, or an entry is not valid.
     """
-    found: list[ServerEntry] = []
+    found: dict[str, ServerEntry] = {}
     names: set[str] = set()
-    for listed in (*map(read_file, files), *(of_host(host, folder) for host in hosts)):
+    for listed in (*(of_host(host, folder) for host in hosts), *map(read_file, files)):
         for name, settings in listed.items():
             if is_gateway(name, settings):
                 continue
-            own = _unique(_NAME.sub("-", name).strip("-") or "server", names)
-            found.append(_entry(own, settings, reuse))
-    return found
+            wanted = _NAME.sub("-", name).strip("-") or "server"
+            entry = _entry(wanted, settings, reuse)
+            if entry.identity in found:
+                continue
+            own = _unique(wanted, names)
+            if own != wanted:
+                _log.warning(
+                    "the server %r at %s is mounted as %r: another has its name", name, entry.place, own
+                )
+            found[entry.identity] = replace(entry, name=own)
+    return list(found.values())
 
 
 def _unique(name: str, names: set[str]) -> str:

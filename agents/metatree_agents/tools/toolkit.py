@@ -109,6 +109,7 @@ class CallContext:
     progress: Progress | None = None
 
 
+_MOST_LINKS = 30
 _NOBODY = CallContext()
 
 
@@ -507,6 +508,8 @@ class Toolkit:
             **fields_of(node),
             description=node.description,
             above=tree.ancestors(node),
+            links=sorted({other for _, other in tree.links(node)})[:_MOST_LINKS],
+            linked_from=sorted({other for _, other in tree.links_to(node)})[:_MOST_LINKS],
             children=[
                 ListedNode(
                     **fields_of(child),

@@ -8,7 +8,7 @@
 | a run | the longer journal, when one begins with the other; else that of the tree |
 | an item of a board | the later version; else that of the tree |
 | a call, a link, a fact | that of the tree |
-| a permission | nothing comes from an archive unless it is asked for |
+| a permission, a standing wish | nothing comes from an archive unless it is asked for |
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from metatree.notes.feedback import FLAG, Flag
 from metatree.trees.tree import Tree
 
 
-def import_memory(tree: Tree, path: str | Path, *, permissions: bool = False) -> Imported:
+def import_memory(
+    tree: Tree, path: str | Path, *, permissions: bool = False, wishes: bool = False
+) -> Imported:
     """Merge an archive into a tree; see the table of this module for what is in both.
 
     Importing the same archive again changes nothing.
@@ -38,6 +40,8 @@ def import_memory(tree: Tree, path: str | Path, *, permissions: bool = False) ->
     Args:
         permissions: whether permissions to call tools that change something are taken over too; they were given on
             another machine, perhaps by another person.
+        wishes: whether standing wishes are taken over too: what somebody wants always, in whose name it is, stands
+            beside each answer from then on.
 
     Raises:
         UserError: there is no such file, or the tree cannot be written.
@@ -46,7 +50,7 @@ def import_memory(tree: Tree, path: str | Path, *, permissions: bool = False) ->
     report = Imported()
     with opened(path) as archive, tree.memory.durable(), tree.memory.transaction():
         plain = _PlainMerge(tree, archive, report)
-        NodeMerge(tree, archive, report).all()
+        NodeMerge(tree, archive, report).all(wishes=wishes)
         plain.said()
         RunMerge(tree, archive, report, permissions=permissions).all()
         plain.calls()

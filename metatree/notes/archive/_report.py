@@ -26,6 +26,7 @@ class Imported:
     """Kind of thing -> how many were there already."""
     conflicts: list[MergeConflict] = field(default_factory=list)
     permissions_left_out: int = 0
+    wishes_left_out: int = 0
 
     def count(self, what: str, new: bool) -> None:
         """Count one thing."""

@@ -233,7 +233,8 @@ class NodeOutput(Output):
 
     `start_line` and `end_line` are null for a node that is no part of a file.
     `children` is null where `--depth` ended the listing and the node has children.
-    `content` is the text of the node that was named; it is there with `--content` alone.
+    `content` is the text of the node that was named; it is there with `--content` alone. `links` are the ids of what
+    that node links to or imports, `linked_from` of what links to it.
     """
 
     id: str
@@ -245,6 +246,8 @@ class NodeOutput(Output):
     end_line: int | None
     children: list[NodeOutput] | None
     content: str = ""
+    links: list[str] = Field(default_factory=list)
+    linked_from: list[str] = Field(default_factory=list)
 
 
 class OmissionOutput(Output):
