@@ -33,8 +33,8 @@ MOST_PAUSE_S = 60.0
 """Between two starts of a server that fails, at first and at most; doubled each time."""
 _RELIST_S = 1.0
 _MOST_RELIST_S = 60.0
-"""How long a server that says that its tools have changed is not asked for them again: doubled each time that it says so
-at once again, so that one that always does keeps nobody busy."""
+"""How long a server that says that its tools have changed is not asked for them again: doubled each time that it says
+so at once again, so that one that always does keeps nobody busy."""
 _log = logging.getLogger("metatree")
 
 
