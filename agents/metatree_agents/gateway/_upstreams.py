@@ -229,8 +229,12 @@ class McpUpstream(Upstream):
             self.problem = _without(str(exc), self.entry.secrets)
             self._not_before = time.monotonic() + min(FIRST_PAUSE_S * 2 ** (self._failures - 1), MOST_PAUSE_S)
             raise TransientError(self.problem, retry_after_s=FIRST_PAUSE_S) from exc
-        self._connection, self.problem = connection, ""
-        await self._listed(_listing(listing, self.entry))
+        try:
+            await self._listed(_listing(listing, self.entry))
+        except BaseException:
+            self._spawn(in_thread(connection.close))
+            raise
+        self._connection, self.problem = connection, ""  # not before its tools are known
         return connection
 
     def _connected(self, changed: Callable[[], None]) -> ServerConnection:
