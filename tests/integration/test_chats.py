@@ -202,6 +202,18 @@ def test_what_was_read_of_an_export_that_is_cut_off_is_there(tmp_path: Path) -> 
         assert "note" not in tree.get("result.json").attributes
 
 
+def test_an_archive_that_is_cut_off_says_so_and_others_are_left_alone(tmp_path: Path) -> None:
+    whole = samples.packed(samples.SLACK)
+    (tmp_path / "slack.zip").write_bytes(whole[:200])
+    (tmp_path / "other.zip").write_bytes(samples.packed({"readme.txt": "Hello"}))
+    with build_tree(tmp_path / "slack.zip", tmp_path / "other.zip", out=tmp_path / "tree") as tree:
+        assert "take the export again" in tree.get("slack.zip").attributes["note"]
+        assert [source.type for source in tree.sources()] == ["chats", "file"]
+        (tmp_path / "slack.zip").write_bytes(whole)
+        tree.refresh()
+        assert len(turns(tree)) == 4
+
+
 def test_a_zip_that_is_a_bomb_is_cut_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("metatree_memory_tools.conversations.formats.files._PLAIN_BYTES", 100_000)
     export = telegram(20)

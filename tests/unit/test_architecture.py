@@ -114,13 +114,17 @@ PUBLIC = {
     """,
     "metatree_memory_tools": "build_tree",
     "metatree_routers": """
-        CachedRouter EmbeddedComposer EmbeddedDescriber EmbeddedReader EmbeddedRouter EmbeddedToolCaller
-        FallbackRouter FileEvidence FoundDefinition FoundFile HumanRouter LLMRouter LimitedRouter RecordedRouter
-        ReplayedRouter ScriptedRouter TextEvidence describe_tree embedded_suite rank_files text_evidence
+        CachedRouter DecisionReader DecisionRouter EmbeddedComposer EmbeddedDescriber EmbeddedReader
+        EmbeddedRouter EmbeddedToolCaller FallbackRouter FileEvidence FoundDefinition FoundFile HumanRouter
+        LLMRouter LimitedRouter RecordedRouter ReplayedRouter ScriptedRouter TextEvidence describe_tree
+        embedded_suite rank_files text_evidence
     """,
     "metatree_routers.llm": """
         Connection Described LLMComposer LLMDescriber LLMReader LLMRouter LLMToolCaller PRICES Price Prompts Recording
-        Replay adescribe_tree describe_tree openai_suite
+        Replay adescribe_tree describe_tree openai_suite provider_suite
+    """,
+    "metatree_routers.decisions": """
+        Choice DecisionModel DecisionReader DecisionRouter Likelihoods Question Score YesNo decision_suite
     """,
 }
 

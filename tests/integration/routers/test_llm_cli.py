@@ -75,6 +75,48 @@ def test_settings_that_are_missing_are_wrong_use(
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("router", "says"),
+    [
+        ("gpt-5-mini", "set OPENAI_API_KEY"),
+        ("claude-opus-5", "write --router anthropic/claude-opus-5"),
+        ("gemini-3-flash", "write --router gemini/gemini-3-flash"),
+        ("anthropic/claude", "set ANTHROPIC_API_KEY"),
+        ("gemini/flash", "set GEMINI_API_KEY"),
+        ("openrouter/openai/gpt-4o", "set OPENROUTER_API_KEY"),
+        ("litellm/some", "write --router openai/some"),
+        ("ollama/", "write ollama/MODEL"),
+        ("systemone/x", "set SYSTEMONE_BASE_URL"),
+        ("decisions/x", "set OPENAI_API_KEY"),
+        ("logits/", "write systemone/MODEL"),
+        ("nonsense", "no router 'nonsense' is installed"),
+    ],
+)
+def test_names_work_or_say_what_to_type(
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    router: str,
+    says: str,
+) -> None:
+    for name in ("OPENAI", "ANTHROPIC", "GEMINI", "OPENROUTER"):
+        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
+    assert run(["ask", "q", "--source", str(source), "--router", router]) == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("host", ["{host}", "http://{host}", "http://{host}/v1/"])
+def test_a_model_of_ollama_is_asked_where_ollama_is(
+    serve: Callable[..., ModelServer], source: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    server = serve({"choice": "A", "answers": []})
+    monkeypatch.setenv("OLLAMA_HOST", host.format(host=server.url.split("/")[2]))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    run(["find", "How long?", "-k", "1", "--source", str(source), "--router", "ollama/qwen3:8b"])
+    assert server.requests[0].body["model"] == "qwen3:8b"
+    assert "sk-of-openai" not in str(server.requests[0].headers)
+
+
 def test_doctor_finds_out_how_a_model_answers(
     serve: Callable[..., ModelServer],
     source: Path,
