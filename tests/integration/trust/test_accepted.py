@@ -28,6 +28,7 @@ from metatree_memory_tools.text.lines import text_of
 from metatree import Blackboard, Node, Source, Tree, ask_person, plugins, resume, search
 from metatree.errors import BrokenStore, StaleSource, UserError
 from metatree.notes.archive import export_memory, import_memory
+from metatree.notes.erasure import Said, forget_said, meant, wipe
 from metatree.notes.feedback import MOST_OF_ONE, flag, flags
 from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
@@ -625,3 +626,23 @@ def test_a_run_of_somebody_else_calls_no_tool_with_what_it_has_filled_in(
     with Tree.open(clone.folder) as tree:
         resume("r1", tree=tree, permit=(lambda *_: True) if permitted else None, **parts)
     assert ("evil" in called) == permitted and (permitted or called == [])
+
+
+def test_forgetting_what_a_stranger_said_takes_nothing_of_ones_own(clone: Clone, tmp_path: Path) -> None:
+    shutil.rmtree(clone.metatree)
+    with Tree.create(tmp_path / "other.db") as other:
+        by_mallory = {"by": "remember", "who": "mallory", "at": "2026-01-01"}
+        other.add(Node("e", "e", content="e", kind="memory", provenance=by_mallory))
+        other.add(Node("vaults", "Vaults", kind="group"), "e")
+        export_memory(other, tmp_path / "export")
+    with build_tree(clone.folder) as tree:
+        search("Where is the harbour?", tree=tree, run_id="r1")
+        import_memory(tree, tmp_path / "export")
+        own = Node("own", "The vault", content="It opens at noon", kind="memory", provenance={"who": "root"})
+        tree.add(own, "vaults")
+        said = Said(who="mallory")
+        assert set(meant(tree, said).nodes) == {"e", "vaults"}
+        erased = forget_said(tree, said)
+        assert set(erased.nodes) == {"e", "vaults"} and "own" in tree
+        assert wipe(tree, erased.texts) == []
+        assert tree.memory.rows("SELECT id FROM run") == [("r1",)]
