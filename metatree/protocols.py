@@ -88,6 +88,9 @@ class Traits:
     capacity: Callable[[RouteRequest], int] | None = None
     """Of a router: how many of a request's options, from the first, fit one prompt. Longer menus then come in groups,
     and shorter ones may show two levels. None when all menus fit."""
+    gives_probabilities: bool = False
+    """Of a router: its decisions have calibrated `probabilities`, so that a search that comes back to a menu goes on
+    with the next likeliest instead of asking again."""
     follows_evidence: bool = False
     """Of a router: it adds nothing to what the evidence says, which then gives the reasons of what is collected."""
     by_rules: bool = False

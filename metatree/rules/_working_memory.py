@@ -111,11 +111,24 @@ class WorkingMemory:
             UserError: a value cannot be in a fact.
             RulesDoNotRest: productions go on asserting without an end.
         """
-        fact = (check_value(subject), check_value(attribute), check_value(value))
-        if self._keeper is None:
+        fact = (
+            subject if type(subject) is str else check_value(subject),
+            attribute if type(attribute) is str else check_value(attribute),
+            value if type(value) is str else check_value(value),
+        )
+        network = self._network
+        if self._keeper is not None:
+            with self._keeper.batch():
+                return self._state(fact, provenance)
+        if provenance is not None or self._watchers or self._holding or fact in network.facts:
             return self._state(fact, provenance)
-        with self._keeper.batch():
-            return self._state(fact, provenance)
+        # The way of most facts: nothing follows, so nothing has to be taken back, and no record of it is made.
+        event = network.event
+        network.add(*fact)
+        if network.touched or self._functions.failures:
+            self._undo.append((self._unassert, fact, False))
+            self._infer(event)
+        return True
 
     def _state(self, fact: Fact, provenance: dict[str, Any] | None) -> bool:
         known = fact in self._network.facts
@@ -143,16 +156,27 @@ class WorkingMemory:
         Raises:
             RulesDoNotRest: productions go on asserting without an end; it is still stated then.
         """
-        fact = (check_value(subject), check_value(attribute), check_value(value))
-        if fact not in self._network.facts or fact in self._truth.derived:
+        fact = (
+            subject if type(subject) is str else check_value(subject),
+            attribute if type(attribute) is str else check_value(attribute),
+            value if type(value) is str else check_value(value),
+        )
+        network, truth = self._network, self._truth
+        since = network.facts.get(fact)
+        if since is None or fact in truth.derived:
             return False
-        event = self._network.event
-        if self._keeper is None:
+        event = network.event
+        if self._keeper is not None:
+            with self._keeper.batch():
+                self._take_back(fact)
+                self._infer(event)
+        elif self._watchers or fact in truth.support or fact in self._provenance:
             self._take_back(fact)
             self._infer(event)
         else:
-            with self._keeper.batch():
-                self._take_back(fact)
+            network.remove(*fact)
+            if network.touched or self._functions.failures:
+                self._undo.append((self._unretract, fact, False, since))
                 self._infer(event)
         return True
 

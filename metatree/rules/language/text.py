@@ -52,7 +52,7 @@ from metatree.rules.language.conditions import (
 )
 from metatree.rules.language.functions import Functions
 from metatree.rules.language.lexemes import Lexeme, LexemeReader, RuleError, cut
-from metatree.rules.language.values import MAX_DIGITS, Fact, Value, foreign, number_of
+from metatree.rules.language.values import MAX_DIGITS, Fact, Value, foreign, is_numeral, number_of
 from metatree.rules.matcher.scopes import compile_production
 
 COMPARISONS: Final = frozenset(get_args(Comparator))
@@ -213,7 +213,7 @@ class Parser(LexemeReader):
         self.take("word", "a symbol, a number, or a text in quotes")
         if (instead := foreign(word.text)) is not None:
             self.wrong(word, f"found {word}: write {instead}, or {_quoted(word.text)} for the text itself")
-        if len(word.text) > MAX_DIGITS and word.text.lstrip("+-").isdecimal():
+        if len(word.text) > MAX_DIGITS and is_numeral(word.text):
             self.fail(f"a number of at most {MAX_DIGITS:,} digits", word)
         number = number_of(word.text)
         return word.text if number is None else number

@@ -59,6 +59,11 @@ def foreign(word: str) -> str | None:
     return _FOREIGN.get(word)
 
 
+def is_numeral(text: str) -> bool:
+    """Say whether a text spells a number."""
+    return _NUMBER.match(text) is not None
+
+
 def number_of(text: str) -> Number | None:
     """Return the number that a text spells: int, Decimal for `1.5`, float with an exponent; None when it is none."""
     if not _NUMBER.match(text):
@@ -87,9 +92,15 @@ def check_value(value: Any) -> Value:
     if kind is bool:
         return "true" if value else "false"
     if kind is float or kind is Decimal:
-        if isfinite(value):
+        if not isfinite(value):
+            raise UserError(
+                f"{value!r} cannot be in a fact: numbers must be finite, and decimals no larger than floats"
+            )
+        if kind is float or fits(value):
             return value  # type: ignore[no-any-return]
-        raise UserError(f"{value!r} cannot be in a fact: numbers must be finite")
+        raise UserError(
+            f"a number of more than {MAX_DIGITS:,} digits cannot be in a fact: use a float or a text"
+        )
     if isinstance(value, list | tuple):
         _check_size(value)
         return tuple(check_value(part) for part in value)
@@ -98,6 +109,18 @@ def check_value(value: Any) -> Value:
     raise UserError(
         f"{value!r} cannot be in a fact: use a text, an int, a float, a Decimal, or a fact as a tuple of three"
     )
+
+
+def fits(value: Value) -> bool:
+    """Say whether a number is finite and of few enough digits for a fact; what is no number fits."""
+    if type(value) is int:
+        return -_LARGEST <= value <= _LARGEST
+    if type(value) is float:
+        return isfinite(value)
+    if type(value) is Decimal:
+        _, digits, exponent = value.as_tuple()
+        return isinstance(exponent, int) and len(digits) + abs(exponent) <= MAX_DIGITS and isfinite(value)
+    return True
 
 
 def _check_size(value: Any) -> None:
@@ -193,7 +216,7 @@ def from_json(value: Any) -> Value:
 
 
 class NotANumber(ArithmeticError):
-    """Arithmetic met a text, a division by zero, or a number too large for a fact; the test it stands in is not met."""
+    """Arithmetic met a text, or a division by zero; the test it stands in is not met."""
 
 
 def arithmetic(sign: str, left: Value, right: Value) -> Number:
@@ -212,8 +235,6 @@ def arithmetic(sign: str, left: Value, right: Value) -> Number:
         result: Number = _ARITHMETIC[sign](a, b)
     except ArithmeticError as exc:
         raise NotANumber from exc
-    if type(result) is int and not -_LARGEST <= result <= _LARGEST:
-        raise NotANumber
     return result
 
 

@@ -381,7 +381,7 @@ def value_function(expression: Expression, names: Sequence[str]) -> Callable[...
             value = evaluate(expression, dict(zip(names, values, strict=True)))
         except NotANumber:
             return None
-        return value if isinstance(value, str | tuple) or isfinite(value) else None
+        return value if isinstance(value, str | tuple | int) or isfinite(value) else None
 
     return compute
 

@@ -102,11 +102,12 @@ class Network:
             return False
         self.event = event = self.event + 1
         hits = self._hits(f0, f1, f2)
-        for alpha in hits:
-            for handle in alpha.on_remove:
-                handle(f0, f1, f2, event)
-        for alpha in hits:
-            alpha.delete(f0, f1, f2)
+        if hits:
+            for alpha in hits:
+                for handle in alpha.on_remove:
+                    handle(f0, f1, f2, event)
+            for alpha in hits:
+                alpha.delete(f0, f1, f2)
         del facts[fact]
         if self._dirty:
             self._settle(event)

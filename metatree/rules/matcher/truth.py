@@ -13,7 +13,7 @@ from typing import Any
 from metatree._util.graph import reachable
 from metatree.errors import UserError
 from metatree.rules.language.conditions import Action, Assertion, Either, Pattern, Production, Var
-from metatree.rules.language.values import Fact, NotANumber, Value, check_value
+from metatree.rules.language.values import Fact, NotANumber, Value, check_value, fits
 from metatree.rules.matcher._emit import evaluate
 from metatree.rules.matcher.tokens import Agenda, Values
 
@@ -142,7 +142,9 @@ class Truth:
 def conclusions(
     production: Production, actions: Iterable[Action], known: Mapping[str, Value]
 ) -> list[tuple[Action, Any]]:
-    """Return actions with the values of their places; one whose arithmetic fails is left out.
+    """Return actions with the values of their places.
+
+    One whose arithmetic fails, or gives a number too large for a fact, is left out.
 
     Raises:
         UserError: a value is larger than a fact may hold.
@@ -152,6 +154,8 @@ def conclusions(
         try:
             values = tuple(evaluate(term, known) for term in action.terms)
         except NotANumber:
+            continue
+        if not all(map(fits, values)):
             continue
         if any(type(value) is tuple for value in values):
             try:

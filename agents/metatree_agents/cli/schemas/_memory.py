@@ -135,3 +135,5 @@ class ImportOutput(Output):
     known: dict[str, int]
     conflicts: list[ConflictOutput]
     permissions_left_out: int
+    wishes_left_out: int
+    deletions_left_out: int
