@@ -41,15 +41,7 @@ def suite_parts(name: str | None) -> dict[str, Any]:
     name = name or router_of_environment()
     if name is None:
         return {}
-    name = f"openai/{name}" if _OF_OPENAI.match(name) else name
-    # A router's name may say more after a slash, such as the model that it calls.
-    plugin = name.partition("/")[0]
-    installed = plugins.names(plugins.ROUTERS)
-    if plugin not in installed:
-        raise UserError(
-            f"no router {name!r} is installed; there is {', '.join(sorted(installed))}{_instead(name)}"
-        )
-    suite: Suite = plugins.load(plugins.ROUTERS, plugin)(name)
+    suite = suite_named(name)
     if _brings_all(suite):
         return {"router": suite.router}
     return {
@@ -59,6 +51,20 @@ def suite_parts(name: str | None) -> dict[str, Any]:
         "composer": suite.composer,
         "describer": suite.describer,
     }
+
+
+def suite_named(name: str) -> Suite:
+    """Return the parts for the name of a router; raises as `suite_parts` does."""
+    name = f"openai/{name}" if _OF_OPENAI.match(name) else name
+    # A router's name may say more after a slash, such as the model that it calls.
+    plugin = name.partition("/")[0]
+    installed = plugins.names(plugins.ROUTERS)
+    if plugin not in installed:
+        raise UserError(
+            f"no router {name!r} is installed; there is {', '.join(sorted(installed))}{_instead(name)}"
+        )
+    suite: Suite = plugins.load(plugins.ROUTERS, plugin)(name)
+    return suite
 
 
 _OF_OPENAI = re.compile(r"(gpt-|o\d\b|chatgpt-)[^/]*$")
