@@ -15,7 +15,7 @@ from metatree_routers.weighing.trust import Trust
 
 CLEAR = SURE
 """How likely a passage answers, here or elsewhere, from which on it has an opinion."""
-LEAST = 0.15
+LEAST = 0.25
 """How likely a text answers, and does not, at the least: the model was led there, and is not held for nothing."""
 _PASSAGES = 5
 
