@@ -5,6 +5,7 @@ A program may bring parts of its own without a package around them: `register`.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from functools import lru_cache, partial
@@ -40,19 +41,33 @@ _log = logging.getLogger("metatree")
 def available(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name."""
     # Looking through what is installed takes milliseconds, and a search asks for several groups.
-    place = tuple((path, _installed(path)) for path in sys.path)
+    paths = _searched()
+    place = tuple((path, _installed(path)) for path in paths)
     points = _available.get(place)
     if points is None:
         from importlib.metadata import (
-            entry_points,
+            distributions,
         )  # loads email and zipfile, 15 ms that no import should cost
 
-        installed = entry_points()
-        ours = (name for name in installed.groups if name.startswith("metatree."))
-        points = {name: {entry.name: entry for entry in installed.select(group=name)} for name in ours}
+        points = {}
+        for distribution in distributions(path=paths):
+            for entry in distribution.entry_points:
+                if entry.group.startswith("metatree."):
+                    points.setdefault(entry.group, {}).setdefault(entry.name, entry)
         _available.clear()
         _available[place] = points
     return dict(points.get(group, {}))
+
+
+def _searched() -> list[str]:
+    """Return where packages may be installed: what Python imports from, without the current folder.
+
+    `python -c`, `python -m` and the prompt put that first; nobody installed what lies in somebody else's clone.
+    """
+    first, rest = sys.path[:1], sys.path[1:]
+    with contextlib.suppress(OSError):  # a zip file that is not there, or no current folder
+        first = [path for path in first if path and not Path(path).samefile(".")]
+    return [path for path in (*first, *rest) if path]
 
 
 def _installed(path: str) -> int:

@@ -21,8 +21,10 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 from metatree.node import Node
 from metatree.result import QuestionNote
 
-SURE: Final = 0.5
-"""How likely an answer must be right to be claimed: more likely than not."""
+SURE: Final = 0.65
+"""How likely an answer must be right to be claimed.
+
+On sources that the numbers were not fitted on, six of seven claims are right then (docs/benchmarks/answers.md)."""
 ABSTAINED = 0.01
 """Scores of evidence up to here say that nothing can answer, where it `may_abstain`."""
 
@@ -86,6 +88,9 @@ class Traits:
     capacity: Callable[[RouteRequest], int] | None = None
     """Of a router: how many of a request's options, from the first, fit one prompt. Longer menus then come in groups,
     and shorter ones may show two levels. None when all menus fit."""
+    gives_probabilities: bool = False
+    """Of a router: its decisions have calibrated `probabilities`, so that a search that comes back to a menu goes on
+    with the next likeliest instead of asking again."""
     follows_evidence: bool = False
     """Of a router: it adds nothing to what the evidence says, which then gives the reasons of what is collected."""
     by_rules: bool = False

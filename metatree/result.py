@@ -207,9 +207,9 @@ class TraceEntry:
     node: str | None
     reason: str
     data: Mapping[str, Any] = field(default_factory=dict)
-    """For `route`: `offered` (ids), `choice`, `unviable` (id -> reason), `by` (`router` or `evidence`), and, where the
-    router can tell, `probabilities` (id -> how likely it leads to an answer). For `mark`: `mark`. For `read`:
-    `answers`, `useful`, `known` (taken from the journal)."""
+    """For `route`: `offered` (ids), `choice`, `unviable` (id -> reason), `by` (`router`, `evidence`, `probabilities`)
+    and, where the router can tell, `probabilities` (id -> how likely it leads to an answer). For `mark`: `mark`. For
+    `read`: `answers`, `useful`, `known` (taken from the journal)."""
 
 
 @dataclass(frozen=True, slots=True)

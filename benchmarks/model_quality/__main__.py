@@ -1,6 +1,6 @@
 """Compare what is found with models of every quality with what is found without one.
 
-    python -m benchmarks.model_quality [--questions 200] [--seed 1] [--plot FILE]
+    python -m benchmarks.model_quality [--questions 200] [--seed 1] [--nodes] [--plot FILE]
 
 Each search looks for the one right section of this project's documentation (`returns="nodes"`, k=1), and for an answer
 from it. A model errs at random, and errs in what it rules out besides; it begins as one of which nothing is known, and
@@ -45,8 +45,10 @@ class Row:
     """How often the model is taken to be right in the end."""
 
 
-def measure(name: str, tree: Tree, questions: Sequence[Question], model: Model | None) -> Row:
-    """Ask all questions."""
+def measure(
+    name: str, tree: Tree, questions: Sequence[Question], model: Model | None, *, answers: bool = True
+) -> Row:
+    """Ask all questions, for nodes and, if that is asked for, for answers."""
     router = None if model is None else model.router()
     parts: dict[str, Any] = {} if router is None else {"router": router}
     found, answered, claimed = 0, 0, 0
@@ -57,6 +59,8 @@ def measure(name: str, tree: Tree, questions: Sequence[Question], model: Model |
         nodes = search(question.text, tree=tree, returns="nodes", k=1, accept=["section"], **parts)
         found += [node.id for node in nodes.nodes] == [question.section]
         calls.append(nodes.usage.model_calls)
+        if not answers:
+            continue
         said = search(question.text, tree=tree, **parts)
         sources = [source.node for answer in said.answers for source in answer.sources]
         answered += question.section in sources
@@ -70,8 +74,8 @@ def measure(name: str, tree: Tree, questions: Sequence[Question], model: Model |
         answered / count,
         claimed / count,
         statistics.fmean(calls),
-        statistics.median(reading),
-        statistics.median(tokens),
+        statistics.median(reading or [0]),
+        statistics.median(tokens or [0]),
         None if router is None else router.connection.trust.accuracy,
     )
 
@@ -109,13 +113,16 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plot", type=Path, help="an SVG file to write")
+    parser.add_argument(
+        "--nodes", action="store_true", help="search for nodes alone, which takes half the time"
+    )
     parser.add_argument("--only", help="rows whose names hold this text")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, documentation(Path(folder)) as tree:
         questions = questions_of(tree, chosen.questions, chosen.seed)
         print(f"{len(questions)} questions on {len(tree.ids(['section']))} sections, seed {chosen.seed}")
         print(f"{'model':28}  found  answered  claimed   calls  reading   tokens  trust")
-        without = measure("none", tree, questions, None)
+        without = measure("none", tree, questions, None, answers=not chosen.nodes)
         print(line(without), flush=True)
         rows = []
         for quality in QUALITIES:
@@ -123,13 +130,15 @@ def main() -> None:
                 name = f"right {quality:.2f}, rules out {rules_out:.1f}"
                 if chosen.only and chosen.only not in name:
                     continue
-                row = measure(name, tree, questions, Model(tree, quality, rules_out))
+                model = Model(tree, quality, rules_out)
+                row = measure(name, tree, questions, model, answers=not chosen.nodes)
                 print(line(row), flush=True)
                 if rules_out == 0.2:
                     rows.append((quality, row))
         for name, kind in ODD.items():
             if not chosen.only or chosen.only in name:
-                print(line(measure(name, tree, questions, kind(tree, 0.0))), flush=True)
+                odd = measure(name, tree, questions, kind(tree, 0.0), answers=not chosen.nodes)
+                print(line(odd), flush=True)
         if chosen.plot is not None:
             plot(rows, without, chosen.plot)
 

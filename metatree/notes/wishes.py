@@ -241,7 +241,12 @@ def _all(tree: Tree, under: str | None) -> list[Wish]:
     if known is None or known[0] != tree.sequence:
         sequence = tree.sequence
         branches = dict.fromkeys(tree.parent(node_id) or ROOT for node_id in sorted(tree.ids([KIND])))
-        found = [_read(each) for parent in branches for each in tree.children(parent) if each.kind == KIND]
+        found = [
+            _read(each)
+            for parent in branches
+            for each in tree.children(parent)
+            if each.kind == KIND and _is_whole(each)
+        ]
         # What was said in one second stays in the order in which it came.
         known = tree.scratch[BRANCH] = (sequence, sorted(found, key=lambda each: each.at))
     wishes = known[1]
@@ -258,6 +263,16 @@ def _holds(tree: Tree, wish: Wish, under: str, above: set[str]) -> bool:
     way = [*tree.ancestors(source), source.id]
     same = above.intersection(way)
     return under in way or any(tree.get(each).kind in _CONVERSATIONS for each in same)
+
+
+def check_wish(node: Node) -> None:
+    """Raise ValueError for the node of a wish that lacks what a wish says of itself."""
+    if not _is_whole(node):
+        raise ValueError(f"{node.id!r} is no wish: it does not say who wants it, when, and for what")
+
+
+def _is_whole(node: Node) -> bool:
+    return all(isinstance(node.attributes.get(name), str) for name in ("what", "about", "who", "at", "from"))
 
 
 def _read(node: Node) -> Wish:

@@ -10,6 +10,7 @@ resolver picks one, and each firing is an effect of a durable machine.
 
 from metatree.rules._working_memory import FactChange, RulesDoNotRest, WorkingMemory, open_memory
 from metatree.rules.language.conditions import Production
+from metatree.rules.language.functions import FunctionFailed
 from metatree.rules.language.lexemes import RuleSyntaxError
 from metatree.rules.language.text import parse_facts, parse_productions
 from metatree.rules.matcher.explain import Explanation, why_not
@@ -42,6 +43,7 @@ __all__ = [
     "FactChange",
     "Firing",
     "First",
+    "FunctionFailed",
     "KnowledgeSource",
     "OverridingSelfTransition",
     "Priority",

@@ -61,7 +61,7 @@ class SearchMachine(TreeWalk):
     start node), `limits` (the machine's own: `questions`, `depth`, `nodes_created`, `restarts`), `sure`, `second_look`,
     `fallbacks` (a list of `call` and `person`), `separate_frames` (each question in a frame of its own), `asked_tools`
     (whether tools that questions ask for outright are called first), `by_model` (kinds of effects for which a model is
-    asked).
+    asked), `by_probabilities` (whether the probabilities of the router's decisions are gone by).
 
     `_effects` has its effects, `_outcomes` what comes of each.
     """
@@ -199,11 +199,11 @@ class SearchMachine(TreeWalk):
             frame.restarts += 1
             frame.learned = False
             frame.marks = {}
-            frame.read, frame.visits = {}, {}
+            frame.read, frame.visits, frame.likely = {}, {}, {}
             note(state, frame, "restart", None, "something was learned since it began")
             return self._from_root(state, frame)
         if self._may_look_twice(state, frame):
-            frame.looked_twice = True
+            frame.looked_twice, frame.likely = True, {}
             cleared = _clear_unviable(frame)
             note(
                 state, frame, "second_look", None, "what was ruled out is offered once more", cleared=cleared

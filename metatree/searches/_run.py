@@ -139,6 +139,8 @@ class Search:
         """Kinds of effects for which a model is asked."""
         self.asks_tools = suite.router.traits.follows_evidence and toolbox.asks_tools
         """Whether tools that questions ask for outright are called before anything is read."""
+        self.by_probabilities = suite.router.traits.gives_probabilities
+        """Whether what the router said of a menu holds when the search comes back to it."""
         self._menus = menus
         self._toolbox = toolbox
         self.handlers = world.handlers() | toolbox.handlers()

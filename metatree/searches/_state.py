@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,6 +130,8 @@ class Frame:
     """The walk through a tool tree that the frame is in; None while it is among nodes."""
     calls: list[AskedCall] | None = None
     """Calls of tools that questions ask for outright, still to be made; None when the tree is walked."""
+    likely: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    """Node -> what was last said of its options, of a router whose probabilities are kept."""
     knockout: Knockout | None = None
     learned: bool = False
     """Whether anything was learned since the frame last started."""

@@ -21,6 +21,11 @@ from metatree.searches._state import UNVIABLE, VISITED, Collected, Frame, Knocko
 from metatree.searches._steps import collecting, effect_of, note
 from metatree.searches._tool_steps import ToolWalk
 
+LEAST_SHARE = 0.02
+"""What is less likely is not tried before the router has seen what is left."""
+LEAST_OF_LEFT = 0.2
+"""So much of what is left the likeliest must be, or the router is asked again."""
+
 
 class TreeWalk(ToolWalk):
     """The part of the search machine that goes from node to node."""
@@ -52,6 +57,12 @@ class TreeWalk(ToolWalk):
             return self._use_tools(state, frame)
         if len(options) == 1:
             return self._enter(state, frame, options[0], "the only option")
+        if (following := _next_likeliest(frame)) is not None:
+            choice, share = following
+            here, reason = frame.trail[-1], f"the next likeliest ({share:.2f})"
+            data = {"offered": options, "choice": choice, "unviable": {}, "by": "probabilities"}
+            note(state, frame, "route", here, reason, **data)
+            return self._enter(state, frame, choice, reason)
         return self._route(state, frame, options)
 
     def _enter(self, state: SearchState, frame: Frame, node: str, reason: str) -> list[Effect]:
@@ -160,6 +171,8 @@ class TreeWalk(ToolWalk):
         data: dict[str, Any] = {"offered": value["offered"], "choice": choice, "unviable": unviable, "by": by}
         if shares := value.get("probabilities"):
             data["probabilities"] = shares
+            if state.given.get("by_probabilities") and not (collecting(state) or payload.tools or knockout):
+                frame.likely[here] = shares
         note(state, frame, "route", here, reason, **data, **({} if knockout is None else {"group": True}))
         if knockout is not None:
             knockout.unviable.update(unviable)
@@ -206,6 +219,23 @@ class TreeWalk(ToolWalk):
             note(state, frame, "collect", node, reason, score=value["score"])
         if node != frame.trail[-1] and not value.get("inner"):
             self._mark(state, frame, node, VISITED, "collected", frame.trail[-1])
+
+
+def _next_likeliest(frame: Frame) -> tuple[str, float] | None:
+    """Return the likeliest of what is left of a menu, None when it is to be asked about again.
+
+    What is left is made to sum to one, since what was tried first does not answer.
+    """
+    said = frame.likely.get(frame.trail[-1])
+    if said is None:
+        return None
+    left = {i: share for i, share in said.items() if i not in frame.marks and i not in frame.trail}
+    total = 1 - sum(share for i, share in said.items() if i not in left)
+    best = max(left, key=left.__getitem__, default=None)
+    if best is None or left[best] < LEAST_SHARE or left[best] < LEAST_OF_LEFT * total:
+        del frame.likely[frame.trail[-1]]
+        return None
+    return best, min(1.0, left[best] / max(total, left[best]))
 
 
 def _is_collectable(state: SearchState, value: Routed) -> bool:

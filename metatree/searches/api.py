@@ -200,6 +200,7 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         "wishes": run.wishes(questions, start.id),
         "in_time": options.returns == "nodes" and run.in_time(questions),
         "by_model": run.by_model,
+        "by_probabilities": run.by_probabilities,
         "asked_tools": run.asks_tools and options.returns == "answer",
         "second_look": options.second_look,
         "fallbacks": ["person" if f is ask_person else "call" for f in options.fallbacks],

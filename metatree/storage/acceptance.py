@@ -18,6 +18,7 @@ from metatree.errors import MetatreeError, UserError
 from metatree.storage.store import APPLICATION_ID, Store, reading_only, writable
 from metatree.storage.trust import (
     FACTS,
+    IMPORTED_NODE,
     IMPORTED_RUN,
     LONGEST_VALUE,
     NAMED_FILE,
@@ -42,6 +43,8 @@ _MOST: Final = 1_000_000
 _CHARS: Final = 200
 _SECONDS: Final = 25.0
 _PERMISSION: Final = "permission:"
+_FLAG: Final = "flag:"
+_WISH: Final = "wish"
 _OF_THE_MOMENT: Final = ("board_waiter", "service_server", "service_session", "service_login")
 """Tables of who waits, listens or is logged in just now: none of them is, where a store was accepted."""
 _OF_SOURCES: Final = (
@@ -78,7 +81,7 @@ class Survey:
     """The tools that it lets run without asking."""
     memories: int = 0
     authors: list[str] = field(default_factory=list)
-    """In whose names the memories are."""
+    """In whose names the memories, and all else that has a name on it, are."""
     runs: int = 0
     """How many runs it has whose journals could be resumed."""
     users: list[tuple[str, str]] = field(default_factory=list)
@@ -201,6 +204,14 @@ def _keep_sources_alone(store: Store, sources: list[dict[str, Any]]) -> None:
     """
     store.execute("DELETE FROM meta WHERE substr(key, 1, ?) = ?", (len(NAMED_FILE), NAMED_FILE))
     store.execute("INSERT INTO meta(key, value) VALUES (?, 'true')", (NAMED_FILE,))
+    store.execute(
+        "INSERT OR REPLACE INTO meta(key, value) SELECT ? || id, 'true' FROM node NOT INDEXED WHERE id <> '.'",
+        (IMPORTED_NODE,),
+    )
+    store.execute(
+        "INSERT OR REPLACE INTO meta(key, value) SELECT ? || key, 'true' FROM meta WHERE substr(key, 1, ?) = ?",
+        (IMPORTED_NODE, len(_FLAG), _FLAG),
+    )
     if not any(record.get("type") for record in sources):
         return
     for table in _OF_SOURCES:
@@ -275,19 +286,35 @@ def _survey(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
     permissions = [_tool(value) for (value,) in islice(rows, _MOST + 1)]
     memories = 0
     authors: set[str] = set()
-    for kind, text in _rows(connection, "node", "kind, provenance"):
+    wishes = 0
+    for kind, text, more in _rows(connection, "node", "kind, provenance, attributes"):
         record = _object(text)
-        names = _names_in(record)
+        names = _names_in(record) | _names_in(_object(more))
+        wishes += kind == _WISH
         if names or (kind == "memory" and record.get("by") == "remember"):
             memories += 1
             authors |= names or {"nobody"}
             if len(authors) > _MOST:
                 break
+    flags = 0
+    for (text,) in connection.execute(
+        "SELECT value FROM meta WHERE substr(key, 1, ?) = ?", (len(_FLAG), _FLAG)
+    ):
+        flags += 1
+        authors |= _names_in(_object(text))
+    for (text,) in _rows(connection, "override", "provenance"):
+        authors |= _names_in(_object(text))
+    for (name,) in _rows(connection, "item", "DISTINCT agent"):
+        authors |= {_short(name)} if name else set()
     known = islice(_rows(connection, "service_user", "name, role"), _MOST + 1)
     users = {(_short(role), _short(name)) for name, role in known}
     if max(len(permissions), len(authors), len(users)) > _MOST:
         return Survey(file, trusted, "it is too large to look into")
-    counts = {"other nodes": _count(connection, "node") - memories}
+    counts = {
+        "standing wishes, which go to agents with each answer": wishes,
+        "flags against what is found": flags,
+        "other nodes": _count(connection, "node") - memories,
+    }
     counts |= {word: _count(connection, table) for table, word in _TABLE_LABELS.items()}
     lists: dict[str, Collection[Any]] = {"permissions": permissions, "authors": authors, "users": users}
     return Survey(
@@ -307,10 +334,19 @@ def _survey(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
 
 
 def _names_in(record: dict[str, Any]) -> set[str]:
-    """Return in whose names a node speaks, by its provenance; whatever its kind is, it is shown as said by them."""
+    """Return in whose names a node speaks, by its provenance or its attributes, or who flagged one.
+
+    Whatever its kind is, it is shown as said by them: memories by `who`, turns by `speaker`, wishes by either.
+    """
     said = record.get("said")
     mentions = [record, *(said if isinstance(said, list) else ())]
-    return {_short(each["who"]) for each in mentions if isinstance(each, dict) and each.get("who")}
+    return {
+        _short(each[name])
+        for each in mentions
+        if isinstance(each, dict)
+        for name in ("who", "speaker")
+        if each.get(name)
+    }
 
 
 def _short(text: object) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from metatree.testing.parts import ScriptedRouter
+    from metatree_routers.decisions import DecisionReader, DecisionRouter
     from metatree_routers.embedded.composer import EmbeddedComposer
     from metatree_routers.embedded.describer import EmbeddedDescriber
     from metatree_routers.embedded.reader import EmbeddedReader
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "CachedRouter": "metatree_routers.wrappers.cached",
+    "DecisionReader": "metatree_routers.decisions",
+    "DecisionRouter": "metatree_routers.decisions",
     "EmbeddedComposer": "metatree_routers.embedded.composer",
     "EmbeddedDescriber": "metatree_routers.embedded.describer",
     "EmbeddedReader": "metatree_routers.embedded.reader",
@@ -53,6 +56,8 @@ _MODULES = {
 
 __all__ = [
     "CachedRouter",
+    "DecisionReader",
+    "DecisionRouter",
     "EmbeddedComposer",
     "EmbeddedDescriber",
     "EmbeddedReader",

@@ -122,6 +122,27 @@ def test_the_order_of_an_export_stays_where_clocks_run_backwards(tmp_path: Path)
         assert len({tree.parent(node) for node in turns(tree)[:3]}) == 1, "an hour back is no pause"
 
 
+def test_an_export_with_the_latest_first_is_turned_round(tmp_path: Path) -> None:
+    export = json.loads(json.dumps(samples.DISCORD))
+    first = export["messages"][0]
+    export["messages"] = [
+        {
+            **first,
+            "id": str(number),
+            "timestamp": f"2024-05-17T10:{number // 2:02}:00+00:00",
+            "content": f"message {number}",
+        }
+        for number in range(30, 0, -1)
+    ]
+    file = tmp_path / "channel.json"
+    for cut in (None, -400):
+        file.write_text(json.dumps(export)[:cut])
+        with build_tree(file, out=tmp_path / f"tree{cut}") as tree:
+            numbers = [int(text.split()[1]) for text in said(tree)]
+            assert numbers == sorted(numbers) and numbers[-1] == 30
+            assert len(numbers) == 30 if cut is None else 20 < len(numbers) < 30
+
+
 def test_an_answer_comes_behind_what_it_answers(tmp_path: Path) -> None:
     letters = [
         ("3", "2", "Mon, 13 May 2024 10:00:00 +0000"),
@@ -200,6 +221,18 @@ def test_what_was_read_of_an_export_that_is_cut_off_is_there(tmp_path: Path) -> 
         tree.refresh()
         assert len(turns(tree)) == 60
         assert "note" not in tree.get("result.json").attributes
+
+
+def test_an_archive_that_is_cut_off_says_so_and_others_are_left_alone(tmp_path: Path) -> None:
+    whole = samples.packed(samples.SLACK)
+    (tmp_path / "slack.zip").write_bytes(whole[:200])
+    (tmp_path / "other.zip").write_bytes(samples.packed({"readme.txt": "Hello"}))
+    with build_tree(tmp_path / "slack.zip", tmp_path / "other.zip", out=tmp_path / "tree") as tree:
+        assert "take the export again" in tree.get("slack.zip").attributes["note"]
+        assert [source.type for source in tree.sources()] == ["chats", "file"]
+        (tmp_path / "slack.zip").write_bytes(whole)
+        tree.refresh()
+        assert len(turns(tree)) == 4
 
 
 def test_a_zip_that_is_a_bomb_is_cut_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

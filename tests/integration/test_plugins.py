@@ -176,3 +176,37 @@ def test_a_broken_plugin_harms_neither_build_nor_search(
     assert plugged("find", "kettle").returncode == 0
     assert plugged("doctor").returncode == 0
     assert plugged("remember", "Tea is at four").returncode == 0
+
+
+def test_what_lies_in_the_current_folder_is_not_installed(tmp_path: Path) -> None:
+    """`python -c` and the prompt have it on their path, and a clone may bring metadata and modules."""
+    clone = tmp_path / "clone"
+    info = clone / "evil-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[metatree.memory_types]\nevil = evil:kind\n")
+    (clone / "evil.py").write_text("open('ran', 'w').close()\n")
+    (clone / "tea.md").write_text("# Tea\n")
+    build = "from metatree_memory_tools import build_tree; print(len(build_tree('.').children('.')))"
+    module = tmp_path / "site" / "built.py"
+    module.parent.mkdir()
+    module.write_text(build)
+    environment = {**os.environ, "PYTHONPATH": str(module.parent)}
+    for way in (["-c", build], ["-m", "built"]):
+        done = subprocess.run(
+            [sys.executable, *way], cwd=clone, env=environment, capture_output=True, text=True, check=True
+        )
+        assert not (clone / "ran").exists(), way
+        assert "evil" not in done.stderr
+    # On the path because somebody put it there, it is.
+    environment["PYTHONPATH"] += os.pathsep + str(clone)
+    names = "from metatree import plugins; print(sorted(plugins.available(plugins.MEMORY_TYPES)))"
+    done = subprocess.run(
+        [sys.executable, "-c", names],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "'evil'" in done.stdout

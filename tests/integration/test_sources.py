@@ -348,3 +348,15 @@ def test_a_tree_of_another_source_says_which_was_asked_for(tmp_path: Path, other
         and "s3cret" not in str(caught.value)
         and "not of :" not in str(caught.value)
     )
+
+
+def test_the_name_of_a_link_that_leads_to_nothing_is_no_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`metatree build *` gives the names of links of a clone, too."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("mcp:sh setup.sh", "shelf:all", "gone.sqlite"):
+        (tmp_path / name).symlink_to("nowhere")
+        with pytest.raises(UserError, match="is a link that leads to nothing"):
+            build_tree(name, out=tmp_path / "tree")
+    assert not (tmp_path / "tree").exists()

@@ -1,16 +1,19 @@
-"""A small real model on loopback: SmolLM2 with 135 million parameters, served by llama.cpp.
+"""Small real models on loopback: SmolLM2 with 135 million parameters, served by llama.cpp, and sparrow-decider.
 
-It proves the protocol and says nothing about quality: these tests ask whether answers are valid, never whether they
+They prove the protocols and say nothing about quality: these tests ask whether answers are valid, never whether they
 are right.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -45,6 +48,27 @@ def model_url() -> Iterator[str]:
                 server.wait(10)
             except subprocess.TimeoutExpired:
                 server.kill()
+
+
+@pytest.fixture(scope="session")
+def decision_url() -> Iterator[str]:
+    """The base URL of a decision model's server, a child process that ends with the tests."""
+    python = FOLDER / "venv" / "bin" / "python"
+    if not python.exists():
+        pytest.fail("the model is not there: run `make test-model`")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(python), "-m", "sparrow_decider.cli", "serve", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            for _ in range(600):
+                with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            server.kill()
 
 
 @pytest.fixture(autouse=True)

@@ -98,7 +98,8 @@ PUBLIC = {
         forget load_run memories remember resume runs search tool
     """,
     "metatree.rules": """
-        Agenda AskRouter BoardBridge ControlShell Explanation FactChange Firing First KnowledgeSource
+        Agenda AskRouter BoardBridge ControlShell Explanation FactChange Firing First FunctionFailed
+        KnowledgeSource
         OverridingSelfTransition Priority Production Program Recency Resolver RuleSyntaxError
         RulesDoNotRest STOP Schedule ScheduleError SelfTransition ShellLimits ShellReport StopWhen
         Token Trivial WorkingMemory commit_all commit_one open_memory parse_facts parse_productions
@@ -113,13 +114,17 @@ PUBLIC = {
     """,
     "metatree_memory_tools": "build_tree",
     "metatree_routers": """
-        CachedRouter EmbeddedComposer EmbeddedDescriber EmbeddedReader EmbeddedRouter EmbeddedToolCaller
-        FallbackRouter FileEvidence FoundDefinition FoundFile HumanRouter LLMRouter LimitedRouter RecordedRouter
-        ReplayedRouter ScriptedRouter TextEvidence describe_tree embedded_suite rank_files text_evidence
+        CachedRouter DecisionReader DecisionRouter EmbeddedComposer EmbeddedDescriber EmbeddedReader
+        EmbeddedRouter EmbeddedToolCaller FallbackRouter FileEvidence FoundDefinition FoundFile HumanRouter
+        LLMRouter LimitedRouter RecordedRouter ReplayedRouter ScriptedRouter TextEvidence describe_tree
+        embedded_suite rank_files text_evidence
     """,
     "metatree_routers.llm": """
         Connection Described LLMComposer LLMDescriber LLMReader LLMRouter LLMToolCaller PRICES Price Prompts Recording
-        Replay adescribe_tree describe_tree openai_suite
+        Replay adescribe_tree describe_tree openai_suite provider_suite
+    """,
+    "metatree_routers.decisions": """
+        Choice DecisionModel DecisionReader DecisionRouter Likelihoods Question Score YesNo decision_suite
     """,
 }
 
@@ -251,7 +256,8 @@ PROBES = {
     "memory_tools/metatree_memory_tools/build/build.py": "flags that an operating system may not have",
     "memory_tools/metatree_memory_tools/documents/_pdf.py": "errors of pypdfium2",
     "memory_tools/metatree_memory_tools/mcp_server/connection.py": "parts of answers as the MCP SDK has them",
-    "memory_tools/metatree_memory_tools/openapi/_document.py": "what PyYAML was built with, and its errors",
+    "memory_tools/metatree_memory_tools/openapi/_document.py": "errors of PyYAML",
+    "memory_tools/metatree_memory_tools/reading/bounded_yaml.py": "what PyYAML was built with",
     "routers/metatree_routers/llm/_connection.py": "completions as servers send them",
     "routers/metatree_routers/llm/_sdk_errors.py": "completions and errors of the SDK",
 }

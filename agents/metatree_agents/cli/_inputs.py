@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from metatree.errors import UserError
 
@@ -114,3 +115,19 @@ def _decoded(data: bytes, where: str) -> str:
             f"{where} is not UTF-8 text (byte 0x{byte:02x} at offset {error.start}): convert it first, "
             "for example with `iconv -f LATIN1 -t UTF-8`"
         ) from error
+
+
+def imported(name: str, option: str, example: str) -> Any:
+    """Import what an option names as `module:name`; from the current folder only what is installed nowhere."""
+    import importlib.util
+    import sys
+
+    module, _, attribute = name.partition(":")
+    if not attribute:
+        raise UserError(f"{option} {name!r}: give MODULE:NAME, such as {example}")
+    try:
+        if "" not in sys.path and importlib.util.find_spec(module.partition(".")[0]) is None:
+            sys.path.append("")  # last, so that a folder puts nothing in the place of what is installed
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as exc:
+        raise UserError(f"{option} {name!r} cannot be imported: {exc}") from exc

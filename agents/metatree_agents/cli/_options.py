@@ -69,8 +69,10 @@ Router = Annotated[
     option(
         "--router",
         "NAME",
-        "Router that chooses the way: `embedded`, `openai/MODEL`, `human`; by default METATREE_ROUTER,"
-        " the model in METATREE_MODEL, or `embedded`.",
+        "Router that chooses the way: `embedded`, `human`, `openai/MODEL`, `ollama/MODEL`, `anthropic/MODEL`,"
+        " `gemini/MODEL`, `openrouter/MODEL`, or a decision model: `systemone/MODEL`, `decisions/MODEL`,"
+        " `logits/MODEL`, `@URL` behind it for its server; by default METATREE_ROUTER, the model in METATREE_MODEL,"
+        " or `embedded`.",
     ),
 ]
 Count = Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many to list.")]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, urlsplit
@@ -15,12 +16,23 @@ from urllib.parse import parse_qsl, urlsplit
 from metatree.errors import UserError
 from metatree.storage.trust import user_key
 from metatree.trees.sources import public_location
-from metatree_agents.hosts.servers import of_host, read_file
+from metatree_agents.hosts.servers import is_gateway, of_host, read_file
+
+_log = logging.getLogger("metatree")
 
 Kind = Literal["mcp", "openapi", "plugin"]
-GATEWAY: Final = "metatree-gateway"
-"""What `metatree install --gateway` calls itself in the settings of hosts."""
-_OURS: Final = ("openapi", "plugin", "server", "auth", "read_only", "reuse", "seconds", "start_seconds")
+_OURS: Final = (
+    "openapi",
+    "plugin",
+    "server",
+    "auth",
+    "allow",
+    "allow_private",
+    "read_only",
+    "reuse",
+    "seconds",
+    "start_seconds",
+)
 _KNOWN: Final = ("command", "args", "env", "cwd", "url", "headers", *_OURS)
 _WHERE: Final = ("command", "args", "env", "cwd", "url", "headers", "openapi", "plugin", "server", "auth")
 _LEAST_SECRET: Final = 6
@@ -37,7 +49,7 @@ class ServerEntry:
     name: str
     """Unique in a gateway; the first part of the ids of its tools."""
     kind: Kind
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(repr=False)
     """As the file has them; what is secret in them too, so it is kept nowhere."""
     reuse: float | Literal["forever"] = 0.0
     """How long the answers of its tools that change nothing may be used again, in seconds."""
@@ -80,7 +92,9 @@ def keyed_hash(value: object) -> str:
 def entries(
     files: Iterable[Path], hosts: Iterable[str], *, folder: Path, reuse: float = 0.0
 ) -> list[ServerEntry]:
-    """Return what the files and hosts list, each under a name of its own.
+    """Return what the hosts and files list, each under a name of its own; the same server twice is one.
+
+    Hosts come first: a policy has rules by name, and a file may come from somebody else.
 
     Args:
         files: servers files, which this user named.
@@ -91,24 +105,23 @@ def entries(
     Raises:
         UserError: a file cannot be read, or an entry is not valid.
     """
-    found: list[ServerEntry] = []
+    found: dict[str, ServerEntry] = {}
     names: set[str] = set()
-    for listed in (*map(read_file, files), *(of_host(host, folder) for host in hosts)):
+    for listed in (*(of_host(host, folder) for host in hosts), *map(read_file, files)):
         for name, settings in listed.items():
             if is_gateway(name, settings):
                 continue
-            own = _unique(_NAME.sub("-", name).strip("-") or "server", names)
-            found.append(_entry(own, settings, reuse))
-    return found
-
-
-def is_gateway(name: str, settings: Mapping[str, Any]) -> bool:
-    """Whether an entry starts a gateway, which must not mount itself."""
-    command = settings.get("command")
-    words = [*(command if isinstance(command, list) else [command]), *(settings.get("args") or [])]
-    return name == GATEWAY or (
-        len(words) > 1 and Path(str(words[0])).stem == "metatree" and words[1] == "gateway"
-    )
+            wanted = _NAME.sub("-", name).strip("-") or "server"
+            entry = _entry(wanted, settings, reuse)
+            if entry.identity in found:
+                continue
+            own = _unique(wanted, names)
+            if own != wanted:
+                _log.warning(
+                    "the server %r at %s is mounted as %r: another has its name", name, entry.place, own
+                )
+            found[entry.identity] = replace(entry, name=own)
+    return list(found.values())
 
 
 def _unique(name: str, names: set[str]) -> str:

@@ -12,15 +12,18 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
+from metatree._util.private import private_folder
 from metatree.errors import UserError
 from metatree_agents.hosts import _json_edits, _toml_edits
+from metatree_agents.hosts._fronted import fronted_file, kept_servers, to_front, written
 from metatree_agents.hosts._records import Record, Records, checksum, write_whole
+from metatree_agents.hosts.servers import GATEWAY
 from metatree_agents.hosts.table import HOSTS, Host, Level
 from metatree_agents.tools.instructions import skill
 
@@ -35,7 +38,7 @@ class Change:
 
     host: str
     level: Level
-    what: Literal["server", "skill"]
+    what: Literal["server", "skill", "gateway", "servers"]
     path: Path
     before: bytes | None
     """None where there is no file."""
@@ -43,6 +46,8 @@ class Change:
     done: Done
     detail: str = ""
     """Why nothing is done to it."""
+    private: bool = False
+    """Whether its owner alone may read it."""
 
     @property
     def changes(self) -> bool:
@@ -67,7 +72,7 @@ def chosen(names: Sequence[str]) -> list[Host]:
 
 
 def planned(
-    names: Sequence[str], level: Level, root: Path, *, source: Path | None = None
+    names: Sequence[str], level: Level, root: Path, *, source: Path | None = None, gateway: bool = False
 ) -> Iterator[Change]:
     """Yield what has to change so that these hosts have metatree; each change is up to date when it is yielded.
 
@@ -76,12 +81,19 @@ def planned(
         level: whether for all projects of the user, or for one project, in files that lie in it.
         root: the folder of that project, or the one that a host without a word for it gets.
         source: what the server serves; None for the folder that is open in the host.
+        gateway: whether one gateway comes in the place of the other servers that a host has for this user.
 
     Raises:
-        UserError: there is no such host.
+        UserError: there is no such host, or a gateway is wanted for a project.
     """
+    if gateway and level == "project":
+        raise UserError(
+            "--gateway is for the servers of the user: what lies in a project is not started for it"
+        )
     for host in chosen(names):
         yield _server(host, level, root, source)
+        if gateway:
+            yield from _fronting(host, root)
         yield _skill(host, level, root)
 
 
@@ -94,7 +106,19 @@ def takes_back(names: Sequence[str], level: Level, root: Path) -> Iterator[Chang
     records = Records()
     for host in chosen(names):
         yield _without_skill(host, level, root, records)  # it may lie in a folder that the other file made
-        yield _without_server(host, level, root, records)
+        change = _without_server(host, level, root, records)
+        yield change
+        if level == "user" and change.done != "refused":
+            yield from _without_fronted(host)
+
+
+def other_servers(host: Host, root: Path) -> int:
+    """Return how many servers of a host a gateway could stand for; 0 where its file cannot be read."""
+    try:
+        text = _text(host.file("user", root))
+        return len(to_front(_servers_in(_edits(host).parsed(text or ""), host)))
+    except ValueError:
+        return 0
 
 
 def state(host: Host, root: Path) -> list[Level]:
@@ -166,8 +190,10 @@ def _apply_write(change: Change, records: Records) -> Path | None:
         kept = records.folder / name
     hosts = list(dict.fromkeys([*record.hosts, change.host]))
     records.put(change.path, record.model_copy(update={"hosts": hosts, "written": checksum(change.after)}))
+    if change.private:
+        private_folder(change.path.parent)
     change.path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(change.path, change.after)
+    write_whole(change.path, change.after, mode=0o600 if change.private else None)
     return kept
 
 
@@ -210,30 +236,94 @@ def _server(host: Host, level: Level, root: Path, source: Path | None) -> Change
         if entry == old:
             return Change(host.name, level, "server", path, _bytes(text), _bytes(text), "unchanged")
         after = edits.with_entry(text or "", keys, entry)
-        _check(edits, after, keys, known, entry)
+        _check(edits, after, host, known, {NAME: entry})
     except ValueError as exc:
         return _refused(host, level, path, exc)
     done: Done = "created" if text is None else "changed"
     return Change(host.name, level, "server", path, _bytes(text), _bytes(after), done)
 
 
+def _fronting(host: Host, root: Path) -> Iterator[Change]:
+    """Yield what puts a gateway in the place of a host's servers; they are kept before they are taken out."""
+    path, kept_file = host.file("user", root), fronted_file(host)
+    edits = _edits(host)
+    try:
+        path = _followed(path, "user", root)
+        text, kept_text = _text(path), _text(kept_file)
+        known = edits.parsed(text or "")
+        moved = to_front(_servers_in(known, host))
+        kept = kept_servers(kept_text)
+        gateway = host.entry(_command("user"), ["gateway", "--servers", str(kept_file)])
+        if not moved and not kept:
+            yield Change(
+                host.name,
+                "user",
+                "gateway",
+                path,
+                _bytes(text),
+                _bytes(text),
+                "unchanged",
+                "it has no other servers",
+            )
+            return
+        after = text or ""
+        for name in moved:
+            after = edits.without_entry(after, (*host.keys, name))
+        after = edits.with_entry(after, (*host.keys, GATEWAY), gateway)
+        _check(edits, after, host, known, {**dict.fromkeys(moved), GATEWAY: gateway})
+    except ValueError as exc:
+        yield replace(_refused(host, "user", path, exc), what="gateway")
+        return
+    servers = written({**kept, **moved})
+    done: Done = "created" if kept_text is None else "unchanged" if servers == kept_text else "changed"
+    yield Change(
+        host.name, "user", "servers", kept_file, _bytes(kept_text), _bytes(servers), done, private=True
+    )
+    same = edits.parsed(after) == edits.parsed(text or "")
+    after = (text or "") if same else after
+    yield Change(
+        host.name, "user", "gateway", path, _bytes(text), _bytes(after), "unchanged" if same else "changed"
+    )
+
+
+def _without_fronted(host: Host) -> Iterator[Change]:
+    """Yield what deletes the file of a host's servers, once they are back."""
+    path = fronted_file(host)
+    try:
+        data = _bytes(_text(path))
+    except ValueError:
+        return
+    if data is not None:
+        yield Change(host.name, "user", "servers", path, data, None, "removed")
+
+
 def _without_server(host: Host, level: Level, root: Path, records: Records) -> Change:
     path = host.file(level, root)
-    keys = (*host.keys, NAME)
     try:
         path = _followed(path, level, root)
         text = _text(path)
         data = _bytes(text)
         record = records.get(path)
         edits = _edits(host)
-        if text is None or _entry(edits.parsed(text), host) is None:
+        known = edits.parsed(text or "")
+        servers = _servers_in(known, host)
+        gone: dict[str, Any] = {name: None for name in (NAME, GATEWAY) if name in servers}
+        if level == "user" and GATEWAY in gone:
+            kept = kept_servers(_text(fronted_file(host)))
+            gone |= {name: entry for name, entry in kept.items() if name not in servers}
+        if text is None or not gone:
             return Change(host.name, level, "server", path, data, data, "absent")
         if _is_restorable(record, data, host.name):
             assert record is not None
             with suppress(OSError):
                 return Change(host.name, level, "server", path, data, records.copy(record), "restored")
-        after = edits.without_entry(text, keys)
-        _check(edits, after, keys, edits.parsed(text), None)
+        after = text
+        for name, entry in gone.items():
+            keys = (*host.keys, name)
+            after = (
+                edits.without_entry(after, keys) if entry is None else edits.with_entry(after, keys, entry)
+            )
+        _check(edits, after, host, known, gone)
     except ValueError as exc:
         return _refused(host, level, path, exc)
     return Change(host.name, level, "server", path, data, _bytes(after), "removed")
@@ -244,21 +334,28 @@ def _refused(host: Host, level: Level, path: Path, why: ValueError) -> Change:
     return Change(host.name, level, "server", path, None, None, "refused", detail)
 
 
-def _check(edits: ModuleType, after: str, keys: Sequence[str], before: Any, entry: Any) -> None:
-    """Refuse a text that says anything else than the one before, apart from the entry.
+def _check(edits: ModuleType, after: str, host: Host, before: Any, entries: dict[str, Any]) -> None:
+    """Refuse a text that says anything else than the one before, apart from some entries; None for one that goes.
 
     Raises:
         ValueError: it does.
     """
     wanted = before
-    for key in keys[:-1]:
+    for key in host.keys:
         wanted = wanted.setdefault(key, {})
-    if entry is None:
-        wanted.pop(keys[-1], None)
-    else:
-        wanted[keys[-1]] = entry
+    for name, entry in entries.items():
+        if entry is None:
+            wanted.pop(name, None)
+        else:
+            wanted[name] = entry
     if edits.parsed(after) != before:
         raise ValueError("its form is one that cannot be changed safely")
+
+
+def _servers_in(known: Any, host: Host) -> dict[str, Any]:
+    for key in host.keys:
+        known = known.get(key) if isinstance(known, dict) else None
+    return known if isinstance(known, dict) else {}
 
 
 def _entry(known: Any, host: Host) -> dict[str, Any] | None:

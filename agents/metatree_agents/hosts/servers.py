@@ -17,6 +17,8 @@ from metatree_agents.hosts.table import HOSTS, Host
 
 LISTS: Final = ("mcpServers", "servers", "mcp_servers", "context_servers", "mcp")
 """What hosts call the object that their servers are in."""
+GATEWAY: Final = "metatree-gateway"
+"""What a gateway is called in the settings of hosts."""
 _MOST_BYTES: Final = 32_000_000
 _SAME: Final = {
     "environment": "env",
@@ -111,6 +113,15 @@ def normal(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(token, str):
         result["headers"] = {**result.get("headers", {}), "Authorization": f"Bearer {_variable(name, token)}"}
     return result
+
+
+def is_gateway(name: str, settings: Mapping[str, Any]) -> bool:
+    """Whether an entry starts a gateway, which must not mount itself."""
+    command = settings.get("command")
+    words = [*(command if isinstance(command, list) else [command]), *(settings.get("args") or [])]
+    return name == GATEWAY or (
+        len(words) > 1 and Path(str(words[0])).stem == "metatree" and words[1] == "gateway"
+    )
 
 
 def _all(servers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

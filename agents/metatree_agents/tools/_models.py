@@ -258,6 +258,8 @@ class Listing(Answer, NodeAnswer):
 
     description: str
     above: list[str] = Field(description="Ids from the root down to its parent.")
+    links: list[str] = Field(default_factory=list, description="Ids of what it links to or imports.")
+    linked_from: list[str] = Field(default_factory=list, description="Ids of what links to it or imports it.")
     children: list[ListedNode]
     total: int = Field(description="How many children there are.")
     next_offset: int | None = Field(description="Where the rest begins; null at the end.")

@@ -87,6 +87,10 @@ _PASSAGE_CHARS = 400
 LEAST_TOKENS = 50
 _CUT_TOKENS = 40
 """That the note on what was cut takes."""
+_HEADER_TOKENS = 40
+"""That place, name and reason above a definition take."""
+_ROOM_TOKENS = 200
+"""What is advised where nothing fits."""
 
 _LEAST_CHARS = 40
 """Of a text that is cut."""
@@ -105,6 +109,7 @@ class CallContext:
     progress: Progress | None = None
 
 
+_MOST_LINKS = 30
 _NOBODY = CallContext()
 
 
@@ -313,10 +318,16 @@ class Toolkit:
         tree = await self._ready_with_evidence(None)
 
         def find() -> ContextAnswer:
-            room = max(1, max(max_tokens, LEAST_TOKENS) - token_counter()[0](self.basis().line) - 5)
-            chosen = context_for(issue, tree, room)
+            own = token_counter()[0](self.basis().line) + 5
+            chosen = context_for(issue, tree, max(1, max(max_tokens, LEAST_TOKENS) - own))
             ranges = [RangeAnswer.model_validate(each, from_attributes=True) for each in chosen.ranges]
             found = ContextAnswer(ranges=ranges, empty=chosen.detail)
+            if chosen.left_out and not ranges:
+                best = chosen.left_out[0]
+                found.empty = (
+                    f"no definition fits: the best is {best.path}:{best.start_line}-{best.end_line};"
+                    f" for it: max_tokens of {best.tokens + own + _HEADER_TOKENS} or more"
+                )
             if chosen.left_out and ranges:
                 rest = ", ".join(f"{x.path}:{x.start_line}-{x.end_line}" for x in chosen.left_out[:2])
                 found.cut = f"next: {rest}"
@@ -467,7 +478,11 @@ class Toolkit:
         if not fits(low):  # one line alone is too long
             keep = max(LEAST_TOKENS, max_tokens)
             made.text = made.text[:keep] + "…"
-            made.cut = f"cut: line {begin} is {len(shown[0])} characters long; use `grep` for a part of it"
+            made.cut = (
+                f"cut: line {begin} is {len(shown[0])} characters long; use `grep` for a part of it"
+                if len(shown[0]) > keep
+                else f"cut: no line fits; for one: max_tokens of {_ROOM_TOKENS} or more"
+            )
         return made
 
     async def browse(
@@ -493,6 +508,8 @@ class Toolkit:
             **fields_of(node),
             description=node.description,
             above=tree.ancestors(node),
+            links=sorted({other for _, other in tree.links(node)})[:_MOST_LINKS],
+            linked_from=sorted({other for _, other in tree.links_to(node)})[:_MOST_LINKS],
             children=[
                 ListedNode(
                     **fields_of(child),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -131,12 +132,16 @@ def _typed(given: Given) -> SourceRef:
         raise UserError("a source is empty: give a folder, a file, or another location")
     if source.type:
         return _read_by(source, source.type, location)
+    place = Path(location).expanduser()
+    if (
+        os.path.lexists(place) and not place.exists()
+    ):  # `build *` names it too, and it may be called `mcp:PROGRAM`
+        raise UserError(f"{location!r} is a link that leads to nothing: give a folder or a file")
     name, mark, rest = location.partition(":")
     plain = not isinstance(given, Path) and not rest.startswith("//")
-    named = plain and mark and rest and not Path(location).exists()
+    named = plain and mark and rest and not place.exists()
     if named and name in ("folder", "file", *plugins.names(plugins.SOURCES)):
         return _read_by(source, name, rest)
-    place = Path(location).expanduser()
     if place.is_dir():
         return replace(source, type="tree" if is_tree(place) else "folder", location=str(place.resolve()))
     there = place.exists()

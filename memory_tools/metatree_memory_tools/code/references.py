@@ -46,6 +46,8 @@ class Files:
             while folder and folder not in self.folders:
                 self.folders.add(folder)
                 folder = folder.rpartition("/")[0]
+        self._notes: dict[str, list[str]] = {}
+        """Paths by what a link in a note may call them; made when the first one is looked for."""
         self._packages: dict[tuple[str, str], list[str]] = {}
         for path in sorted(declares):
             for language, package in declares[path]:
@@ -60,7 +62,7 @@ class Files:
         """Return the files (for Go: the folders) that a file's references lead to, by kind of link, without itself."""
         result: dict[str, set[str]] = {"imports": set(), "links": set()}
         for language, text in references:
-            kind = "links" if language == "link" else "imports"
+            kind = "links" if language in ("link", "note") else "imports"
             hits = set(self._resolve(path, language, text)) - {path}
             if len(hits) <= _MOST_TARGETS:
                 result[kind] |= hits
@@ -71,6 +73,8 @@ class Files:
         match language:
             case "link":
                 return self._link(folder, text)
+            case "note":
+                return self._note(folder, text)
             case "javascript" | "typescript":
                 return self._javascript(folder, text.strip("'\"`"))
             case "java" | "kotlin" | "scala":
@@ -126,7 +130,34 @@ class Files:
         inside = _joined("" if place.startswith("/") else folder, place.lstrip("/"))
         if inside is None:
             return []
-        return self._first([inside, _joined(inside, "index.html") or "", inside + ".html"])
+        ends = ("", ".md", ".html")
+        return self._first([*(inside + end for end in ends), _joined(inside, "index.html") or ""])
+
+    def _note(self, folder: str, text: str) -> list[str]:
+        """Return the note that `[[text]]` names: by its path, by its name wherever it lies, by another of its names.
+
+        Of several with the name, the one that lies nearest; case does not count, as in Obsidian.
+        """
+        name = text.strip("/").casefold()
+        if not self._notes:
+            for path in sorted(self.paths):
+                last = path.rpartition("/")[2].casefold()
+                self._notes.setdefault(last, []).append(path)
+                if (stem := _note_name(last)) != last:
+                    self._notes.setdefault(stem, []).append(path)
+            for (language, alias), paths in self._packages.items():
+                if language == "note":
+                    self._notes.setdefault(alias.casefold(), []).extend(paths)
+        beside = _joined(folder, text)
+        if beside is not None and (found := self._first([beside, f"{beside}.md"])):
+            return found
+        last = name.rpartition("/")[2]
+        paths = [
+            path
+            for path in self._notes.get(last, ())
+            if "/" not in name or _note_name(path.casefold()).endswith(_note_name(name))
+        ]
+        return [max(paths, key=lambda path: (shared_folders(path, folder), -len(path)))] if paths else []
 
     def _javascript(self, folder: str, text: str) -> list[str]:
         if not text.startswith("."):
@@ -296,3 +327,7 @@ def _expanded(text: str) -> Iterator[list[str]]:
         parts = [part for part in (head + item).split("::") if part]
         if parts:
             yield parts
+
+
+def _note_name(path: str) -> str:
+    return re.sub(r"\.(?:md|markdown|mdown|mkd|canvas)$", "", path)

@@ -31,12 +31,14 @@ _MOST_TITLE_CHARS = 200
 _AUTHORS = 20_000
 _DEEPEST_REPLY = 1_000
 _BETWEEN = 1_000
+_LEAST_BACK = 4
+"""More steps back in time than this, and few forth: no clock that runs backwards, but a file with the latest first."""
 
 _SCHEMA = """
     CREATE TABLE chat (number INTEGER PRIMARY KEY, key TEXT UNIQUE, title TEXT);
     CREATE TABLE said (chat INTEGER, like TEXT, times INTEGER, PRIMARY KEY(chat, like)) WITHOUT ROWID;
     CREATE TABLE message (
-        seq INTEGER PRIMARY KEY, chat INTEGER, key TEXT, rank TEXT, behind INTEGER DEFAULT 0,
+        seq INTEGER PRIMARY KEY, chat INTEGER, key TEXT, time TEXT, rank TEXT, behind INTEGER DEFAULT 0,
         author TEXT, text TEXT, at TEXT, reply TEXT
     );
     CREATE UNIQUE INDEX named ON message(chat, key);
@@ -115,24 +117,50 @@ class Spool:
 
     def _read(self, known: Format, file: ExportFile, progress: Callable[[int, str], None]) -> None:
         rank: dict[int, str] = {}
+        last: dict[int, str] = {}
+        forth = back = 0
+        (before,) = self._store.execute("SELECT ifnull(max(seq), 0) FROM message").fetchone()
         self._store.execute("DELETE FROM said")
         self._unordered |= not known.ordered
-        for count, message in enumerate(known.messages(file)):
-            if count % _BETWEEN == 0:
-                progress(count, file.path)
-            chat = self._chat(known.name, message, file)
-            time = moment(message.at)
-            when = "" if time is None else f"{time.timestamp():020.3f}"
-            if known.ordered:  # where a clock goes back, the order of the export stays
-                when = rank[chat] = max(rank.get(chat, ""), when)
-            key = key_of(message.id) if message.id else self._numbered(chat, message)
-            text = self._hide(encodable(message.text)[:MOST_CHARS])
-            author = self._hide_author(message.author)
-            self._store.execute(
-                "INSERT INTO message(chat, key, rank, author, text, at, reply) VALUES (?, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT(chat, key) DO UPDATE SET text = excluded.text, author = excluded.author",
-                (chat, key, when, author, text, message.at, key_of(message.reply) if message.reply else ""),
-            )
+        try:
+            for count, message in enumerate(known.messages(file)):
+                if count % _BETWEEN == 0:
+                    progress(count, file.path)
+                chat = self._chat(known.name, message, file)
+                time = moment(message.at)
+                when = "" if time is None else f"{time.timestamp():020.3f}"
+                own = when
+                if own:
+                    forth += own > last.get(chat, own)
+                    back += own < last.get(chat, own)
+                    last[chat] = own
+                if known.ordered:  # where a clock goes back, the order of the export stays
+                    when = rank[chat] = max(rank.get(chat, ""), when)
+                key = key_of(message.id) if message.id else self._numbered(chat, message)
+                text = self._hide(encodable(message.text)[:MOST_CHARS])
+                author = self._hide_author(message.author)
+                self._store.execute(
+                    "INSERT INTO message(chat, key, time, rank, author, text, at, reply)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+                    " ON CONFLICT(chat, key) DO UPDATE SET text = excluded.text, author = excluded.author",
+                    (
+                        chat,
+                        key,
+                        own,
+                        when,
+                        author,
+                        text,
+                        message.at,
+                        key_of(message.reply) if message.reply else "",
+                    ),
+                )
+        finally:
+            if known.ordered and back > max(_LEAST_BACK, 3 * forth):
+                self._turn_round(before)
+
+    def _turn_round(self, before: int) -> None:
+        """Put the messages of a file that has the latest first into the order of their times."""
+        self._store.execute("UPDATE message SET rank = time, behind = -seq WHERE seq > ?", (before,))
 
     def _author(self, name: str) -> str:
         return self._hide(encodable(" ".join(name.split()))[:_MOST_AUTHOR_CHARS])

@@ -61,7 +61,8 @@ class Chats:
                 files = (file for file, _ in zip(export.files, range(_LOOKED_AT), strict=False))
                 return any(format_of(file) is not None for file in files)
         except (OSError, ValueError, UserError):
-            return False
+            # An archive that is cut off says so when it is read; else it would only be a binary file.
+            return place.suffix.lower() == ".zip" and place.is_file()
 
     def fingerprint(self, source: SourceRef) -> str | None:
         """Return sizes and times of the file, or of the files in the folder."""

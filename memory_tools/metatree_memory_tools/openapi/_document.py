@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from metatree.errors import MissingExtra, UserError
+from metatree_memory_tools.reading.bounded_yaml import load_yaml
 
 MAX_BYTES = 30_000_000
 _MOST_NODES = 3_000
@@ -190,17 +191,8 @@ def _yaml(text: str, where: str) -> object:
         import yaml
     except ImportError as exc:
         raise MissingExtra("openapi", what="an OpenAPI description in YAML") from exc
-    fast: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class Loader(fast):  # type: ignore[misc]
-        """Without dates, which JSON does not have."""
-
-    Loader.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in fast.yaml_implicit_resolvers.items()
-    }
     try:
-        return yaml.load(text, Loader=Loader)
+        return load_yaml(text, dates=False)
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         line = "" if mark is None else f" (line {mark.line + 1})"

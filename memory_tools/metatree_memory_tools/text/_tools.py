@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import quote
 
 from pydantic import Field
 
@@ -15,6 +16,7 @@ from metatree_memory_tools.text.lines import node_at, path_of, text_of
 KINDS = ("file", "section", "page")
 _WIDTH = 300
 _MOST_PAGES = 5
+_MOST_LINES = 3
 _EMPTY = "(no text: a picture, a scan, or an empty page)"
 
 
@@ -82,12 +84,66 @@ def read_page(
     return "\n".join(rows)
 
 
+@tool(
+    kind="exploratory",
+    title="linked notes",
+    kinds=("file",),
+    when=lambda node: node.attributes.get("language") == "markdown",
+    reuse="run",
+)
+def linked_notes(node: Node, tree: Tree, max_notes: Annotated[int, Field(ge=1, le=200)] = 30) -> str:
+    """List the notes that this note links to, and the notes that link to it, each with the lines where they do."""
+    path = path_of(tree, node)
+    leads, led = (
+        [other for _, other in found] for found in (tree.links(path, "links"), tree.links_to(path, "links"))
+    )
+    if not leads and not led:
+        raise UserError(f"{path!r} links to no other file, and none links to it")
+    names = _names(tree.get(path))
+    rows: list[str] = []
+    for other in leads[:max_notes]:
+        rows += [f"links to {_called(tree, other)}", *_where(tree, path, _names(tree.get(other)))]
+    for other in led[:max_notes]:
+        rows += [f"linked from {_called(tree, other)}", *_where(tree, other, names)]
+    if max(len(leads), len(led)) > max_notes:
+        rows.append(f"(of {len(leads)} that it links to, and {len(led)} that link to it)")
+    return "\n".join(rows)
+
+
+def _called(tree: Tree, path: str) -> str:
+    note = tree.get(path)
+    title = note.attributes.get("title")
+    return f"{path} ({title})" if title else path
+
+
+def _names(note: Node) -> list[str]:
+    """Return what a link may call a note, as it stands behind `[[` or `(`."""
+    last = note.id.rpartition("/")[2]
+    stem = last.rpartition(".")[0] or last
+    names = [last, stem, *(note.attributes.get("aliases") or ()), quote(last)]
+    return [str(name).casefold() for name in dict.fromkeys(names)]
+
+
+def _where(tree: Tree, path: str, names: list[str]) -> list[str]:
+    """Return the lines of a note with a link to another one."""
+    try:
+        lines = text_of(tree, path).lines
+    except UserError:
+        return []
+    found = []
+    for number, line in enumerate(lines, start=1):
+        folded = line.casefold()
+        if ("[[" in folded or "](" in folded) and any(name in folded for name in names):
+            found.append(f"  line {number}: {line.strip()[:_WIDTH]}")
+    return found[:_MOST_LINES]
+
+
 DOCUMENT_TOOLS = (
     ToolGroup(
         "document",
         "look through the document",
         "Find and count the lines with a text, or read a page as a whole.",
-        (find_in_text, read_page),
+        (find_in_text, read_page, linked_notes),
     ),
 )
 """The tool tree of documents."""

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
+from metatree_memory_tools.text._notes import Note, day_of, note_of, shown
 from metatree_memory_tools.text.descriptions import (
     beginning,
     first_sentence,
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 
-_FRONT = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_FACT = re.compile(
-    r"^(title|description|summary|who|author|when|date|why|tags)\s*:\s*[\"']?(.+?)[\"']?\s*$",
-    re.MULTILINE | re.IGNORECASE,
-)
 _IMAGE = re.compile(r"!\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _LINK = re.compile(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _TAG = re.compile(r"(?:<!--.*?(?:-->|\Z)|</?[A-Za-z][^<>]*>)+", re.DOTALL)
@@ -54,7 +50,7 @@ class Markdown(TextFiles):
     """Markdown, by its headings; `#` in code is no heading."""
 
     name = "markdown"
-    version = "3"
+    version = "4"
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as Markdown does."""
@@ -62,14 +58,15 @@ class Markdown(TextFiles):
 
     def outline(self, file: SourceFile) -> Outline:
         """Return the headings of a file, each with the lines up to the next one."""
-        text, facts = _without_front_matter(file.text)
+        note = note_of(file.text, _outside_code)
+        text = note.body
         lines = text.split("\n")
         headings = _headings(text, file.lines)
         starts = {heading.line for heading in headings}
         top = _nested(headings, len(file.lines))
         begin = 1
         attributes: dict[str, Any] = {"language": "markdown", "lines": len(file.lines)}
-        title = facts.get("title", "")
+        title = note.text("title")
         if len(top) == 1 and top[0].below and all(h.level > top[0].level for h in headings[1:]):
             # One heading over all the others is the title of the file, not a level of its own.
             title = title or top[0].title
@@ -79,12 +76,14 @@ class Markdown(TextFiles):
             top = []
         if title:
             attributes["title"] = title
-        attributes |= _noted(facts)
-        summary = facts.get("description") or facts.get("summary") or ""
+        attributes |= _noted(note, file.name)
+        summary = note.text("description", "summary")
         first = top[0].line - 1 if top else len(file.lines)
         summary = first_sentence(summary or _prose(lines[begin - 1 : first]) or title)
         described = f"{title}: {summary}" if title and summary != title else summary
-        description = with_names(shorten(described, 220), "Sections", [heading.title for heading in top])
+        called = f" Also called {', '.join(note.aliases[:5])}." if note.aliases else ""
+        described = shorten(described, 220) + called
+        description = with_names(described, "Sections", [heading.title for heading in top])
         if not description:
             description = (
                 "An empty file." if not file.text.strip() else shorten(" ".join(file.lines[:5]), 200)
@@ -94,24 +93,25 @@ class Markdown(TextFiles):
             if _has_prose(file.lines, starts, 1, first):
                 parts.append(_introduction("#<intro>", title or file.name, 1, first, lines))
             parts.extend(_part(heading, file, starts, lines) for heading in top)
-        return Outline(description=description, parts=tuple(parts), attributes=attributes, summary=summary)
+        return Outline(
+            description=description,
+            parts=tuple(parts),
+            attributes=attributes,
+            summary=summary,
+            references=tuple(note.links),
+            declares=tuple(("note", name) for name in note.aliases),
+        )
 
 
-def _noted(facts: dict[str, str]) -> dict[str, Any]:
-    """Return what the front matter of a note says of it: who wrote it, when and why, and its tags."""
-    noted: dict[str, Any] = {"who": facts.get("who") or facts.get("author"), "why": facts.get("why")}
-    noted["at"] = facts.get("when") or facts.get("date")
-    noted["tags"] = re.findall(r"[^\s,\[\]#\"']+", facts.get("tags", ""))
+def _noted(note: Note, name: str) -> dict[str, Any]:
+    """Return what a note says of itself: who wrote it, when and why, its tags and other names, its properties."""
+    noted: dict[str, Any] = {"who": note.text("who", "author", "authors"), "why": note.text("why")}
+    noted["at"] = note.text("when", "date", "created", "created_at") or day_of(name)
+    noted["tags"] = note.tags
+    noted["aliases"] = note.aliases
+    noted["blocks"] = note.blocks
+    noted["properties"] = shown(note.properties)
     return {name: value for name, value in noted.items() if value}
-
-
-def _without_front_matter(text: str) -> tuple[str, dict[str, str]]:
-    """Return the text with blank lines in place of the front matter, and what that says of the file."""
-    front = _FRONT.match(text)
-    if front is None:
-        return text, {}
-    facts = {match[1].lower(): match[2] for match in _FACT.finditer(front[1])}
-    return "\n" * front[0].count("\n") + text[front.end() :], facts
 
 
 @cache

@@ -12,6 +12,8 @@ from metatree.notes.archive._report import MergeConflict
 from metatree.notes.archive._rows import Merge, scalar, text
 from metatree.notes.notes import known_text, mentions, merge_mentions, note_text
 from metatree.notes.placement import MEMORY_KIND
+from metatree.notes.wishes import KIND as WISH
+from metatree.notes.wishes import check_wish
 from metatree.trees.layer import APPENDED, ROOT
 from metatree.trees.overlay import above
 
@@ -19,17 +21,19 @@ from metatree.trees.overlay import above
 class NodeMerge(Merge):
     """Merges nodes, parents before children, then the words and places that were given to built ones."""
 
-    def all(self) -> None:
-        """Merge all of them."""
-        self._nodes()
-        self.each("overrides", self._override)
+    def all(self, *, wishes: bool, deletions: bool) -> None:
+        """Merge all; standing wishes, which go to agents with each answer, and what is hidden only when asked for."""
+        self._nodes(wishes=wishes)
+        self.each("overrides", self._override if deletions else self._shown)
 
-    def _nodes(self) -> None:
+    def _nodes(self, *, wishes: bool) -> None:
         by_parent: dict[str, list[tuple[Node, dict[str, Any]]]] = {}
         ids: set[str] = set()
         for number, row in enumerate(self.archive.rows("nodes"), start=1):
             with self.sound("nodes", number):
                 node = _node(row)
+                if node.kind == WISH and not self._takes_wish(node, wishes):
+                    continue
                 by_parent.setdefault(row["home"] or row["parent"], []).append((node, row))
                 ids.add(node.id)
         ready = [parent for parent in by_parent if parent not in ids]
@@ -41,6 +45,18 @@ class NodeMerge(Merge):
                 ready.append(node.id)
         if by_parent:
             raise self.archive.damaged("nodes", 0, f"{next(iter(by_parent))!r} lies below itself")
+
+    def _takes_wish(self, node: Node, wanted: bool) -> bool:
+        check_wish(node)
+        existing = self.tree.find(node.id)
+        same = existing is not None and _contents(node) in (
+            _contents(existing),
+            _contents(_exported(existing)),
+        )
+        if wanted or same:
+            return True
+        self.report.wishes_left_out += 1
+        return False
 
     def _take(self, node: Node, parent: str, position: int) -> None:
         tree = self.tree
@@ -70,7 +86,7 @@ class NodeMerge(Merge):
             )
             node = replace(node, id=other)
         place = next((i for i in (parent, *above(parent)) if i in tree), ROOT)
-        tree._editor.add(node, place, None, own=False)
+        tree.add_imported(node, place)
         if is_memory:
             note_text(tree, node)
         if place != parent or position < APPENDED:
@@ -81,6 +97,16 @@ class NodeMerge(Merge):
                 node.id, self.layer.next_seq(), place, position if position < APPENDED else now[1], home
             )
         self.report.count("nodes", new=True)
+
+    def _shown(self, row: dict[str, Any]) -> None:
+        """Merge what is said of a built node, and leave it where it can be found."""
+        now = self.tree._overlay.override(text(row["id"]))
+        if row["hidden"] and not (now is not None and now.hidden):
+            self.report.deletions_left_out += 1
+            row = {**row, "hidden": 0}
+            if all(row[name] is None for name in ("parent", "title", "description")):
+                return
+        self._override(row)
 
     def _override(self, row: dict[str, Any]) -> None:
         if self.tree.index is self.tree.memory:

@@ -15,6 +15,7 @@ from metatree.errors import BrokenStore, UserError
 from metatree.notes.archive.format import FORMAT, IMAGES, MANIFEST, MAX_LINE, MEMBERS, VERSION, row_of
 
 _MOST_TIMES: Final = 300
+_LARGEST_IMAGE: Final = 100_000_000
 _ALWAYS_ALLOWED: Final = 200_000_000
 _LONGEST_MANIFEST: Final = 1_000_000
 _IMAGE_NAME: Final = re.compile(r"[0-9a-f]{32}[\w.-]{0,40}\.[a-z0-9]{1,10}")
@@ -68,8 +69,6 @@ class Archive:
             with self._archive.open(f"{name}.jsonl") as lines:
                 while line := lines.readline(MAX_LINE + 1):
                     number += 1
-                    if len(line) > MAX_LINE:
-                        raise self.damaged(name, number, "the line is too long")
                     try:
                         row = row_of(line)
                     except UserError as exc:
@@ -95,11 +94,15 @@ class Archive:
         if not isinstance(name, str) or not _IMAGE_NAME.fullmatch(name):
             return None
         try:
-            return self._archive.read(IMAGES + name)
+            with self._archive.open(IMAGES + name) as stream:
+                image = stream.read(_LARGEST_IMAGE + 1)
+            if len(image) <= _LARGEST_IMAGE:
+                return image
         except KeyError:
             return None
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as exc:
             raise self.damaged("images", 0, f"{name}: {exc}") from exc
+        raise self.damaged("images", 0, f"{name} is larger than {_LARGEST_IMAGE / 1e6:g} MB")
 
 
 @contextmanager

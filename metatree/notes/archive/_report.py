@@ -26,6 +26,9 @@ class Imported:
     """Kind of thing -> how many were there already."""
     conflicts: list[MergeConflict] = field(default_factory=list)
     permissions_left_out: int = 0
+    wishes_left_out: int = 0
+    deletions_left_out: int = 0
+    """Of built nodes."""
 
     def count(self, what: str, new: bool) -> None:
         """Count one thing."""

@@ -25,6 +25,7 @@ from metatree.notes.archive.format import (
     PERMISSION_FACTS,
     SHAREABLE_FACTS,
     VERSION,
+    checked_line,
     line_of,
     with_places,
 )
@@ -173,8 +174,13 @@ def _write(
         number = 0
         with archive.open(f"{name}.jsonl", "w", force_zip64=True) as out:
             for row in rows:
-                out.write(line_of(_without_secrets(row, report)) + b"\n")
                 number += 1
+                try:
+                    out.write(checked_line(line_of(_without_secrets(row, report))) + b"\n")
+                except UserError as exc:
+                    raise UserError(
+                        f"row {number} of {name} cannot be exported ({exc}): nothing was written"
+                    ) from exc
         report.counts[name] = number
         if progress is not None:
             progress(name, number)

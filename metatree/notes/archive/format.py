@@ -39,7 +39,7 @@ MEMBERS: Final = (
     "permissions",
 )
 """Each is `NAME.jsonl`."""
-MAX_LINE: Final = 256 * 1024 * 1024
+MAX_LINE: Final = 64 * 1024 * 1024
 _MOST_VALUES: Final = 3_000_000
 """Each takes up to a hundred times what it takes in a line; long texts have far fewer commas and brackets."""
 _SEPARATORS: Final = (b",", b"[", b"{")
@@ -87,14 +87,26 @@ def line_of(row: dict[str, Any]) -> bytes:
     )
 
 
+def checked_line(line: bytes) -> bytes:
+    """Return a line that can be read as JSON in a few hundred megabytes.
+
+    Raises:
+        UserError: it is too long, or has too many values.
+    """
+    if len(line) > MAX_LINE:
+        raise UserError("the line is too long")
+    if len(line) > _MOST_VALUES and sum(map(line.count, _SEPARATORS)) > _MOST_VALUES:
+        raise UserError("it has too many values")
+    return line
+
+
 def row_of(line: bytes) -> dict[str, Any]:
     """Return the row of a line.
 
     Raises:
         UserError: it is no JSON object.
     """
-    if len(line) > _MOST_VALUES and sum(map(line.count, _SEPARATORS)) > _MOST_VALUES:
-        raise UserError("it has too many values")
+    checked_line(line)
     try:
         row = json.loads(line.decode("utf-8", "surrogatepass"), object_hook=_plain)
     except (ValueError, RecursionError) as exc:

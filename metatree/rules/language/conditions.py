@@ -7,15 +7,17 @@ The text form (`metatree.rules.language.text`) is read into these classes, and t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, assert_never
 
 from metatree.errors import UserError
 from metatree.rules.language.values import Value, value_text
 
 Operator = Literal["+", "-", "*", "/"]
 Comparator = Literal["=", "<>", "<", ">", "<=", ">="]
+GROUP_WORDS = frozenset({"and", "exists", "forall", "not", "or", "test"})
+"""What groups begin with in CLIPS and Drools."""
 Function = Literal["sum", "count", "min", "max", "avg", "collect"]
 
 
@@ -46,8 +48,21 @@ class Binary:
         return f"({term_text(self.left)} {self.operator} {term_text(self.right)})"
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A pure function of some expressions, by its name, written `#name(<x> …)`."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    function: Callable[..., Value] | None = field(default=None, compare=False, repr=False)
+    """What is called; a working memory puts it in by its name."""
+
+    def __str__(self) -> str:
+        return f"#{self.name}({' '.join(map(term_text, self.arguments))})"
+
+
 Term: TypeAlias = "Var | Value"
-Expression: TypeAlias = "Var | Binary | Value"
+Expression: TypeAlias = "Var | Binary | FunctionCall | Value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +81,10 @@ class Pattern:
         return self.id, self.attribute, self.value
 
     def __str__(self) -> str:
-        text = f"({' '.join(map(term_text, self.terms))})"
+        first, *others = map(term_text, self.terms)
+        if first in GROUP_WORDS:  # bare, it would be taken for a group of another language
+            first = f'"{first}"'
+        text = f"({' '.join((first, *others))})"
         return text if self.fact is None else f"{text} as <{self.fact}>"
 
 
@@ -103,6 +121,20 @@ class Existence:
 
 
 @dataclass(frozen=True, slots=True)
+class Either:
+    """One at least of several groups of conditions is met, written `|{ conditions | conditions }`.
+
+    It gives a value to the variables that every one of its groups does; others are the group's own. What is met in
+    several ways is met once.
+    """
+
+    branches: tuple[tuple[Condition, ...], ...]
+
+    def __str__(self) -> str:
+        return f"|{{{' | '.join(' '.join(map(str, branch)) for branch in self.branches)}}}"
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """A value computed over all combinations of facts that meet the conditions.
 
@@ -122,7 +154,7 @@ class Aggregate:
         return f"(<{self.variable}> <- #{self.function}({inner})) from {{{conditions}}}"
 
 
-Condition: TypeAlias = "Pattern | Comparison | Negation | Existence | Aggregate"
+Condition: TypeAlias = "Pattern | Comparison | Negation | Existence | Either | Aggregate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +179,66 @@ class Assertion:
 
 
 @dataclass(frozen=True, slots=True)
+class Retraction:
+    """A fact that a production takes back, written `(- <f>)` or `(- id attribute value)`."""
+
+    terms: tuple[Expression, ...]
+    """The three places, or one: a variable that holds a fact (`as <f>`)."""
+
+    def __str__(self) -> str:
+        return f"(- {' '.join(map(term_text, self.terms))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A value that a production replaces, written `(:= id attribute value)`.
+
+    Facts with this id and attribute and another value are taken back; the one with this value stays until somebody
+    takes it back.
+    """
+
+    id: Expression
+    attribute: Expression
+    value: Expression
+
+    @property
+    def terms(self) -> tuple[Expression, Expression, Expression]:
+        """The three places."""
+        return self.id, self.attribute, self.value
+
+    def __str__(self) -> str:
+        return f"(:= {' '.join(map(term_text, self.terms))})"
+
+
+Action: TypeAlias = Assertion | Retraction | Replacement
+
+
+@dataclass(frozen=True, slots=True)
 class Production:
     """A named set of conditions, and what follows from them."""
 
     name: str
     conditions: tuple[Condition, ...]
-    asserts: tuple[Assertion, ...] = ()
+    actions: tuple[Action, ...] = ()
+    """Done in this order."""
+    salience: int = 0
+    """Of productions that may act, the one with the highest goes first."""
+
+    @property
+    def acts(self) -> bool:
+        """Whether it changes facts beyond those that its tokens justify, so that one token can undo another."""
+        return any(not isinstance(action, Assertion) or action.lasting for action in self.actions)
+
+    @property
+    def justifies(self) -> bool:
+        """Whether its tokens justify facts."""
+        return any(isinstance(action, Assertion) and not action.lasting for action in self.actions)
 
     def __str__(self) -> str:
-        right = " ".join([*map(str, self.asserts), '"{}"'.format(self.name.replace('"', '\\"'))])
-        return f"({' '.join(map(str, self.conditions))} -> {right})"
+        name = self.name.replace("\\", "\\\\").replace('"', '\\"')
+        right = " ".join([*map(str, self.actions), f'"{name}"'])
+        salience = f" salience {self.salience}" if self.salience else ""
+        return f"({' '.join(map(str, self.conditions))} -> {right}{salience})"
 
 
 def is_operand(expression: Expression) -> bool:
@@ -166,7 +248,7 @@ def is_operand(expression: Expression) -> bool:
 
 def term_text(term: Expression) -> str:
     """Return a term in the text form."""
-    return str(term) if isinstance(term, Var | Binary) else value_text(term)
+    return str(term) if isinstance(term, Var | Binary | FunctionCall) else value_text(term)
 
 
 def variables_of(expression: Expression | None) -> Iterator[str]:
@@ -176,6 +258,9 @@ def variables_of(expression: Expression | None) -> Iterator[str]:
     elif isinstance(expression, Binary):
         yield from variables_of(expression.left)
         yield from variables_of(expression.right)
+    elif isinstance(expression, FunctionCall):
+        for argument in expression.arguments:
+            yield from variables_of(argument)
 
 
 def own_variables(condition: Condition) -> Iterator[str]:
@@ -191,7 +276,7 @@ def own_variables(condition: Condition) -> Iterator[str]:
             yield from variables_of(condition.right)
         case Aggregate():
             yield condition.variable
-        case Negation() | Existence():
+        case Negation() | Existence() | Either():
             return
         case _:
             assert_never(condition)
@@ -205,6 +290,10 @@ def all_variables(condition: Condition) -> Iterator[str]:
             yield from all_variables(inner)
         if isinstance(condition, Aggregate):
             yield from variables_of(condition.expression)
+    elif isinstance(condition, Either):
+        for branch in condition.branches:
+            for inner in branch:
+                yield from all_variables(inner)
 
 
 def bound_by(condition: Condition) -> Iterator[str]:
@@ -213,3 +302,30 @@ def bound_by(condition: Condition) -> Iterator[str]:
         yield from own_variables(condition)
     elif isinstance(condition, Aggregate):
         yield condition.variable
+    elif isinstance(condition, Either):
+        first, *others = ({n: None for c in branch for n in bound_by(c)} for branch in condition.branches)
+        yield from (name for name in first if all(name in other for other in others))
+
+
+def parts_of(part: Any) -> Iterator[Any]:
+    """Yield a condition, an action or an expression, and all that it is made of; a group comes before what it holds."""
+    yield part
+    match part:
+        case Pattern() | Assertion() | Retraction() | Replacement():
+            inner: tuple[Any, ...] = part.terms
+        case Comparison() | Binary():
+            inner = (part.left, part.right)
+        case FunctionCall():
+            inner = part.arguments
+        case Negation() | Existence():
+            inner = part.conditions
+        case Either():
+            inner = tuple(c for branch in part.branches for c in branch)
+        case Aggregate():
+            inner = (part.expression, *part.conditions)
+        case Production():
+            inner = (*part.conditions, *part.actions)
+        case _:
+            return
+    for one in inner:
+        yield from parts_of(one)

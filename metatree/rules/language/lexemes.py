@@ -6,14 +6,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import NoReturn
 
 from metatree.errors import UserError
-
-MAX_DEPTH: Final = 64
-"""How deep brackets may be nested."""
-MAX_DIGITS: Final = 1000
-"""Of a number."""
+from metatree.rules.language.values import MAX_DEPTH
 
 
 class RuleError(UserError):

@@ -24,7 +24,44 @@ Fact: TypeAlias = tuple[Value, Value, Value]
 
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.)([eE][+-]?\d+)?\Z")
 _SYMBOL = re.compile(r"(?:(?!->)[^\s()<>{}\"#;])+\Z")
-_RESERVED = frozenset({"->", "<-", "as", "from", "=", "<>", "<", ">", "<=", ">=", "-{", "+{", "!", "!!"})
+_RESERVED = frozenset(
+    {"->", "<-", "as", "from", "=", "<>", "<", ">", "<=", ">=", "-{", "+{", "|{", "!", "!!", ":=", "|"}
+)
+MAX_DIGITS: Final = 1000
+"""Of a whole number."""
+MAX_DEPTH: Final = 64
+"""How deep facts may be nested, and brackets in a text."""
+MAX_PARTS: Final = 10_000
+"""Values in one fact, those in the facts inside of it too."""
+_LARGEST: Final = 10**MAX_DIGITS - 1
+_FOREIGN: Final = {
+    "==": "= for equal values",
+    "===": "= for equal values",
+    "!=": "<> for different values",
+    "=>": "-> between conditions and actions",
+    "-->": "-> between conditions and actions",
+    "&&": "one condition after the other",
+    "||": "|{ conditions | conditions }",
+    "~": "a test such as (<x> <> 1)",
+}
+_FOREIGN_VARIABLE: Final = re.compile(r"(?:\$\?|\?|\$)([^\W\d][\w-]*)([&|:~].*)?\Z", re.DOTALL)
+_FOREIGN_ATTRIBUTE: Final = re.compile(r"\^[^\W\d][\w.-]*\Z")
+
+
+def foreign(word: str) -> str | None:
+    """Say what to write instead of a word as CLIPS, Drools or Soar have it; None for any other word."""
+    if variable := _FOREIGN_VARIABLE.match(word):
+        name = variable.group(1)
+        test = f", and a test such as (<{name}> <> 1)" if variable.group(2) else ""
+        return f"<{name}> for a variable{test}"
+    if _FOREIGN_ATTRIBUTE.match(word):
+        return f"(id {word[1:]} value), one pattern for each attribute"
+    return _FOREIGN.get(word)
+
+
+def is_numeral(text: str) -> bool:
+    """Say whether a text spells a number."""
+    return _NUMBER.match(text) is not None
 
 
 def number_of(text: str) -> Number | None:
@@ -41,18 +78,31 @@ def check_value(value: Any) -> Value:
     """Return a value as facts hold it: booleans become the symbols `true` and `false`.
 
     Raises:
-        UserError: it is no text, finite number or fact.
+        UserError: it is no text, finite number or fact, or larger than a value may be.
     """
     kind = type(value)
-    if kind is str or kind is int:
+    if kind is str:
         return value  # type: ignore[no-any-return]
+    if kind is int:
+        if -_LARGEST <= value <= _LARGEST:
+            return value  # type: ignore[no-any-return]
+        raise UserError(
+            f"a number of more than {MAX_DIGITS:,} digits cannot be in a fact: use a float or a text"
+        )
     if kind is bool:
         return "true" if value else "false"
     if kind is float or kind is Decimal:
-        if isfinite(value):
+        if not isfinite(value):
+            raise UserError(
+                f"{value!r} cannot be in a fact: numbers must be finite, and decimals no larger than floats"
+            )
+        if kind is float or fits(value):
             return value  # type: ignore[no-any-return]
-        raise UserError(f"{value!r} cannot be in a fact: numbers must be finite")
+        raise UserError(
+            f"a number of more than {MAX_DIGITS:,} digits cannot be in a fact: use a float or a text"
+        )
     if isinstance(value, list | tuple):
+        _check_size(value)
         return tuple(check_value(part) for part in value)
     if isinstance(value, str):  # also members of a StrEnum
         return str(value)
@@ -61,8 +111,36 @@ def check_value(value: Any) -> Value:
     )
 
 
+def fits(value: Value) -> bool:
+    """Say whether a number is finite and of few enough digits for a fact; what is no number fits."""
+    if type(value) is int:
+        return -_LARGEST <= value <= _LARGEST
+    if type(value) is float:
+        return isfinite(value)
+    if type(value) is Decimal:
+        _, digits, exponent = value.as_tuple()
+        return isinstance(exponent, int) and len(digits) + abs(exponent) <= MAX_DIGITS and isfinite(value)
+    return True
+
+
+def _check_size(value: Any) -> None:
+    """Raise UserError for a fact that is nested too deep, or of too many values; it may hold one part many times."""
+    parts, level = len(value), [value]
+    for _ in range(MAX_DEPTH - 1):
+        level = [part for one in level for part in one if isinstance(part, list | tuple)]
+        parts += sum(map(len, level))
+        if not level or parts > MAX_PARTS:
+            break
+    if parts > MAX_PARTS:
+        raise UserError(f"a fact of more than {MAX_PARTS:,} values: divide it into several facts")
+    if level:
+        raise UserError(f"facts are nested more than {MAX_DEPTH} deep: divide them into several facts")
+
+
 def check_fact(fact: Iterable[Any]) -> Fact:
     """Return a fact of checked values; raises UserError when it has not three."""
+    if isinstance(fact, str) or not isinstance(fact, Iterable):
+        raise UserError(f"{fact!r} is no fact: a fact is (id, attribute, value)")
     parts = tuple(check_value(part) for part in fact)
     if len(parts) != 3:
         raise UserError(f"{parts!r} is no fact: a fact is (id, attribute, value)")
@@ -97,7 +175,12 @@ def value_text(value: Value) -> str:
         return f"({' '.join(map(value_text, value))})"
     if not isinstance(value, str):
         return _number_text(value)
-    if value not in _RESERVED and _SYMBOL.match(value) and number_of(value) is None:
+    if (
+        value not in _RESERVED
+        and _SYMBOL.match(value)
+        and number_of(value) is None
+        and foreign(value) is None
+    ):
         return value
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'

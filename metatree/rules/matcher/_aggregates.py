@@ -6,6 +6,7 @@ integer that it is in units of 2**-1074, so what is left does not depend on what
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -99,7 +100,7 @@ class Sum:
         if not self.floats and not self.decimals:
             return self.total
         if not self.decimals:
-            return (self.total * _ONE + self.units) / _ONE
+            return _quotient(self.total * _ONE + self.units, _ONE)
         return _rounded(self._exact(), to_float=bool(self.floats))
 
     def _exact(self) -> Fraction:
@@ -122,7 +123,7 @@ class Average(Sum):
 
 def _rounded(number: Fraction, *, to_float: bool) -> Value:
     if to_float:
-        return number.numerator / number.denominator
+        return _quotient(number.numerator, number.denominator)
     with localcontext() as context:
         context.prec = max(_DIGITS, len(str(abs(number.numerator))) + 1)
         exact = Decimal(number.numerator) / Decimal(number.denominator)
@@ -130,6 +131,14 @@ def _rounded(number: Fraction, *, to_float: bool) -> Value:
             return exact
         context.prec = _DIGITS
         return Decimal(number.numerator) / Decimal(number.denominator)
+
+
+def _quotient(numerator: int, denominator: int) -> float:
+    """Divide to the nearest float; what is beyond all floats is the largest of them."""
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return sys.float_info.max if numerator > 0 else -sys.float_info.max
 
 
 class _Extreme:

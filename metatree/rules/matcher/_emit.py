@@ -18,10 +18,12 @@ from metatree.rules.language.conditions import (
     Binary,
     Comparison,
     Expression,
+    FunctionCall,
     Negation,
     Pattern,
     Var,
     own_variables,
+    parts_of,
     variables_of,
 )
 from metatree.rules.language.values import NUMERIC, NotANumber, Value, arithmetic, compare
@@ -45,6 +47,9 @@ def evaluate(expression: Expression, values: Mapping[str, Value]) -> Value:
         return arithmetic(
             expression.operator, evaluate(expression.left, values), evaluate(expression.right, values)
         )
+    if isinstance(expression, FunctionCall):
+        assert expression.function is not None, "a working memory puts functions in"
+        return expression.function(*(evaluate(argument, values) for argument in expression.arguments))
     return expression
 
 
@@ -261,7 +266,13 @@ class Writer:
         """Write a test; where Python differs from the rules (texts, decimals with floats), `holds` decides."""
         names = list(dict.fromkeys(own_variables(test)))
         comparison = _PYTHON.get(test.comparison, test.comparison)
-        simple = not isinstance(test.left, Binary) and not isinstance(test.right, Binary)
+        simple = not isinstance(test.left, Binary | FunctionCall) and not isinstance(
+            test.right, Binary | FunctionCall
+        )
+        if any(isinstance(part, FunctionCall) for part in parts_of(test)):
+            interpreted = self.constant(_interpreted(test, names))
+            self.block(f"if {interpreted}({', '.join(self.local[n] for n in names)}):")
+            return
         text = f"{self._expression(test.left)} {comparison} {self._expression(test.right)}"
         if simple and comparison in ("==", "!="):
             self.block(f"if {text}:")
@@ -370,7 +381,7 @@ def value_function(expression: Expression, names: Sequence[str]) -> Callable[...
             value = evaluate(expression, dict(zip(names, values, strict=True)))
         except NotANumber:
             return None
-        return value if isinstance(value, str | tuple) or isfinite(value) else None
+        return value if isinstance(value, str | tuple | int) or isfinite(value) else None
 
     return compute
 

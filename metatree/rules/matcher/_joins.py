@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from metatree.rules.language.conditions import Aggregate, Binary, Pattern, Var
+from metatree.rules.language.conditions import Aggregate, Binary, FunctionCall, Pattern, Var
 from metatree.rules.language.values import Fact
 from metatree.rules.matcher._alpha import variable_at
 from metatree.rules.matcher._emit import Code, Writer, names_of, value_function
 from metatree.rules.matcher._plan import Plan, plan
-from metatree.rules.matcher.scopes import CompiledQuery, View
+from metatree.rules.matcher.scopes import CompiledQuery, Union, View
 from metatree.rules.matcher.tokens import Agenda
 
 _GUESS: Final = {0: 1000.0, 1: 4.0, 2: 1.0}
@@ -31,11 +31,13 @@ class Joins:
 
     Args:
         facts: all facts, with the event that each came with.
-        touched: eager agendas whose tokens may have changed are added to it.
+        touched: eager agendas whose tokens may have changed are put into it.
         dirty: tables with pending changes are added to it.
     """
 
-    def __init__(self, facts: Mapping[Fact, int], touched: list[Agenda], dirty: list[View]) -> None:
+    def __init__(
+        self, facts: Mapping[Fact, int], touched: dict[Agenda, None], dirty: list[View | Union]
+    ) -> None:
         self._facts = facts
         self._touched = touched
         self._dirty = dirty
@@ -122,8 +124,12 @@ class Joins:
             return
         assert sink is not None
         pending = writer.constant(sink.pending)
-        key = writer.key(sink.key)
         sign = 1 if adds else -1
+        if isinstance(sink, Union):
+            token, whole = writer.token(sink.agenda.variables), writer.token(query.variables)
+            writer.line(f"{pending}.append(({token}, ({sink.queries.index(query)}, {whole}), {sign}))")
+            return
+        key = writer.key(sink.key)
         if not isinstance(sink.condition, Aggregate):
             writer.line(f"of = {key}")
             writer.line(f"{pending}[of] = {pending}.get(of, 0) + {sign}")
@@ -131,7 +137,7 @@ class Joins:
         expression = sink.condition.expression
         if isinstance(expression, Var):
             value = writer.local[expression.name]
-        elif isinstance(expression, Binary):
+        elif isinstance(expression, Binary | FunctionCall):
             names = names_of(expression)
             compute = writer.constant(value_function(expression, names))
             writer.line(f"value = {compute}({', '.join(writer.local[n] for n in names)})")
@@ -149,7 +155,7 @@ class Joins:
                 return []
             changes = writer.constant(sink.to_add), writer.constant(sink.to_remove)
             touched, agenda = writer.constant(self._touched), writer.constant(sink)
-            return [f"if {changes[0]} or {changes[1]}: {touched}.append({agenda})"]
+            return [f"if {changes[0]} or {changes[1]}: {touched}[{agenda}] = None"]
         pending, dirty = writer.constant(sink.pending), writer.constant(self._dirty)
         return [f"if {pending}: {dirty}.append({writer.constant(sink)})"]
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from metatree.rules.matcher._aggregates import GROUPS, NEUTRAL
-from metatree.rules.matcher.scopes import CompiledQuery, View
+from metatree.rules.matcher.scopes import CompiledQuery, Union, View
 
 
-def rank_of(view: View) -> tuple[int, bool]:
+def rank_of(view: View | Union) -> tuple[int, bool]:
     """Return the order in which views are settled: the deepest first, of one depth aggregates last: they cost more."""
-    return -view.depth, bool(view.function)
+    return (0, True) if isinstance(view, Union) else (-view.depth, bool(view.function))
 
 
 def views_of(query: CompiledQuery) -> Iterator[View]:
@@ -21,12 +21,43 @@ def views_of(query: CompiledQuery) -> Iterator[View]:
         yield view
 
 
-def settle(view: View, event: int) -> None:
+def settle(view: View | Union, event: int) -> None:
     """Take in the pending changes of a view, one key at a time, and tell of each."""
-    if view.function:
+    if isinstance(view, Union):
+        _settle_union(view, event)
+    elif view.function:
         _settle_groups(view, event)
     else:
         _settle_counts(view, event)
+
+
+def _settle_union(union: Union, event: int) -> None:
+    pending = list(union.pending)
+    union.pending.clear()
+    table, agenda = union.table, union.agenda
+    before: dict[Any, bool] = {}
+    weaker: dict[Any, None] = {}
+    for token, way, sign in pending:
+        before.setdefault(token, token in table)
+        if sign > 0:
+            table.setdefault(token, {})[way] = None
+        else:
+            weaker[token] = None
+            ways = table.get(token, {})
+            ways.pop(way, None)
+            if not ways:
+                table.pop(token, None)
+    for token, held in before.items():
+        holds = token in table
+        if holds and not held:
+            agenda.to_add[token] = event
+        elif held and not holds and agenda.to_add.pop(token, None) is None:
+            agenda.withdraw(token, event)
+    if agenda.production.justifies:
+        # What is left may lead back to what the token justifies.
+        agenda.weakened += [token for token in weaker if token in agenda.committed]
+    if agenda.weakened or (agenda.eager and (agenda.to_add or agenda.to_remove)):
+        union.touched[agenda] = None
 
 
 def _settle_counts(view: View, event: int) -> None:

@@ -10,6 +10,7 @@ from metatree.rules.language.conditions import (
     Aggregate,
     Comparison,
     Condition,
+    Either,
     Existence,
     Negation,
     Pattern,
@@ -111,5 +112,7 @@ def _reason(memory: WorkingMemory, condition: Condition, others: bool) -> str:
             return "always some facts meet what must not be"
         case Existence():
             return "no facts meet what must be"
+        case Either():
+            return "no facts meet one of these groups"
         case Aggregate():
             return "there is nothing to compute the value of, or it is another one than asked for"

@@ -28,13 +28,19 @@ from functools import partial
 from typing import Any, Final
 
 from metatree.errors import UserError
-from metatree.rules.language.conditions import Pattern, Production
+from metatree.rules.language.conditions import Pattern, Production, Var
 from metatree.rules.language.values import Fact
 from metatree.rules.matcher._alpha import Alpha, Places, Shape, places_text
 from metatree.rules.matcher._handlers import Handler, place_in
 from metatree.rules.matcher._joins import Enough, Joins
 from metatree.rules.matcher._views import rank_of, settle, views_of
-from metatree.rules.matcher.scopes import CompiledQuery, View, compile_production
+from metatree.rules.matcher.scopes import (
+    CompiledQuery,
+    Union,
+    View,
+    compile_production,
+    token_variables,
+)
 from metatree.rules.matcher.tokens import Agenda
 
 _REPLAN_FACTOR: Final = 4
@@ -53,13 +59,15 @@ class Network:
         self.event = 0
         """Counts asserts and retracts."""
         self.agendas: dict[str, Agenda] = {}
-        self.touched: list[Agenda] = []
+        self.touched: dict[Agenda, None] = {}
         """Eager agendas whose tokens may have changed; whoever deals with them empties it."""
-        self._queries: dict[str, CompiledQuery] = {}
+        self._queries: dict[str, tuple[CompiledQuery, ...]] = {}
         self._alphas: dict[Any, Alpha] = {}
+        self._kept: dict[Any, Alpha] = {}
+        """Attribute -> facts with it, whose values somebody asked for."""
         self._masks: dict[Places, dict[Any, tuple[Alpha, ...]]] = {}
         self._hits: Callable[[Any, Any, Any], tuple[Alpha, ...]] = lambda f0, f1, f2: ()
-        self._dirty: list[View] = []
+        self._dirty: list[View | Union] = []
         self._replan_at = _FIRST_REPLAN
         self._handlers: list[Handler] = []
         self._joins = Joins(self.facts, self.touched, self._dirty)
@@ -94,15 +102,24 @@ class Network:
             return False
         self.event = event = self.event + 1
         hits = self._hits(f0, f1, f2)
-        for alpha in hits:
-            for handle in alpha.on_remove:
-                handle(f0, f1, f2, event)
-        for alpha in hits:
-            alpha.delete(f0, f1, f2)
+        if hits:
+            for alpha in hits:
+                for handle in alpha.on_remove:
+                    handle(f0, f1, f2, event)
+            for alpha in hits:
+                alpha.delete(f0, f1, f2)
         del facts[fact]
         if self._dirty:
             self._settle(event)
         return True
+
+    def values_of(self, f0: Any, f1: Any) -> list[Any]:
+        """Return the values of facts with this id and attribute; the first call for an attribute reads all facts."""
+        alpha = self._kept.get(f1)
+        if alpha is None:
+            alpha = self._kept[f1] = self._alpha(Pattern(Var("id"), f1, Var("value")))
+            alpha.users += 1
+        return list(alpha.index((0,)).get(f0, ()))
 
     def _settle(self, event: int) -> None:
         """Bring views up to date, innermost first, and the queries around them."""
@@ -134,32 +151,43 @@ class Network:
             raise UserError(
                 f"there is a production {production.name!r} already: remove it first, or name this one otherwise"
             )
-        query = compile_production(production)
-        agenda = query.sink = Agenda(production, query.variables, eager=eager)
-        for view in views_of(query):
-            self._attach(view.query)
-            self._fill(view.query)
-            settle(view, self.event)  # nobody hears of it: what is around it is attached later
-        self._attach(query)
-        self._queries[production.name] = query
+        queries = compile_production(production)
+        agenda = Agenda(production, token_variables(production), eager=eager)
+        union = None
+        if len(queries) > 1 or queries[0].variables != agenda.variables:
+            union = Union(agenda, queries, self.touched)
+        else:
+            queries[0].sink = agenda
+        for query in queries:
+            for view in views_of(query):
+                self._attach(view.query)
+                self._fill(view.query)
+                settle(view, self.event)  # nobody hears of it: what is around it is attached later
+            self._attach(query)
+        self._queries[production.name] = queries
         self.agendas[production.name] = agenda
         self.event += 1
         with suppress(Enough):
-            self._fill(query, limit)
+            for query in queries:
+                self._fill(query, limit)
+        if union is not None:
+            settle(union, self.event)
+        self._dirty.clear()
         self._drop_indexes()
         if eager:
-            self.touched.append(agenda)
+            self.touched[agenda] = None
         return agenda
 
     def remove_production(self, name: str) -> Agenda:
         """Remove a production and everything kept for it; raises UserError when there is none of this name."""
-        query = self._queries.pop(name, None)
-        if query is None:
+        queries = self._queries.pop(name, None)
+        if queries is None:
             raise UserError(
                 f"there is no production {name!r}: there are {', '.join(map(repr, self._queries)) or 'none'}"
             )
-        for one in (*(view.query for view in views_of(query)), query):
-            self._detach(one)
+        for query in queries:
+            for one in (*(view.query for view in views_of(query)), query):
+                self._detach(one)
         self._drop_indexes()
         return self.agendas.pop(name)
 
@@ -205,6 +233,8 @@ class Network:
         for handler in self._handlers:
             for alpha, by in handler.code.indexes:
                 used.setdefault(id(alpha), set()).add(by)
+        for alpha in self._kept.values():
+            used.setdefault(id(alpha), set()).add((0,))
         for alpha in self._alphas.values():
             alpha.keep(used.get(id(alpha), ()))
 

@@ -9,10 +9,10 @@ still counts once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 from metatree.errors import UserError
 from metatree.rules.language.conditions import (
@@ -20,21 +20,29 @@ from metatree.rules.language.conditions import (
     Binary,
     Comparison,
     Condition,
+    Either,
     Existence,
     Expression,
     Function,
+    FunctionCall,
     Negation,
     Pattern,
     Production,
+    Retraction,
     Var,
     all_variables,
     bound_by,
     own_variables,
+    parts_of,
     variables_of,
 )
+from metatree.rules.language.values import Fact
 from metatree.rules.matcher._aggregates import Group
 from metatree.rules.matcher._alpha import Alpha
-from metatree.rules.matcher.tokens import Agenda
+from metatree.rules.matcher.tokens import Agenda, facts_of
+
+MAX_ALTERNATIVES: Final = 64
+"""Ways to combine the alternatives of one production."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +54,7 @@ class CompiledQuery:
     views: tuple[View, ...]
     variables: tuple[str, ...]
     """All that it gives a value to, in the order of the text; one combination of values is one token."""
-    sink: View | Agenda | None = None
+    sink: View | Union | Agenda | None = None
     """Where its combinations go; None before it is at work."""
     alphas: dict[Pattern, Alpha] = field(default_factory=dict)
 
@@ -84,6 +92,30 @@ class View:
         return self.condition.variable if isinstance(self.condition, Aggregate) else None
 
 
+@dataclass(slots=True, eq=False)
+class Union:
+    """The tokens of a production with alternatives: each in as many ways as its alternatives are met."""
+
+    agenda: Agenda
+    queries: tuple[CompiledQuery, ...]
+    """One for each alternative."""
+    touched: dict[Agenda, None]
+    table: dict[Any, dict[Any, None]] = field(default_factory=dict)
+    """Token -> the ways in which it is met: number of the query, and its values."""
+    pending: list[Any] = field(default_factory=list)
+    """Changes that are not in the table yet: token, way and sign."""
+
+    def __post_init__(self) -> None:
+        for query in self.queries:
+            query.sink = self
+        self.agenda.ways = self._ways
+
+    def _ways(self, token: Any) -> Iterator[list[Fact]]:
+        for number, values in self.table.get(token, ()):
+            query = self.queries[number]
+            yield facts_of(query.patterns, dict(zip(query.variables, values, strict=True)))
+
+
 @dataclass(slots=True)
 class _Scope:
     conditions: list[Condition]
@@ -96,25 +128,95 @@ class _Scope:
                     self.binders.update((name, condition) for name in bound_by(condition))
 
 
-def compile_production(production: Production) -> CompiledQuery:
-    """Return the query of a production with its views, innermost views first in no particular order.
+def compile_production(production: Production) -> tuple[CompiledQuery, ...]:
+    """Return the queries of a production with their views, one for each of its alternatives.
 
     Raises:
-        UserError: a variable is used and no condition gives it a value.
+        UserError: a variable is used and no condition gives it a value, or an action makes no sense.
     """
-    _check_circles(production.conditions)
-    top = _Scope(list(production.conditions))
-    query = _query(production.conditions, [top], production.name)
-    known = set(query.variables)
-    for assertion in production.asserts:
-        for term in assertion.terms:
+    queries = []
+    for conditions in alternatives(production.conditions, frozenset(), production.name):
+        _check_circles(conditions)
+        queries.append(_query(conditions, [_Scope(list(conditions))], production.name))
+    _check_actions(production)
+    return tuple(queries)
+
+
+def token_variables(production: Production) -> tuple[str, ...]:
+    """Return the variables of the tokens of a production, in the order of the text."""
+    return tuple(dict.fromkeys(n for c in production.conditions for n in bound_by(c)))
+
+
+def alternatives(
+    conditions: Sequence[Condition], outside: frozenset[str], name: str
+) -> list[tuple[Condition, ...]]:
+    """Return conditions without alternatives in them: all ways to choose one group of each.
+
+    Args:
+        outside: variables that conditions around give a value to.
+
+    Raises:
+        UserError: there are too many, or they stand where they make no sense.
+    """
+    known = outside | {n for c in conditions for n in bound_by(c)}
+    ways: list[tuple[Condition, ...]] = [()]
+    for condition in conditions:
+        more = _ways(condition, known, name)
+        if len(ways) * len(more) > MAX_ALTERNATIVES:
+            raise UserError(
+                f"production {name!r}: its alternatives can be combined in more than {MAX_ALTERNATIVES} ways: divide "
+                "it into several productions, or assert one fact for each group"
+            )
+        ways = [(*way, *one) for way in ways for one in more]
+    return ways
+
+
+def _ways(condition: Condition, known: frozenset[str], name: str) -> list[tuple[Condition, ...]]:
+    match condition:
+        case Either(branches):
+            found: list[tuple[Condition, ...]] = []
+            for branch in branches:
+                own = {n for c in branch for n in bound_by(c)} - known
+                # What one group alone gives a value to is that group's: it may have the name of another's.
+                renamed = _with_names(branch, {n: f"{n}~{next(_fresh)}" for n in sorted(own)})
+                found += alternatives(renamed, known, name)
+            return found
+        case Negation(inner):
+            # Not (a or b) is not a, and not b.
+            return [tuple(Negation(way) for way in alternatives(inner, known, name))]
+        case Existence(inner):
+            return [(Existence(way),) for way in alternatives(inner, known, name)]
+        case Aggregate() if any(isinstance(part, Either) for part in parts_of(condition)):
+            raise UserError(
+                f"production {name!r}: alternatives inside of an aggregate are not supported: assert a fact for each "
+                "with productions of their own, and compute over those"
+            )
+        case _:
+            return [(condition,)]
+
+
+def _check_actions(production: Production) -> None:
+    known = set(token_variables(production))
+    facts = {c.fact for c in production.conditions if isinstance(c, Pattern)}
+    own = {c.terms for c in production.conditions if isinstance(c, Pattern)}
+    for action in production.actions:
+        for term in action.terms:
             for name in variables_of(term):
                 if name not in known:
                     raise UserError(
                         f"production {production.name!r}: the right-hand side uses <{name}>, which no condition "
                         "outside of a group gives a value to"
                     )
-    return query
+        if not isinstance(action, Retraction) or not production.justifies:
+            continue
+        takes_own = action.terms in own or (
+            isinstance(action.terms[0], Var) and action.terms[0].name in facts
+        )
+        if takes_own:
+            raise UserError(
+                f"production {production.name!r}: {action} takes back what its token stands on, so what it asserts "
+                "with '!' would go at once: write '!!'"
+            )
 
 
 def _check_circles(conditions: Sequence[Condition]) -> None:
@@ -247,7 +349,16 @@ def _with_names(part: Any, names: Mapping[str, str]) -> Any:
             return Var(names.get(name, name))
         case tuple():
             return tuple(_with_names(one, names) for one in part)
-        case Pattern() | Comparison() | Binary() | Negation() | Existence() | Aggregate():
+        case (
+            Pattern()
+            | Comparison()
+            | Binary()
+            | FunctionCall()
+            | Either()
+            | Negation()
+            | Existence()
+            | Aggregate()
+        ):
             copy = replace(part, **{f.name: _with_names(getattr(part, f.name), names) for f in fields(part)})
             if isinstance(copy, Pattern) and copy.fact is not None:
                 return replace(copy, fact=names.get(copy.fact, copy.fact))

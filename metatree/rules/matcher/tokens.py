@@ -7,12 +7,12 @@ patterns before the changed one leave the changed fact out, and views change one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, overload
 
-from metatree.rules.language.conditions import Pattern, Production, Var
+from metatree.rules.language.conditions import Condition, Pattern, Production, Var
 from metatree.rules.language.values import Fact, Value, value_text
 
 Values = tuple[Value, ...]
@@ -91,7 +91,18 @@ class Agenda:
     also when it comes back: then it is to be added again besides.
     """
 
-    __slots__ = ("committed", "eager", "lost", "production", "to_add", "to_remove", "touched", "variables")
+    __slots__ = (
+        "committed",
+        "eager",
+        "lost",
+        "production",
+        "to_add",
+        "to_remove",
+        "touched",
+        "variables",
+        "ways",
+        "weakened",
+    )
 
     def __init__(self, production: Production, variables: tuple[str, ...], *, eager: bool = False) -> None:
         self.production = production
@@ -104,8 +115,12 @@ class Agenda:
         self.committed: dict[Values, int] = {}
         """Those that were committed and still hold."""
         self.lost: list[Values] = []
-        self.touched: list[Agenda] | None = None
+        self.weakened: list[Values] = []
+        """Tokens that hold, in fewer ways than before; those of productions with alternatives that justify facts."""
+        self.touched: dict[Agenda, None] | None = None
         """Where to say that committed tokens were lost; None when nobody wants to know."""
+        self.ways: Callable[[Values], Iterator[list[Fact]]] = self._only_way
+        """Returns, for a token that holds, the facts that it stands on, once for each way in which it is met."""
 
     def __len__(self) -> int:
         """Return how many tokens hold."""
@@ -113,11 +128,15 @@ class Agenda:
 
     def withdraw(self, values: Values, event: int) -> None:
         """Take back a token that is not among those to add."""
-        del self.committed[values]
+        if self.committed.pop(values, None) is None:
+            return  # a function that is not pure said yes only now: there never was this token
         self.to_remove[values] = event
         if self.touched is not None:
             self.lost.append(values)
-            self.touched.append(self)
+            self.touched[self] = None
+
+    def _only_way(self, values: Values) -> Iterator[list[Fact]]:
+        yield facts_of(self.production.conditions, self.token(values))
 
     def commit_add(self, values: Values) -> None:
         """Take a token off the ones to add."""
@@ -144,10 +163,10 @@ class Agenda:
         return latest
 
 
-def facts_of(production: Production, token: Mapping[str, Value]) -> list[Fact]:
+def facts_of(conditions: Sequence[Condition], token: Mapping[str, Value]) -> list[Fact]:
     """Return the facts that a token stands on: those of the patterns outside of groups, in the order of the text."""
     facts = []
-    for condition in production.conditions:
+    for condition in conditions:
         if isinstance(condition, Pattern):
             parts: Any = tuple(token[t.name] if isinstance(t, Var) else t for t in condition.terms)
             facts.append(parts)

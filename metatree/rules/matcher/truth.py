@@ -7,13 +7,15 @@ that were stated. Support through a group (`+{…}`, an aggregate) is not traced
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from metatree._util.graph import reachable
-from metatree.rules.language.conditions import Assertion, Pattern, Production, Var
-from metatree.rules.language.values import Fact, NotANumber, Value
+from metatree.errors import UserError
+from metatree.rules.language.conditions import Action, Assertion, Either, Pattern, Production, Var
+from metatree.rules.language.values import Fact, NotANumber, Value, check_value, fits
 from metatree.rules.matcher._emit import evaluate
-from metatree.rules.matcher.tokens import Values, facts_of
+from metatree.rules.matcher.tokens import Agenda, Values
 
 Justification = tuple[str, Values]
 """A production and one of its tokens."""
@@ -23,15 +25,13 @@ class Truth:
     """Who vouches for which fact.
 
     Args:
-        productions: those in use, by name.
-        variables: name of a production -> its variables, in the order of its tokens.
+        agendas: those of the productions in use, by name.
+        undo: what takes the last changes back, in their order; each a function and its arguments.
     """
 
-    def __init__(
-        self, productions: Mapping[str, Production], variables: Mapping[str, tuple[str, ...]]
-    ) -> None:
-        self._productions = productions
-        self._variables = variables
+    def __init__(self, agendas: Mapping[str, Agenda], undo: list[tuple[Any, ...]]) -> None:
+        self._agendas = agendas
+        self._undo = undo
         self.support: dict[Fact, dict[Justification, None]] = {}
         self.derived: dict[Fact, None] = {}
         """Facts that hold only because they are justified."""
@@ -41,30 +41,15 @@ class Truth:
         """Forget which productions feed each other."""
         self._recursive = None
 
-    def conclusions(self, production: Production, values: Values, *, lasting: bool) -> list[Fact]:
-        """Return the facts that a production asserts for a token; one whose arithmetic fails is left out.
-
-        Args:
-            lasting: those that stay, or those that the token justifies.
-        """
-        known = dict(zip(self._variables[production.name], values, strict=True))
-        facts: list[Fact] = []
-        for assertion in production.asserts:
-            if assertion.lasting is not lasting:
-                continue
-            try:
-                i, a, v = (evaluate(term, known) for term in assertion.terms)
-            except NotANumber:
-                continue
-            facts.append((i, a, v))
-        return facts
-
     def justify(self, fact: Fact, by: Justification, *, holds: bool) -> bool:
         """Note a justification; True when the fact must be asserted now."""
-        self.support.setdefault(fact, {})[by] = None
+        support = self.support.setdefault(fact, {})
+        if by not in support:
+            support[by] = None
+            self._undo.append((self._drop, fact, by))
         if holds:
             return False
-        self.derived[fact] = None
+        self.mark_derived(fact)
         return True
 
     def withdraw(self, fact: Fact, by: Justification) -> bool:
@@ -72,9 +57,8 @@ class Truth:
         support = self.support.get(fact)
         if support is None or by not in support:
             return False
-        del support[by]
-        if not support:
-            del self.support[fact]
+        self._undo.append((self._put, fact, (by,)))
+        self._drop(fact, by)
         if fact not in self.derived:
             return False
         if support and self.is_grounded(fact):
@@ -82,10 +66,31 @@ class Truth:
         self.forget(fact)
         return True
 
+    def mark_derived(self, fact: Fact) -> None:
+        """Note that a fact holds only because it is justified."""
+        self.derived[fact] = None
+        self._undo.append((self.derived.pop, fact))
+
+    def mark_stated(self, fact: Fact) -> None:
+        """Note that a fact stays, whatever becomes of its justifications."""
+        del self.derived[fact]
+        self._undo.append((self.derived.setdefault, fact))
+
     def forget(self, fact: Fact) -> None:
         """Drop what is known of a derived fact that is retracted."""
-        del self.derived[fact]
-        self.support.pop(fact, None)
+        self.mark_stated(fact)
+        support = self.support.pop(fact, None)
+        if support:
+            self._undo.append((self._put, fact, tuple(support)))
+
+    def _drop(self, fact: Fact, by: Justification) -> None:
+        support = self.support[fact]
+        del support[by]
+        if not support:
+            del self.support[fact]
+
+    def _put(self, fact: Fact, justifications: Iterable[Justification]) -> None:
+        self.support.setdefault(fact, {}).update(dict.fromkeys(justifications))
 
     def is_grounded(self, fact: Fact) -> bool:
         """Say whether a derived fact with justifications can be traced back to stated ones."""
@@ -99,7 +104,9 @@ class Truth:
             if one in premises:
                 continue
             premises[one] = [
-                [p for p in self._premises(by) if p in self.derived] for by in self.support.get(one, ())
+                [p for p in facts if p in self.derived]
+                for name, values in self.support.get(one, ())
+                for facts in self._agendas[name].ways(values)
             ]
             for way in premises[one]:
                 todo += way
@@ -115,29 +122,65 @@ class Truth:
             grew = bool(more)
         return fact in grounded
 
-    def _premises(self, by: Justification) -> list[Fact]:
-        name, values = by
-        known: dict[str, Value] = dict(zip(self._variables[name], values, strict=True))
-        return facts_of(self._productions[name], known)
-
     def _recursive_productions(self) -> set[str]:
         """Return the names of the productions that can, over others, feed themselves."""
         if self._recursive is None:
+            productions = [agenda.production for agenda in self._agendas.values()]
             feeds = {
-                name: {
+                one.name: {
                     other.name
-                    for other in self._productions.values()
-                    if other.asserts and any(_fits(a, p) for a in one.asserts for p in _patterns(other))
+                    for other in productions
+                    if other.justifies and any(_fits(a, p) for a in _justified(one) for p in _patterns(other))
                 }
-                for name, one in self._productions.items()
-                if one.asserts
+                for one in productions
+                if one.justifies
             }
             self._recursive = {name for name in feeds if name in reachable(feeds[name], feeds.__getitem__)}
         return self._recursive
 
 
-def _patterns(production: Production) -> Iterable[Pattern]:
-    return (c for c in production.conditions if isinstance(c, Pattern))
+def conclusions(
+    production: Production, actions: Iterable[Action], known: Mapping[str, Value]
+) -> list[tuple[Action, Any]]:
+    """Return actions with the values of their places.
+
+    One whose arithmetic fails, or gives a number too large for a fact, is left out.
+
+    Raises:
+        UserError: a value is larger than a fact may hold.
+    """
+    found: list[tuple[Action, Any]] = []
+    for action in actions:
+        try:
+            values = tuple(evaluate(term, known) for term in action.terms)
+        except NotANumber:
+            continue
+        if not all(map(fits, values)):
+            continue
+        if any(type(value) is tuple for value in values):
+            try:
+                values = tuple(map(check_value, values))
+                if len(values) == 3:
+                    check_value(values)
+            except UserError as exc:
+                raise UserError(f"production {production.name!r}: {exc}") from exc
+        found.append((action, values))
+    return found
+
+
+def _justified(production: Production) -> Iterable[Assertion]:
+    return (a for a in production.actions if isinstance(a, Assertion) and not a.lasting)
+
+
+def _patterns(production: Production) -> Iterator[Pattern]:
+    """Yield the patterns that a token may stand on."""
+    todo = list(production.conditions)
+    while todo:
+        condition = todo.pop()
+        if isinstance(condition, Pattern):
+            yield condition
+        elif isinstance(condition, Either):
+            todo += [one for branch in condition.branches for one in branch]
 
 
 def _fits(assertion: Assertion, pattern: Pattern) -> bool:

@@ -10,7 +10,8 @@ Candidates are the productions that the schedule allows in its present state and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -18,8 +19,7 @@ from typing import Any
 from metatree.durable import Effect, Event, Outcome, Signal
 from metatree.errors import MetatreeError
 from metatree.rules._working_memory import FactChange, WorkingMemory
-from metatree.rules.language.text import parse_productions
-from metatree.rules.language.values import from_json, to_json, value_text
+from metatree.rules.language.values import Fact, from_json, to_json, value_text
 from metatree.rules.matcher.explain import why_not
 from metatree.rules.matcher.tokens import Token, Tokens, Values
 from metatree.rules.shell.resolvers import AskingResolver, CandidateProduction, ConflictSet, Resolver
@@ -92,6 +92,7 @@ class ShellMachine:
         each: productions of which every token is a firing of its own.
         removals: productions whose logic deals with tokens to remove.
         once: productions whose logic may not happen twice: a firing of several tokens that failed is not made in parts.
+        functions: those that productions may call.
     """
 
     name = "shell"
@@ -104,18 +105,19 @@ class ShellMachine:
         each: Collection[str] = (),
         removals: Collection[str] = (),
         once: Collection[str] = (),
+        functions: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         self.resolver = resolver
+        self.functions = functions
         self.each = frozenset(each)
         self.removals = frozenset(removals)
         self.once = frozenset(once)
 
     def begin(self, given: dict[str, Any], now: float) -> tuple[ShellState, list[Effect]]:
-        memory = WorkingMemory()
+        memory = WorkingMemory(functions=self.functions)
         controlled = []
         for one in given["productions"]:
-            (production,) = parse_productions(one["text"])
-            memory.add_production(production, controlled=one["controlled"])
+            production = memory.add_production(one["text"], controlled=one["controlled"]).production
             if one["controlled"]:
                 controlled.append(production.name)
         memory.add_all(_values(given["facts"]))
@@ -123,6 +125,9 @@ class ShellMachine:
         schedule = Schedule.parse(text, given["order"]) if text is not None else Schedule.free(controlled)
         limits = dict(given["limits"])
         state = ShellState(memory, schedule, given["seed"], limits, given["board"])
+        inferred = _inferred(memory, memory)
+        if inferred:
+            state.trace.append({"event": "inferred", "cycle": 0, "inferred": inferred})
         return state, self._turn(state)
 
     def ended(self, state: ShellState) -> str | None:
@@ -160,8 +165,10 @@ class ShellMachine:
         else:
             changes = event.value["changes"]
             if changes:
-                done = self._change(state, changes, {"board": True})
-                state.trace.append({"event": "board", "cycle": state.cycle, **done})
+                with _recorded(state.memory) as done:
+                    self._change(state, changes, {"board": True})
+                told = _told(state.memory, done)
+                state.trace.append({"event": "board", "cycle": state.cycle, **told})
         return self._decide(state)
 
     def _decide(self, state: ShellState) -> list[Effect]:
@@ -217,7 +224,11 @@ class ShellMachine:
             adds = len(Tokens(agenda, agenda.to_add, aside))
             removes = len(Tokens(agenda, agenda.to_remove, aside))
             if adds or removes:
-                candidates.append(CandidateProduction(name, target, adds, removes, agenda.newest()))
+                candidates.append(
+                    CandidateProduction(
+                        name, target, adds, removes, agenda.newest(), agenda.production.salience
+                    )
+                )
         return tuple(candidates)
 
     def _on_resolve(self, state: ShellState, event: Outcome) -> list[Effect]:
@@ -267,6 +278,7 @@ class ShellMachine:
             "committed": [],
             "asserted": [],
             "retracted": [],
+            "inferred": {},
             "notes": [],
             "errors": [],
         }
@@ -298,11 +310,14 @@ class ShellMachine:
             following = self._failed(state, name, event, _tokens(effect))
         else:
             did = event.value
-            committed, withdrawn = self._commit(state, name, did)
+            with _recorded(state.memory) as changes:
+                committed, withdrawn = self._commit(state, name, did)
+                self._change(state, did["changes"], {"production": name, "cycle": state.cycle})
+            done = _told(state.memory, changes)
             entry["committed"] += committed
-            done = self._change(state, did["changes"], {"production": name, "cycle": state.cycle})
             entry["asserted"] += done["asserted"]
             entry["retracted"] += done["retracted"]
+            entry["inferred"] |= done["inferred"]
             entry["notes"] += [*did["notes"], *withdrawn]
             state.ids += did["ids"]
             if not committed and not done["asserted"] and not done["retracted"]:
@@ -389,26 +404,14 @@ class ShellMachine:
         texts = [str(agenda.token(t)) for t in (*adds, *removes)]
         return texts, [f"{agenda.token(t)} was withdrawn before it was committed" for t in withdrawn]
 
-    def _change(
-        self, state: ShellState, changes: list[list[Any]], provenance: dict[str, Any]
-    ) -> dict[str, list[str]]:
-        """Assert and retract facts; return all that came and went, what productions derived included."""
-        done: dict[str, list[str]] = {"asserted": [], "retracted": []}
-
-        def note(change: FactChange) -> None:
-            done["asserted" if change.asserted else "retracted"].append(value_text(change.fact))
-
-        stop = state.memory.watch(note)
-        try:
-            for sign, *fact in changes:
-                i, a, v = (from_json(part) for part in fact)
-                if sign == "+":
-                    state.memory.add(i, a, v, provenance=provenance)
-                else:
-                    state.memory.retract(i, a, v)
-        finally:
-            stop()
-        return done
+    def _change(self, state: ShellState, changes: list[list[Any]], provenance: dict[str, Any]) -> None:
+        """Assert and retract facts."""
+        for sign, *fact in changes:
+            i, a, v = (from_json(part) for part in fact)
+            if sign == "+":
+                state.memory.add(i, a, v, provenance=provenance)
+            else:
+                state.memory.retract(i, a, v)
 
     def _fail(self, state: ShellState, what: str, event: Outcome, tokens: Sequence[Token]) -> None:
         failure = {
@@ -425,6 +428,30 @@ class ShellMachine:
         state.effects += 1
         state.waiting[effect.id] = effect
         return effect
+
+
+@contextmanager
+def _recorded(memory: WorkingMemory) -> Iterator[list[FactChange]]:
+    """Give all facts that come and go inside, what productions derive included."""
+    changes: list[FactChange] = []
+    stop = memory.watch(changes.append)
+    try:
+        yield changes
+    finally:
+        stop()
+
+
+def _told(memory: WorkingMemory, changes: Sequence[FactChange]) -> dict[str, Any]:
+    """Return the changes for the trace; `inferred` says of facts that productions justify by which."""
+    return {
+        "asserted": [value_text(change.fact) for change in changes if change.asserted],
+        "retracted": [value_text(change.fact) for change in changes if not change.asserted],
+        "inferred": _inferred(memory, [change.fact for change in changes if change.asserted]),
+    }
+
+
+def _inferred(memory: WorkingMemory, facts: Iterable[Fact]) -> dict[str, str]:
+    return {value_text(fact): memory.inferred_by(fact) for fact in facts if memory.is_derived(fact)}
 
 
 def _candidate_json(candidate: CandidateProduction) -> dict[str, Any]:

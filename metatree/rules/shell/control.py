@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -32,6 +33,7 @@ from metatree.durable import (
 from metatree.errors import UserError
 from metatree.rules._working_memory import WorkingMemory
 from metatree.rules.language.conditions import Production
+from metatree.rules.language.functions import Functions
 from metatree.rules.language.text import parse_facts, parse_productions
 from metatree.rules.language.values import Fact, check_fact
 from metatree.rules.matcher.explain import Explanation, why_not
@@ -55,6 +57,12 @@ class ShellLimits:
     """Prompt and completion tokens together, of models that knowledge sources ask."""
     cost_usd: float | None = None
     seconds: float | None = 600.0
+
+    def __post_init__(self) -> None:
+        for name, bound in asdict(self).items():
+            number = isinstance(bound, int | float) and not isinstance(bound, bool)
+            if bound is not None and (not number or not bound >= 0):
+                raise UserError(f"the limit {name} is {bound!r}: give a number from 0, or None for no bound")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +103,11 @@ class ControlShell:
         board: a blackboard to react to and to write the trace to; see `BoardBridge`.
         concurrency: how many tokens of one firing may be at work at once, for logic that is fired for `each`.
         order: names of productions, by the numbers in the schedule; None for those of the sources, one after the other.
+        functions: name -> a pure function that productions may call, `#name(<x> …)`.
 
     Raises:
-        UserError: two productions have one name, or the schedule makes no sense for them.
+        UserError: two productions have one name, the schedule makes no sense for them, or an argument is of the wrong
+            type.
     """
 
     def __init__(
@@ -110,14 +120,36 @@ class ControlShell:
         board: BoardBridge | None = None,
         concurrency: int = 8,
         order: Sequence[str] | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         self.rules: dict[str, Rule] = {}
+        sources = list(sources) if isinstance(sources, Iterable) else [sources]
+        for source in sources:
+            if not isinstance(source, KnowledgeSource):
+                raise UserError(f"{source!r} is no knowledge source: give a list of KnowledgeSource objects")
+        if type(concurrency) is not int or concurrency < 1:
+            raise UserError(f"concurrency is {concurrency!r}: give a whole number from 1")
+        if board is not None and not callable(getattr(board, "look", None)):
+            raise UserError(f"{board!r} is no bridge: give BoardBridge(board)")
+        if resolver is not None and not callable(getattr(resolver, "choose", None)):
+            raise UserError(
+                f"{resolver!r} is no resolver: give one such as First(), or a class with a method `choose`"
+            )
         for source in sources:
             for name, rule in source.rules().items():
                 if name in self.rules:
                     raise UserError(f"two knowledge sources have a production {name!r}: rename one of them")
                 self.rules[name] = rule
-        self.inferences = parse_productions(inferences) if isinstance(inferences, str) else list(inferences)
+        known = Functions(functions)
+        self.inferences = (
+            parse_productions(inferences, known) if isinstance(inferences, str) else list(inferences)
+        )
+        twice = Counter([*self.rules, *(production.name for production in self.inferences)])
+        for name, times in twice.items():
+            if times > 1:
+                raise UserError(f"two productions are called {name!r}: rename one of them")
+        for production in (*(rule.production for rule in self.rules.values()), *self.inferences):
+            known.put_into(production)
         names = list(self.rules)
         self._order = list(order) if order is not None else names
         self.schedule = (
@@ -132,6 +164,7 @@ class ControlShell:
             each=[name for name, rule in self.rules.items() if rule.each],
             removals=[name for name, rule in self.rules.items() if rule.removals],
             once=[name for name, rule in self.rules.items() if rule.policy.repeatable is not True],
+            functions=known.own,
         )
 
     def given(
@@ -181,7 +214,7 @@ class ControlShell:
             # Before anything is written: a mistake in the input ends here.
             replayed = replay(self.machine, [first])
             token = open_journal.create(run_id, self.machine.name, first)
-            return await self._drive(open_journal, run_id, token, replayed, limits, on_entry)
+            return await self._drive(open_journal, run_id, token, replayed, limits, on_entry, told=0)
 
     async def aresume(
         self,
@@ -255,8 +288,10 @@ class ControlShell:
         replayed: Replayed[ShellState],
         limits: ShellLimits,
         on_entry: OnEntry | None,
+        *,
+        told: int | None = None,
     ) -> ShellReport:
-        reported = len(replayed.state.trace)
+        reported = len(replayed.state.trace) if told is None else told
 
         def on_step(state: ShellState) -> None:
             nonlocal reported
@@ -350,7 +385,14 @@ def _open_journal(journal: str | Path | Journal | None) -> Iterator[Journal]:
 def trace_lines(entry: Mapping[str, Any]) -> list[str]:
     """Return an entry of the trace as lines of text."""
     if entry["event"] == "board":
-        return [f"The board says: {' '.join(entry['asserted']) or 'nothing new'}"]
+        said = [fact for fact in entry["asserted"] if fact not in entry.get("inferred", {})]
+        return [
+            f"The board says: {' '.join(said) or 'nothing new'}",
+            *(f"Inferred {fact} by {why}" for fact, why in entry.get("inferred", {}).items()),
+        ]
+    inferred = [f"Inferred {fact} by {why}" for fact, why in entry.get("inferred", {}).items()]
+    if entry["event"] == "inferred":
+        return inferred
     if entry["event"] == "stop":
         return [str(entry["remark"]).capitalize()]
     names = ",".join(f'"{c["production"]}"' for c in entry["candidates"])
@@ -360,7 +402,12 @@ def trace_lines(entry: Mapping[str, Any]) -> list[str]:
         if entry[count]
     ]
     lines = [f"Transitions can fire: {names}", f'Production "{entry["production"]}" can {", ".join(waiting)}']
-    lines += entry["notes"] or [f"Asserted {fact}" for fact in entry["asserted"]]
+    stated = [fact for fact in entry["asserted"] if fact not in entry.get("inferred", {})]
+    lines += entry["notes"] or [
+        *(f"Retracted {fact}" for fact in entry["retracted"]),
+        *(f"Asserted {fact}" for fact in stated),
+    ]
+    lines += inferred
     lines += [f"Failed: {error}" for error in entry["errors"]]
     return [*lines, f"Transitioned to state {entry['state_after']}"]
 

@@ -120,8 +120,15 @@ class KnowledgeSource:
     """
 
     def __init__(self, name: str, productions: str | Iterable[Production] = ()) -> None:
+        if not isinstance(name, str):
+            raise UserError(f"the name of a knowledge source is {name!r}: give a text")
         self.name = name
         read = parse_productions(productions) if isinstance(productions, str) else list(productions)
+        for production in read:
+            if not isinstance(production, Production):
+                raise UserError(
+                    f"{production!r} is no production: give texts of productions, or Production objects"
+                )
         self._productions = {production.name: production for production in read}
         self._rules: dict[str, Rule] = {}
 
@@ -153,6 +160,11 @@ class KnowledgeSource:
 def commit_one(firing: Firing) -> None:
     """Commit the oldest token; what the production asserts follows."""
     firing.commit((*firing.to_add, *firing.to_remove)[0])
+
+
+def commit_newest(firing: Firing) -> None:
+    """Commit the newest token, as a depth-first search wants it."""
+    firing.commit((*firing.to_add, *firing.to_remove)[-1])
 
 
 def commit_all(firing: Firing) -> None:

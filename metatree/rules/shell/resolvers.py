@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from types import MappingProxyType
 from typing import Final, Protocol, runtime_checkable
 
 from metatree.errors import BadModelAnswer, UserError
@@ -38,6 +39,8 @@ class CandidateProduction:
     to_remove: int
     newest: int
     """The event that its newest token came with; higher is later."""
+    salience: int = 0
+    """As its text says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +112,23 @@ class SelfTransition:
 
 
 class Priority:
-    """Takes the production with the highest priority; those not named have 0, and ties go to another resolver."""
+    """Takes the production with the highest priority, and leaves ties to another resolver.
 
-    def __init__(self, priorities: Mapping[str, float], otherwise: Resolver | None = None) -> None:
+    Args:
+        priorities: by the names of productions; those not named have the salience of their text, which is 0 if it says
+            nothing.
+    """
+
+    def __init__(
+        self, priorities: Mapping[str, float] = MappingProxyType({}), otherwise: Resolver | None = None
+    ) -> None:
         self.priorities = dict(priorities)
         self.otherwise = otherwise or First()
 
     def choose(self, conflict: ConflictSet) -> Chosen:
-        best = max(self.priorities.get(c.production, 0) for c in conflict.candidates)
-        best_ones = tuple(c for c in conflict.candidates if self.priorities.get(c.production, 0) == best)
+        ranks = [self.priorities.get(c.production, c.salience) for c in conflict.candidates]
+        best = max(ranks)
+        best_ones = tuple(c for c, r in zip(conflict.candidates, ranks, strict=True) if r == best)
         if len(best_ones) == 1:
             return best_ones[0].production
         return self.otherwise.choose(_narrowed(conflict, best_ones))
@@ -206,7 +217,7 @@ def resolver_named(name: str, arguments: Sequence[str] = ()) -> Resolver:
 
     Args:
         name: `trivial`, `first`, `self-transition`, `overriding-self-transition` (arguments: names of productions),
-            `priority` (arguments: names, the highest first), `recency`.
+            `priority` (arguments: names, the highest first; none for the saliences of the text), `recency`.
     """
     match name:
         case "trivial":

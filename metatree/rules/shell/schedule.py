@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from metatree.errors import UserError
-from metatree.rules.language.lexemes import MAX_DIGITS, Lexeme, LexemeReader, RuleError, cut
+from metatree.rules.language.lexemes import Lexeme, LexemeReader, RuleError, cut
+from metatree.rules.language.values import MAX_DIGITS
 from metatree.rules.shell._automaton import Automaton, Chain, Choice, Regex, Repeat, Symbol, minimal
 
 _TOKEN: Final = re.compile(

@@ -16,6 +16,7 @@ from metatree._util.threads import off_loop
 from metatree.notes.placement import MEMORY_KIND
 from metatree.protocols import Answer, Passage, Reader, Reading, ReadRequest, Traits
 from metatree_routers.embedded._excerpt import excerpt
+from metatree_routers.embedded._particulars import lacks_particulars
 from metatree_routers.embedded._table_rows import best_row, is_table, with_header
 from metatree_routers.embeddings.static import Embedder, static_embedder
 from metatree_routers.passages.asked import read_question
@@ -39,6 +40,8 @@ _DATABASE_KINDS = frozenset({"database", "schema", "table", "view", "rows"})
 # Lost: twelve lines of a file as a passage, of which eight of eleven questions that no row answers were claimed.
 _LINES_OF_ROWS = "rows"
 """Nodes of rows between commas, which `look_up` answers from, or nothing does."""
+_SAID = frozenset({"turn"})
+"""Nodes of conversations, which mention much of which they say nothing."""
 # What is said of such a tool closes no question. Lost: leaving it unread; it is all there is on how to get something.
 _TOOL_KINDS = frozenset({"api operation", "mcp tool"})
 """Nodes whose own text says what a call of a server would answer, and is no answer itself."""
@@ -91,6 +94,8 @@ class EmbeddedReader(Reader):
         ranked = self._ranked(request, question, embedder)
         best = next((passage for passage in ranked if passage.node_id == request.node.id), None)
         if best is None or (best is not ranked[0] and _is_outdated(best, ranked[0])):
+            return None
+        if request.node.kind in _SAID and lacks_particulars(question, best.text):
             return None
         quote = best.text.strip("\n")
         return Answer(

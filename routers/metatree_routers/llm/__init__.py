@@ -51,6 +51,7 @@ __all__ = [
     "adescribe_tree",
     "describe_tree",
     "openai_suite",
+    "provider_suite",
 ]
 
 
@@ -71,3 +72,16 @@ def openai_suite(name: str) -> Suite:
     from metatree_routers.llm.router import LLMRouter
 
     return LLMRouter(name.partition("/")[2] or None).suite()
+
+
+def provider_suite(name: str) -> Suite:
+    """Return the parts for a provider's model: `ollama/MODEL`, `anthropic/MODEL`, `gemini/MODEL`, `openrouter/MODEL`.
+
+    Raises:
+        UserError: no model is named.
+        BadKey: the provider needs a key, and its variable is not set.
+    """
+    from metatree_routers.llm._providers import model_and_server
+    from metatree_routers.llm.router import LLMRouter
+
+    return LLMRouter(**model_and_server(name)).suite()

@@ -14,7 +14,6 @@ from metatree.durable import report_usage
 from metatree.errors import RouterUnavailable, UserError
 from metatree.trees.text import encodable
 from metatree_routers.llm._capabilities import CapabilityDiscovery, ServerCapabilities
-from metatree_routers.llm._errors import PromptTooLong
 from metatree_routers.llm._prices import Price, price_of
 from metatree_routers.llm._sdk_errors import check_completion, error_for
 from metatree_routers.llm._settings import ModelSettings, model_settings
@@ -22,6 +21,7 @@ from metatree_routers.llm._stagger import Turns
 from metatree_routers.llm._structured import F, answer_of, request_for
 from metatree_routers.llm._telemetry import model_call
 from metatree_routers.llm._tokens import TokenCounter, counter_for
+from metatree_routers.llm.errors import PromptTooLong
 from metatree_routers.weighing.trust import Trust
 from metatree_routers.wrappers.disk_cache import Cache, DiskCache
 from metatree_routers.wrappers.limiter import Limiter

@@ -25,10 +25,10 @@ from metatree.protocols import (
 )
 from metatree_routers.llm._budget import clipped, clipped_context, clipped_questions, excerpt
 from metatree_routers.llm._connection import Connection
-from metatree_routers.llm._errors import for_the_model
 from metatree_routers.llm._extract import MAX_CHARS
 from metatree_routers.llm._response_models import DescriptionForm, DescriptionsForm, ReadForm, arguments_form
 from metatree_routers.llm._tokens import TokenCounter
+from metatree_routers.llm.errors import for_the_model
 from metatree_routers.llm.labels import labels
 from metatree_routers.llm.prompts import Message, Prompts, messages, unquoted
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from metatree.errors import MetatreeError, RouterUnavailable
 from metatree_routers.llm._capabilities import CapabilityDiscovery, ServerCapabilities
-from metatree_routers.llm._errors import (
+from metatree_routers.llm._settings import ModelSettings
+from metatree_routers.llm.errors import (
     SERVER,
     AnswerRefused,
     BadKey,
@@ -22,7 +23,6 @@ from metatree_routers.llm._errors import (
     Truncated,
     UnknownModel,
 )
-from metatree_routers.llm._settings import ModelSettings
 
 _BY_CODE: Mapping[str, type[MetatreeError]] = {
     "insufficient_quota": OutOfCredit,

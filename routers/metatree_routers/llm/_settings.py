@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from metatree.errors import UserError
-from metatree_routers.llm._errors import BadKey
+from metatree_routers.llm.errors import BadKey
 
 OPENAI = "https://api.openai.com/v1"
 PREFIX = "openai/"

@@ -10,7 +10,7 @@ from metatree.errors import BadModelAnswer
 from metatree.node import Node
 from metatree.protocols import Option, RouteRequest
 from metatree_routers.llm._connection import Connection
-from metatree_routers.llm._errors import CapabilitiesChanged
+from metatree_routers.llm.errors import CapabilitiesChanged
 from metatree_routers.llm.router import LLMRouter
 
 ATTEMPTS = 6

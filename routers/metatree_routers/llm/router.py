@@ -9,7 +9,6 @@ from metatree.errors import BadModelAnswer
 from metatree.protocols import Evidence, RouteDecision, Router, RouteRequest, Suite, Traits
 from metatree_routers.llm._budget import Menu, at_least, clipped, how_many_fit, menu_prompt
 from metatree_routers.llm._connection import Connection
-from metatree_routers.llm._errors import PromptTooLong, for_the_model
 from metatree_routers.llm._parts import (
     LLMComposer,
     LLMDescriber,
@@ -19,6 +18,7 @@ from metatree_routers.llm._parts import (
     answer_tokens,
 )
 from metatree_routers.llm._response_models import RouteForm, route_form
+from metatree_routers.llm.errors import PromptTooLong, for_the_model
 from metatree_routers.llm.labels import NONE, offered
 from metatree_routers.llm.prompts import Prompts, best_first
 from metatree_routers.weighing.decide import decided

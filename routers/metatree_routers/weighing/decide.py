@@ -28,6 +28,44 @@ def decided(request: RouteRequest, said: RouteDecision, trust: Trust) -> RouteDe
     return settled(request, said, weigh(cases, shares, none), above)
 
 
+def decided_by_shares(
+    request: RouteRequest, shares: Mapping[str, float], none: float, unviable: Mapping[str, str], trust: Trust
+) -> RouteDecision:
+    """Return what the probabilities of a model come to beside the evidence; learn from them what they are worth.
+
+    Args:
+        shares: option -> how likely it leads to an answer, as the model says.
+        none: how likely none does, as the model says.
+        unviable: options that the model would rule out, with why.
+    """
+    cases, above = cases_of(request.options), _anchors(request.options)
+    if len(cases) < 2:
+        return _by_shares_alone(shares, none, unviable)
+    totals: dict[str, float] = {}
+    for option, share in shares.items():  # a model parts its share among a branch and what lies in it
+        case = next((case for case in cases if above.get(option) in case.ids), None)
+        if case is not None:
+            totals[case.ids[0]] = totals.get(case.ids[0], 0.0) + share
+    trust.gave([(case.prior, totals.get(case.ids[0], 0.0)) for case in cases], none)
+    worth, even = trust.accuracy, 1 / (len(cases) + 1)
+    mixed = {i: worth * totals.get(case.ids[0], 0.0) + (1 - worth) * even for case in cases for i in case.ids}
+    weighed = weigh(cases, mixed, worth * none + (1 - worth) * even)
+    top = max(weighed.probabilities.values())
+    within = [i for i in shares if weighed.probabilities.get(above.get(i, ""), 0.0) >= top]
+    choice = max(within, key=lambda i: (shares[i], i != above.get(i)))
+    reason = f"{shares[choice]:.2f} by the model, {top:.2f} with the evidence"
+    return settled(request, RouteDecision(choice, unviable, reason), weighed, above)
+
+
+def _by_shares_alone(shares: Mapping[str, float], none: float, unviable: Mapping[str, str]) -> RouteDecision:
+    choice = max(shares, key=shares.__getitem__)
+    if none > shares[choice]:
+        reason = f"none of them, with {none:.2f} by the model"
+        return RouteDecision(None, dict.fromkeys(shares, reason), reason, shares)
+    low = {i: why for i, why in unviable.items() if shares.get(i, 0.0) < RULED_OUT}
+    return RouteDecision(choice, low, f"{shares[choice]:.2f} by the model", shares)
+
+
 def settled(
     request: RouteRequest, said: RouteDecision, weighed: Weighed, above: Mapping[str, str]
 ) -> RouteDecision:

@@ -19,8 +19,10 @@ from metatree_routers.weighing._experts import NONE_RIGHT, Case
 from metatree_routers.wrappers.disk_cache import Cache
 
 _VALUES = tuple((step + 0.5) / 25 for step in range(25))
-_PRIOR = (1.0, 1.6)
+_CHOOSES = (1.0, 1.6)
 """Of a beta distribution: before anything is known, a model is taken to be right in 2 of 5 menus."""
+JUDGES = (4.5, 0.5)
+"""Of what gives a probability of one thing alone, it is taken for what it says in 9 of 10 cases."""
 _FORGETS = 0.99
 """What was learned counts so much less with each choice, so that a model that was exchanged is known after some 100."""
 _KEPT_S = 90 * 86_400.0
@@ -31,18 +33,23 @@ class Trust:
 
     Args:
         cache: where it is kept for later runs; None keeps it in this object alone.
-        key: names the model, its server and its prompts there.
+        key: names the model and its server there.
+        prior: what is believed of the model before anything is known, as a beta distribution.
     """
 
-    def __init__(self, cache: Cache | None = None, key: str = "") -> None:
+    def __init__(
+        self, cache: Cache | None = None, key: str = "", *, prior: tuple[float, float] = _CHOOSES
+    ) -> None:
         self._cache, self._key = cache, f"trust {key}"
+        first, second = prior
+        self._prior = [(first - 1) * math.log(v) + (second - 1) * math.log(1 - v) for v in _VALUES]
         self._lock = threading.Lock()
         self._logs = self._known() or [0.0] * len(_VALUES)
 
     @property
     def accuracy(self) -> float:
         """How often the model is right, as far as is known, in [0, 1]."""
-        logs = [known + _prior(value) for known, value in zip(self._logs, _VALUES, strict=True)]
+        logs = [known + before for known, before in zip(self._logs, self._prior, strict=True)]
         top = max(logs)
         shares = [math.exp(log - top) for log in logs]
         return sum(share * value for share, value in zip(shares, _VALUES, strict=True)) / sum(shares)
@@ -60,9 +67,23 @@ class Trust:
         others = len(cases)
         self._learn([value * prior + (1 - value) * (1 - prior) / others for value in _VALUES])
 
-    def confirmed(self, answers: bool) -> None:
-        """Learn from what was read where the model went against the evidence: whether it answers."""
-        self._learn([value if answers else 1 - value for value in _VALUES])
+    def gave(self, cases: Sequence[tuple[float, float]], none: float) -> None:
+        """Learn from the probabilities that a model gave.
+
+        Args:
+            cases: of each case how likely it is by evidence, and how likely by the model.
+            none: how likely none of them is, by the model.
+        """
+        agreed = NONE_RIGHT * none + (1 - NONE_RIGHT) * sum(prior * share for prior, share in cases)
+        even = 1 / (len(cases) + 1)
+        self._learn([value * agreed + (1 - value) * even for value in _VALUES])
+
+    def yes_or_no(self, prior: float, said: float) -> float:
+        """Return how likely something is that has a prior and that the model finds so likely; learn from both."""
+        worth = self.accuracy
+        self._learn([v * (prior * said + (1 - prior) * (1 - said)) + (1 - v) / 2 for v in _VALUES])
+        likely = worth * said + (1 - worth) / 2
+        return prior * likely / (prior * likely + (1 - prior) * (1 - likely))
 
     def _learn(self, likelihoods: Sequence[float]) -> None:
         with self._lock:
@@ -82,8 +103,3 @@ class Trust:
 
 def _is_log(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -1e6 < value <= 1e6
-
-
-def _prior(value: float) -> float:
-    first, second = _PRIOR
-    return (first - 1) * math.log(value) + (second - 1) * math.log(1 - value)

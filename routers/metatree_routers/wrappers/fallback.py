@@ -62,6 +62,7 @@ class FallbackRouter(Wrapper):
             part.traits,
             uses_model=any(traits.uses_model for traits in chain),
             any_loop=all(traits.any_loop for traits in chain),
+            gives_probabilities=all(traits.gives_probabilities for traits in chain),
             follows_evidence=all(traits.follows_evidence for traits in chain),
             by_rules=all(traits.by_rules for traits in chain),
             by_passages=all(traits.by_passages for traits in chain),

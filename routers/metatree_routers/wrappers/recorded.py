@@ -93,6 +93,7 @@ class ReplayedRouter(WrappedPart):
             by_rules=stored["by_rules"],
             describes_many=stored["describes_many"],
             by_passages=stored.get("by_passages", False),
+            gives_probabilities=stored.get("gives_probabilities", False),
             capacity=self._capacity if stored["capacity"] else None,
         )
 
@@ -121,6 +122,7 @@ def _traits_json(parts: Suite) -> dict[str, dict[str, bool]]:
             "by_rules": traits.by_rules,
             "describes_many": traits.describes_many,
             "by_passages": traits.by_passages,
+            "gives_probabilities": traits.gives_probabilities,
             "capacity": traits.capacity is not None,
         }
         for name, traits in said.items()

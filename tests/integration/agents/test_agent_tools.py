@@ -192,7 +192,7 @@ def test_context_and_files_of_an_issue(tree: Tree) -> None:
     assert files[0]["path"] == "src/shop/payment.py" and files[0]["definitions"][0]["name"] == "charge"
     ranges = called(tree, "context", issue=issue)["ranges"]
     assert ranges[0]["name"] == "charge" and "card.pay(amount)" in ranges[0]["text"]
-    assert "ask for" in called(tree, "context", issue=issue, max_tokens=50)["empty"]
+    assert "no definition fits" in called(tree, "context", issue=issue, max_tokens=50)["empty"]
 
 
 def test_an_empty_result_says_why(tree: Tree) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,25 @@ def test_schemas_are_what_models_take(tree: Tree) -> None:
         assert tool.response_schema["name"] == tool.name
         json.dumps(tool.schema)
     assert tools["remember"].parameters["required"] == ["text"]
+
+
+def test_what_does_not_fit_says_how_many_tokens_would(tree: Tree) -> None:
+    tools = _by_name(tree)
+
+    def called(name: str, **arguments: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(tools[name].call(arguments))
+        return answer
+
+    issue = "Declined credit card is charged again"
+    found = called("context", issue=issue, max_tokens=55)
+    wanted = re.search(r"the best is (\S+):\d+-\d+; for it: max_tokens of (\d+) or more", found["empty"])
+    assert found["ranges"] == [] and wanted is not None
+    enough = called("context", issue=issue, max_tokens=int(wanted[2]))
+    assert wanted[1] in [each["path"] for each in enough["ranges"]]
+
+    cut = called("read", node="src/shop/payment.py", max_tokens=51)
+    assert cut["cut"] == "cut: no line fits; for one: max_tokens of 200 or more"
+    assert called("read", node="src/shop/payment.py", max_tokens=200)["last_line"] > 1
 
 
 def _without_titles(schema: Any) -> Any:

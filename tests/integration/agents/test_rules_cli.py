@@ -175,3 +175,47 @@ def test_a_program_in_which_something_failed_ends_with_exit_code_5(
     assert done.returncode == 5
     assert "The run has failed in state 1" in done.stdout
     assert 'a firing of "n" failed for (x=a y=b): ValueError: no' in done.stdout
+
+
+def test_toml_functions_and_what_was_inferred(
+    rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conforms: Callable[[Any, Any], None]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pricing_functions.py").write_text("FUNCTIONS = {'is-dear': lambda n: n > 100}\nOTHER = 3\n")
+    (tmp_path / "shop.toml").write_text(
+        'facts = ["(tea costs 120) (cup costs 5)"]\n[[rules]]\nname = "dear"\n'
+        'when = "(<x> costs <n>) (#is-dear(<n>))"\nthen = "(! <x> is dear)"\n'
+    )
+    done = rules("shop.toml", "--functions", "pricing_functions:FUNCTIONS")
+    assert done.returncode == 0, done.stderr
+    assert '# (tea is dear)  by "dear" (x=tea n=120)' in done.stdout
+    done = rules("shop.toml", "--functions", "pricing_functions:FUNCTIONS", "--json")
+    data = json.loads(done.stdout)
+    conforms(data, RulesOutput)
+    assert data["inferred"] == [{"fact": "(tea is dear)", "by": ['"dear" (x=tea n=120)']}]
+    for arguments, says in [
+        ((), "there is no function #is-dear"),
+        (("--functions", "pricing_functions:OTHER"), "is no dict of names and functions, but int"),
+        (("--functions", "pricing_functions:NONE"), "cannot be imported"),
+        (("--functions", "pricing_functions"), "give MODULE:NAME"),
+    ]:
+        done = rules("shop.toml", *arguments)
+        assert done.returncode == 2
+        assert says in done.stderr
+
+
+def test_rules_that_come_to_no_rest_fail_and_say_so(rules: Rules) -> None:
+    done = rules("-", text='(a n 1)\n((a n <x>) -> (! a n (<x> + 1)) "count up")\n')
+    assert done.returncode == 5
+    assert "more than 100,000 facts follow from one change, the last by 'count up'" in done.stderr
+
+
+def test_the_trace_says_what_was_inferred(rules: Rules) -> None:
+    done = rules(
+        "-",
+        text='(a on b)\n((<x> on <y>) -> (! <y> under <x>) "turn")\n((<y> under <x>) -> (!! <y> seen -) "see")\n'
+        "schedule {\n s = 1; main = s+;\n}\n",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == 'Inferred (b under a) by "turn" (x=a y=b)'
+    assert '# (b under a)  by "turn" (x=a y=b)' in done.stdout

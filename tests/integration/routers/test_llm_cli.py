@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from metatree_agents.cli._main import run
+from metatree_routers.self_test import MENUS, PASSAGES
 
 from metatree.testing._model_server import HTML, ModelRequest, ModelServer, status
 
@@ -75,6 +76,48 @@ def test_settings_that_are_missing_are_wrong_use(
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("router", "says"),
+    [
+        ("gpt-5-mini", "set OPENAI_API_KEY"),
+        ("claude-opus-5", "write --router anthropic/claude-opus-5"),
+        ("gemini-3-flash", "write --router gemini/gemini-3-flash"),
+        ("anthropic/claude", "set ANTHROPIC_API_KEY"),
+        ("gemini/flash", "set GEMINI_API_KEY"),
+        ("openrouter/openai/gpt-4o", "set OPENROUTER_API_KEY"),
+        ("litellm/some", "write --router openai/some"),
+        ("ollama/", "write ollama/MODEL"),
+        ("systemone/x", "set SYSTEMONE_BASE_URL"),
+        ("decisions/x", "set OPENAI_API_KEY"),
+        ("logits/", "write systemone/MODEL"),
+        ("nonsense", "no router 'nonsense' is installed"),
+    ],
+)
+def test_names_work_or_say_what_to_type(
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    router: str,
+    says: str,
+) -> None:
+    for name in ("OPENAI", "ANTHROPIC", "GEMINI", "OPENROUTER"):
+        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
+    assert run(["ask", "q", "--source", str(source), "--router", router]) == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("host", ["{host}", "http://{host}", "http://{host}/v1/"])
+def test_a_model_of_ollama_is_asked_where_ollama_is(
+    serve: Callable[..., ModelServer], source: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    server = serve({"choice": "A", "answers": []})
+    monkeypatch.setenv("OLLAMA_HOST", host.format(host=server.url.split("/")[2]))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    run(["find", "How long?", "-k", "1", "--source", str(source), "--router", "ollama/qwen3:8b"])
+    assert server.requests[0].body["model"] == "qwen3:8b"
+    assert "sk-of-openai" not in str(server.requests[0].headers)
+
+
 def test_doctor_finds_out_how_a_model_answers(
     serve: Callable[..., ModelServer],
     source: Path,
@@ -88,6 +131,38 @@ def test_doctor_finds_out_how_a_model_answers(
     assert "in the mode json, after 3 calls" in reply
     assert run(["doctor", "--source", str(source), "--router", "openai/stub"]) == 0
     assert "after" not in capsys.readouterr().out.rpartition("language model")[2], "it was remembered"
+
+
+def test_doctor_says_what_a_model_is_worth(
+    serve: Callable[..., ModelServer],
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One takes the first option of each menu and says that no text answers; the other knows."""
+    known = {menu[0]: menu[1].partition(":")[0] for menu in MENUS}
+
+    def first(request: Any) -> Any:
+        return {"choice": "A"} if "choice" in request.system else {"answers": [], "notes": ""}
+
+    def knows(request: Any) -> Any:
+        if "choice" in request.system:
+            right = next((title for question, title in known.items() if question in request.user), "login")
+            return {"choice": request.label(right)}
+        text = next(text for question, text, _ in PASSAGES if question in request.user)
+        holds = next(holds for question, _, holds in PASSAGES if question in request.user)
+        said = [{"question": "Q1", "answer": text, "quote": text.split("\n")[0]}] if holds else []
+        return {"answers": said, "notes": ""}
+
+    lines = []
+    for model in (first, knows):
+        monkeypatch.setenv("OPENAI_BASE_URL", serve(model).url)
+        assert run(["doctor", "--source", str(source), "--router", "openai/stub"]) == 0
+        said = capsys.readouterr().out
+        lines.append(next(line for line in said.splitlines() if "self-test" in line))
+    assert "(8 without a model)" in lines[0] and "worse than no model" in lines[0]
+    assert "right in 10 of 10 menus" in lines[1] and "3 of 3 passages" in lines[1]
+    assert "it can be used" in lines[1]
 
 
 @pytest.mark.parametrize(

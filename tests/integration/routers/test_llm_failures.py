@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from metatree_routers.llm import LLMRouter
-from metatree_routers.llm._errors import (
+from metatree_routers.llm.errors import (
     AnswerRefused,
     BadKey,
     EmptyAnswer,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from metatree_routers.llm import LLMRouter
 from metatree_routers.llm._capabilities import CapabilityDiscovery, Mode, ServerCapabilities
-from metatree_routers.llm._errors import CapabilitiesChanged
+from metatree_routers.llm.errors import CapabilitiesChanged
 from metatree_routers.wrappers.disk_cache import DiskCache, MemoryCache
 
 from metatree import Tree, search

@@ -78,7 +78,13 @@ WRAPPERS: dict[str, Wrap] = {
 class Narrow(ScriptedRouter):
     """A router with every trait that a router can have."""
 
-    traits = Traits(uses_model=True, cache_key="narrow", capacity=lambda request: 2, follows_evidence=True)
+    traits = Traits(
+        uses_model=True,
+        cache_key="narrow",
+        capacity=lambda request: 2,
+        follows_evidence=True,
+        gives_probabilities=True,
+    )
 
 
 class Rules(ScriptedToolCaller):

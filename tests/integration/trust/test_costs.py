@@ -21,6 +21,8 @@ from typing import Any
 
 import httpx2
 import pytest
+from metatree_agents.planner.domain.files import read_file
+from metatree_agents.service.database.backup import verified
 from metatree_agents.service.engine.client import MOST_BYTES, ServiceClient, ServiceRefused
 from metatree_agents.service.replication.copies import TreeCopy
 from metatree_agents.service.replication.trees import Current
@@ -33,13 +35,16 @@ from metatree_memory_tools.git import _command, log
 from metatree_memory_tools.git.index import tracked_below
 from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi.source import KIND
+from metatree_memory_tools.reading.bounded_yaml import load_yaml
 from metatree_memory_tools.reading.own_process import ReadingFailed, read_apart
 from metatree_memory_tools.text import lines
 from metatree_routers import TextEvidence
 
+from metatree import Node, Tree
 from metatree._util.secret_text import masked
 from metatree.errors import BrokenStore, StaleSource, UserError
-from metatree.notes.archive import import_memory
+from metatree.notes.archive import _reader, export_memory, import_memory
+from metatree.notes.archive import format as archive_format
 from metatree.notes.archive.format import row_of
 from metatree.notes.note_file import keep_note
 from metatree.storage.store import Store
@@ -429,3 +434,47 @@ def takes_too_much(data: bytes, what: str) -> int:
         case "wrong":
             raise ValueError("wrong")
     return len(data)
+
+
+def test_a_row_of_an_export_is_no_longer_than_can_be_read(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Tree.create(clone.folder / "a.db") as tree:
+        tree.add(Node("a", "A", content="x" * 10_000))
+        export_memory(tree, clone.folder / "good")
+        monkeypatch.setattr(archive_format, "MAX_LINE", 5_000)
+        with pytest.raises(UserError, match="row 1 of nodes cannot be exported"):
+            export_memory(tree, clone.folder / "large")
+        with pytest.raises(BrokenStore, match="too long"):
+            import_memory(tree, clone.folder / "good")
+
+
+def test_an_image_of_an_export_is_bounded(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_reader, "_LARGEST_IMAGE", 1_000)
+    name = "0" * 32 + ".png"
+    with zipfile.ZipFile(clone.folder / "export", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", json.dumps({"format": "metatree-memory", "version": 1}))
+        archive.writestr(f"images/{name}", b"x" * 1_001)
+    with _reader.opened(clone.folder / "export") as opened, pytest.raises(BrokenStore, match="larger than"):
+        opened.image(name)
+
+
+def test_the_checksum_of_a_backup_takes_no_gigabytes(clone: Clone) -> None:
+    with zipfile.ZipFile(clone.folder / "evil.backup", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", b"{}")
+        archive.writestr("manifest.sha256", b"0" * 200_000_000)
+    with at_most(30), pytest.raises(BrokenStore, match="too long"):
+        verified(clone.folder / "evil.backup")
+
+
+def test_merge_keys_of_yaml_stay_few(clone: Clone) -> None:
+    lines = ["a0: &a0 {k: v}"]
+    for number in range(1, 9):
+        below = ", ".join([f"*a{number - 1}"] * 10)
+        lines.append(f"a{number}: &a{number} {{<<: [{below}]}}")
+    (clone.folder / "domain.yaml").write_text("\n".join(lines))
+    with at_most(200), pytest.raises(UserError, match="merge keys bring more"):
+        read_file(clone.folder / "domain.yaml")
+    with pytest.raises(UserError, match="merge keys bring more"):
+        _document._parsed("\n".join(lines).encode(), "api.yaml")
+    assert load_yaml("a: &a {x: 1}\nb: {<<: *a, y: 2}") == {"a": {"x": 1}, "b": {"x": 1, "y": 2}}

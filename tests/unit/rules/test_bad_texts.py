@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,10 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metatree.errors import UserError
-from metatree.rules import Program, RuleSyntaxError, WorkingMemory, parse_facts, parse_productions
+from metatree.rules import (
+    FunctionFailed,
+    Program,
+    RulesDoNotRest,
+    RuleSyntaxError,
+    WorkingMemory,
+    parse_facts,
+    parse_productions,
+)
 from metatree.rules.language.conditions import Production
-from metatree.rules.language.lexemes import MAX_DEPTH, RuleError
+from metatree.rules.language.lexemes import RuleError
 from metatree.rules.language.text import parse_conditions
+from metatree.rules.language.values import MAX_DEPTH
 from metatree.rules.matcher._emit import holds
 from metatree.rules.shell._automaton import MAX_STATES, Chain, Choice, Repeat, Symbol, minimal
 from metatree.rules.shell.schedule import Schedule
@@ -25,15 +35,18 @@ SOON_MS = 30_000
 """A text that is refused, or read, takes milliseconds; this is where it would never come to an end."""
 
 WORDS = """a b on <x> <y> <v> 1 2.5 1e3 -3 "t" "\\"" - + * / = <> < > <= >= -> <- as from ! !! ( ) ( ) { } -{ +{
-#sum( #count( # ; \\ " # schedule resolver seed all first priority main = | ? {1,2} {3 , } a=0; é"""
+#sum( #count( #like( #own( |{ | salience -( := == != ?x ^w => (not (or # ; \\ " #
+schedule resolver seed all first priority main = | ? {1,2} {3 , } a=0; é"""
 words = st.sampled_from([*WORDS.split(), "\n", "\t", "\x00"])
 soup = st.lists(words, max_size=40).map(" ".join)
 
 terms = st.sampled_from(["a", "b", "<x>", "<y>", "<z>", "1", "2.5", '"t"', "(a on b)", ""])
 expressions = st.recursive(
     terms,
-    lambda inner: st.builds(
-        "({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "/", "?", ""]), inner
+    lambda inner: (
+        st.builds("({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "/", "?", ""]), inner)
+        | st.builds("#{}({} {})".format, st.sampled_from(["like", "join", "mod", "own", "no"]), inner, inner)
+        | st.builds("#{}({})".format, st.sampled_from(["length", "own", "fails", "text", "sum"]), inner)
     ),
     max_leaves=6,
 )
@@ -55,18 +68,38 @@ conditions = st.recursive(
             inner,
         )
         | st.builds("{} {}".format, inner, inner)
+        | st.builds("|{{ {} | {} }}".format, inner, inner)
+        | st.builds("(#{}({}))".format, st.sampled_from(["own", "fails", "length"]), expressions)
+        | st.builds("({} {})".format, st.sampled_from(["not", "or", "exists", "test"]), inner)
     ),
     max_leaves=6,
 )
-assertions = st.builds(
-    "({} {} {} {})".format, st.sampled_from(["!", "!!", "?"]), expressions, expressions, expressions
+assertions = (
+    st.builds(
+        "({} {} {} {})".format,
+        st.sampled_from(["!", "!!", "!!", "-", ":=", "?", "assert"]),
+        expressions,
+        expressions,
+        expressions,
+    )
+    | st.just("(- <f>)")
+    | st.just("(- <x>)")
 )
 rules = st.builds(
-    "({} -> {} {})".format,
+    "({} {} {} {} {})".format,
     conditions,
+    st.sampled_from(["->", "->", "->", "->", "=>", ""]),
     st.lists(assertions, max_size=2).map(" ".join),
-    st.sampled_from(['"n"', '"m"', "n", ""]),
+    st.sampled_from(['"n"', '"m"', '"o"', "n", ""]),
+    st.sampled_from(["", "", "salience 3", "salience -1", "salience x", "salience 99999999"]),
 )
+
+
+def failing(value: Any) -> Any:
+    raise ValueError(value)
+
+
+OWN = {"own": lambda *values: len(values) == 1, "fails": failing}
 
 regexes = st.recursive(
     st.sampled_from(["a", "b", '"n"', '"other"', "c", "7", ""]),
@@ -106,19 +139,99 @@ programs = st.lists(lines, max_size=5).map("\n".join)
 @given(soup | programs | st.text(max_size=60))
 def test_a_text_is_read_or_refused_with_its_place(text: str) -> None:
     try:
-        program = Program.parse(text)
+        program = Program.parse(text, functions=OWN)
     except UserError as exc:
         assert PLACE.match(str(exc)), str(exc)
         assert isinstance(exc, RuleError)
         assert 1 <= exc.line <= text.count("\n") + 1
         assert exc.column >= 1
         return
-    memory = WorkingMemory()
-    memory.add_all(program.facts)
     for production in program.productions:
-        memory.add_production(production, controlled=True)
+        (again,) = parse_productions(str(production))
+        assert again == production
+    memory = WorkingMemory(functions=OWN, max_inferences=200)
+    with suppress(FunctionFailed):
+        memory.add_all(program.facts)
+        for production in program.productions:
+            memory.add_production(production, controlled=True)
     if program.schedule is not None or program.resolver is not None:
         program.shell()
+
+
+known = st.sampled_from(["<x>", "<y>", "a", "on", "1", "2.5", "t"])
+computed = st.recursive(
+    known,
+    lambda inner: (
+        st.builds("(<y> {} <y>)".format, st.sampled_from("+-*/"))
+        | st.builds("#{}({})".format, st.sampled_from(["length", "own", "text", "join"]), inner)
+    ),
+    max_leaves=2,
+)
+well_formed = st.recursive(
+    st.builds("({} {} {})".format, known, st.sampled_from(["on", "w", "<x>", "<z>"]), known)
+    | st.builds("({} {} {})".format, computed, st.sampled_from(["=", "<>", "<", ">="]), computed)
+    | st.sampled_from(['(#like(<x> "a*"))', "(#own(<y>))", "(#fails(<z>))", "(<z> w <y>)"]),
+    lambda inner: (
+        st.builds("{}{}}}".format, st.sampled_from(["-{", "+{"]), inner)
+        | st.builds("|{{ {} | {} }}".format, inner, inner)
+        | st.builds(
+            "(<n> <- #{}(<y>)) from {{(<x> w <y>) {}}}".format, st.sampled_from(["sum", "collect"]), inner
+        )
+        | st.builds("{} {}".format, inner, inner)
+    ),
+    max_leaves=4,
+)
+acting = st.sampled_from(["(- <f>)", "(- <y>)"]) | st.builds(
+    "({} {} {} {})".format,
+    st.sampled_from(["!", "!!", "-", ":="]),
+    known,
+    st.sampled_from(["on", "w"]),
+    computed,
+)
+sound_rules = st.builds(
+    '((<x> <a> <y>) as <f> {} -> {} "{}" salience {})'.format,
+    st.just("") | well_formed,
+    st.lists(acting, min_size=1, max_size=3).map(" ".join),
+    st.sampled_from("nmo"),
+    st.integers(-1, 1),
+)
+
+given_facts = st.lists(
+    st.tuples(*[st.sampled_from(["a", "b", "on", 1, 2.5, "t", ("a", "on", "b")])] * 3), max_size=6
+)
+
+
+@settings(max_examples=examples(300), deadline=SOON_MS)
+@given(st.lists(sound_rules, min_size=1, max_size=4), given_facts)
+def test_rules_that_are_read_rest_or_are_undone(texts: list[str], facts: list[Any]) -> None:
+    """Whatever they do to facts: what fails is an error of ours, and leaves the memory as it was."""
+    memory = WorkingMemory(functions=OWN, max_inferences=200)
+    for text in texts:
+        before = list(memory.productions)
+        try:
+            memory.add_production(text)
+        except (UserError, RulesDoNotRest, FunctionFailed):
+            assert list(memory.productions) == before
+    for fact in facts:
+        held = list(memory)
+        try:
+            if fact in memory:
+                memory.retract(*fact)
+            else:
+                memory.add(*fact)
+        except (UserError, RulesDoNotRest, FunctionFailed):
+            assert list(memory) == held
+        for name in memory.productions:
+            agenda = memory.agenda(name)
+            assert not memory.productions[name].actions or not (agenda.to_add or agenda.to_remove)
+            found = (
+                memory.query(agenda.production.conditions) if "#fails" not in str(agenda.production) else None
+            )
+            if found is not None:
+                assert {tuple(b.values()) for b in found} == {t.values_ for t in agenda.tokens()}
+    again = WorkingMemory()
+    again.state(memory.text())
+    assert list(again) == [fact for fact in memory if not memory.is_derived(fact)]
 
 
 @settings(max_examples=examples(100), deadline=SOON_MS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,35 @@ def test_the_examples_of_the_page_run() -> None:
     result = doctest.testfile(str(ROOT / "docs" / "rules.md"), module_relative=False)
     assert result.attempted > 10
     assert result.failed == 0
+
+
+ACTIONS = ("(! ", "(!! ", "(- ", "(:= ")
+
+
+def test_what_those_who_come_from_elsewhere_are_told_to_write_is_read() -> None:
+    """The last column of the tables: conditions, actions, or what stands behind them."""
+    page = (ROOT / "docs" / "rules-coming-from.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \| `(.*)` \|$", page, re.MULTILINE)
+    assert len(rows) > 35
+    functions = {"my-function": bool, "f": bool}
+    for row in (row.replace("\\|", "|") for row in rows):
+        around = "(<b> on <c>) (<o> on <c>) (<b> w <x>) as <f>"
+        if row.startswith("(conditions"):
+            text = row.replace("conditions", around).replace("actions", "(! <b> is done)")
+        elif row.startswith('"'):
+            text = f"({around} -> {row})"
+        elif row.startswith(ACTIONS):
+            text = f'({around} -> {row} "r")'
+        else:
+            text = f'({row} -> "r")'
+        (production,) = Program.parse(text, functions=functions).productions
+        assert production.conditions
+
+
+def test_the_programs_of_the_page_are_read() -> None:
+    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    (toml,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert Program.from_toml(toml).memory().query("(species <s> -)") == [{"s": "rabbit"}]
 
 
 def test_the_program_of_the_example_runs() -> None:

@@ -13,8 +13,10 @@ from metatree.rules.language.conditions import (
     Binary,
     Comparison,
     Condition,
+    Either,
     Existence,
     Expression,
+    FunctionCall,
     Negation,
     Pattern,
     Production,
@@ -22,9 +24,10 @@ from metatree.rules.language.conditions import (
     all_variables,
     bound_by,
 )
-from metatree.rules.language.text import parse_productions
+from metatree.rules.language.text import Parser, lexemes, parse_productions
 from metatree.rules.language.values import Fact, Value
 from metatree.rules.matcher.network import Network
+from metatree.rules.matcher.scopes import Union
 from metatree.rules.matcher.tokens import Agenda
 
 Bindings = dict[str, Value]
@@ -38,7 +41,37 @@ def naive(production: Production, facts: Sequence[Fact]) -> set[tuple[Value, ...
     return {tuple(b[n] for n in names) for b in matches(production.conditions, {}, facts)}
 
 
+def chosen(conditions: Sequence[Condition], outer: Bindings) -> Iterator[list[Condition]]:
+    """Yield conditions with one group of each alternative in its place; what only that group binds is its own."""
+    bound = {*outer, *(n for c in conditions for n in bound_by(c))}
+    ways: list[list[list[Condition]]] = []
+    for number, condition in enumerate(conditions):
+        if not isinstance(condition, Either):
+            ways.append([[condition]])
+            continue
+        branches = []
+        for branch in condition.branches:
+            text = " ".join(map(str, branch))
+            for name in {n for c in branch for n in bound_by(c)} - bound:
+                text = text.replace(f"<{name}>", f"<{name}.{number}>")
+            branches.append(list(Parser(lexemes(text)).conditions({"end"})))
+        ways.append(branches)
+    for way in product(*ways):
+        flat = [condition for part in way for condition in part]
+        if any(isinstance(condition, Either) for condition in flat):
+            yield from chosen(flat, outer)
+        else:
+            yield flat
+
+
 def matches(conditions: Sequence[Condition], outer: Bindings, facts: Sequence[Fact]) -> Iterator[Bindings]:
+    for way in chosen(conditions, outer):
+        yield from matches_all(way, outer, facts)
+
+
+def matches_all(
+    conditions: Sequence[Condition], outer: Bindings, facts: Sequence[Fact]
+) -> Iterator[Bindings]:
     patterns = [c for c in conditions if isinstance(c, Pattern)]
     rest = [c for c in conditions if not isinstance(c, Pattern)]
     for found in fits(patterns, outer, facts):
@@ -119,6 +152,7 @@ def compute(expression: Expression | None, known: Bindings) -> Value | None:
     if isinstance(expression, Var):
         return known[expression.name]
     if not isinstance(expression, Binary):
+        assert not isinstance(expression, FunctionCall)
         return expression
     left, right = compute(expression.left, known), compute(expression.right, known)
     if not isinstance(left, int | float) or not isinstance(right, int | float):
@@ -181,6 +215,15 @@ SHAPES = {
     "aggregate keyed by an aggregate": "(<m> <- #max(<a>)) from {(<x> w <a>)} (<c> <- #count(<y>)) from {(<y> w <m>)}",
     "negation over an aggregate": "(<s> <- #sum(<a>)) from {(<x> w <a>)} (<x> on <y>) -{(<y> w <b>) (<b> > (<s> / 3))}",
     "value of an aggregate in a pattern": "(<c> <- #count(<z>)) from {(<z> on <x>)} (<x> w <c>)",
+    "either": "(<x> w <y>) |{ (<x> on n1) | (n2 on <x>) }",
+    "either alone": "|{ (<x> on <y>) | (<y> on <x>) }",
+    "either, with variables of its own": "|{ (<x> on <y>) (<y> w <z>) | (<x> w <z>) (<z> > 1) }",
+    "either with negations": "(<x> on <y>) |{ -{(<y> on <x>)} | (<x> w <z>) -{(<y> w <z>)} | (<x> = n1) }",
+    "either in a negation": "(<x> on <y>) -{ |{ (<y> on <z>) (<z> w <v>) | (<x> w 2) } (<y> w <q>) }",
+    "either in an existence": "(<x> on <y>) +{ (<y> on <z>) |{ (<z> w <v>) (<v> < 3) | (<z> on <x>) } }",
+    "either in either": "|{ (<x> on n1) | (<x> w 4) |{ (<x> on n2) | -{(n3 on <x>)} } }",
+    "two of either": "|{ (<x> on n1) | (n1 on <x>) } |{ (<y> on <x>) | (<y> w 1) (<x> w <z>) } (<y> <> <x>)",
+    "either of nothing": "|{ -{(n1 on <z>)} | (n2 w <z>) }",
     "fact as a value": "(<x> on <y>) as <f> (<f> w <a>)",
     "fact as a value, known first": "(<f> w <a>) (<x> on <y>) as <f> -{(<y> on <x>) as <g> (<g> w <b>) (<b> > <a>)}",
     "sample": "(n1 on <t>) (<s> <- #sum(<w>)) from {(<t> on <a>) (<a> w <w>)} (n2 on <b>) -{(n1 on <u>) (<u> on <b>)}"
@@ -233,7 +276,11 @@ def assert_nothing_left(network: Network) -> None:
     """No facts, no entry in any index or table: nothing leaks."""
     for alpha in network._alphas.values():
         assert not any(alpha.indexes.values())
-    for query in network._queries.values():
+    for query in (query for queries in network._queries.values() for query in queries):
+        if isinstance(query.sink, Union):
+            left = {number for ways in query.sink.table.values() for number, _ in ways}
+            assert not any(query.sink.queries[number].patterns for number in left)
+            assert not query.sink.pending
         todo = list(query.views)
         while todo:
             view = todo.pop()
@@ -265,6 +312,9 @@ def random_rule(rng: random.Random, depth: int = 0, scope: tuple[str, ...] = ())
         known = [*bound, *scope]
         operator = rng.choice(["<", ">", "<=", ">=", "=", "<>"])
         parts.append(f"(<{rng.choice(known)}> {operator} {rng.choice(['2', f'<{rng.choice(known)}>'])})")
+    if rng.random() < 0.15:
+        scoped = (*scope, *bound)
+        parts.append(f"|{{ {random_rule(rng, depth + 1, scoped)} | {random_rule(rng, depth + 1, scoped)} }}")
     for number in range(rng.choice([0, 1, 1, 2]) if depth < 3 else 0):
         inner = random_rule(rng, depth + 1, (*scope, *bound))
         kind = rng.randrange(3)
@@ -298,9 +348,9 @@ def test_random_rules_match_brute_force(block: int) -> None:
             break
         rng = random.Random(f"rule {block} {seed}")
         text = random_rule(rng)
-        (production,) = parse_productions(f'({text} -> "r")')
         network = Network()
         try:
+            (production,) = parse_productions(f'({text} -> "r")')
             agenda = network.add_production(production)
         except UserError:
             continue

@@ -272,3 +272,20 @@ def test_deep_and_wide_rules() -> None:
     assert [token["s"] for token in memory.agenda("star").tokens()] == [3]
     memory.state("(c w 4)")
     assert [token["s"] for token in memory.agenda("star").tokens()] == [7]
+
+
+def test_sums_beyond_all_floats_and_numbers_of_many_digits_are_no_raw_errors() -> None:
+    assert sum_after([1e308, 1e308], []) == -sum_after([-1e308, -1e308], []) == 1.7976931348623157e308
+    memory = WorkingMemory()
+    memory.state("(a w 1e308) (b v 3)")
+    memory.add("b", "w", 10**900)
+    assert memory.query("(b v <y>) (<s> <- #sum(<v> * 1e9)) from {(a w <v>)}") == [{"y": 3, "s": 0}]
+    (found,) = memory.query("(<s> <- #sum(<v> * <v>)) from {(b w <v>)}")
+    assert found["s"] == 10**1800
+    memory.add_production('((b w <v>) -> (! b square (<v> * <v>)) (! b half (<v> / 2)) "square")')
+    assert [f[1] for f in memory if memory.is_derived(f)] == ["half"], (
+        "what is too large for a fact is left out"
+    )
+    for number in (10**1000, Decimal("1." + "1" * 1000), Decimal("1e400")):
+        with pytest.raises(UserError, match="cannot be in a fact"):
+            memory.add("c", "w", number)

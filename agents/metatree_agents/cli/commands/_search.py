@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,12 +41,9 @@ def suite_parts(name: str | None) -> dict[str, Any]:
     name = name or router_of_environment()
     if name is None:
         return {}
-    # A router's name may say more after a slash, such as the model that it calls.
-    plugin = name.partition("/")[0]
-    installed = plugins.available(plugins.ROUTERS)
-    if plugin not in installed:
-        raise UserError(f"no router {name!r} is installed; there is {', '.join(sorted(installed))}")
-    suite: Suite = plugins.load(plugins.ROUTERS, plugin)(name)
+    suite = suite_named(name)
+    if _brings_all(suite):
+        return {"router": suite.router}
     return {
         "router": suite.router,
         "reader": suite.reader,
@@ -53,6 +51,45 @@ def suite_parts(name: str | None) -> dict[str, Any]:
         "composer": suite.composer,
         "describer": suite.describer,
     }
+
+
+def suite_named(name: str) -> Suite:
+    """Return the parts for the name of a router; raises as `suite_parts` does."""
+    name = f"openai/{name}" if _OF_OPENAI.match(name) else name
+    # A router's name may say more after a slash, such as the model that it calls.
+    plugin = name.partition("/")[0]
+    installed = plugins.names(plugins.ROUTERS)
+    if plugin not in installed:
+        raise UserError(
+            f"no router {name!r} is installed; there is {', '.join(sorted(installed))}{_instead(name)}"
+        )
+    suite: Suite = plugins.load(plugins.ROUTERS, plugin)(name)
+    return suite
+
+
+_OF_OPENAI = re.compile(r"(gpt-|o\d\b|chatgpt-)[^/]*$")
+_MEANT = {"claude": "anthropic/{}", "gemini": "gemini/{}", "litellm": "", "azure": ""}
+
+
+def _instead(name: str) -> str:
+    """Return what to type for a name that no router has."""
+    meant = next((how for beginning, how in _MEANT.items() if name.startswith(beginning)), None)
+    if meant:
+        return f"; write --router {meant.format(name)}"
+    model = name.rpartition("/")[2]
+    return (
+        "; for a server that speaks OpenAI's protocol (LiteLLM's proxy, vLLM, LM Studio, Azure) set OPENAI_BASE_URL"
+        f" and write --router openai/{model}"
+    )
+
+
+def _brings_all(suite: Suite) -> bool:
+    """Whether a router comes with these parts by itself: the search then makes them for the tree that it searches."""
+    own = suite.router.suite()
+    return own is not None and all(type(getattr(own, part)) is type(getattr(suite, part)) for part in _PARTS)
+
+
+_PARTS = ("router", "reader", "tool_caller", "composer", "describer")
 
 
 def router_of_environment() -> str | None:

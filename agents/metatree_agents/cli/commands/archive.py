@@ -93,6 +93,17 @@ def import_(
         bool,
         typer.Option("--permissions", help="Take over permissions too, to call tools that change something."),
     ] = False,
+    wishes: Annotated[
+        bool,
+        typer.Option(
+            "--wishes",
+            help="Take over standing wishes too: what people want always goes to agents with each answer.",
+        ),
+    ] = False,
+    deletions: Annotated[
+        bool,
+        typer.Option("--deletions", help="Take out, too, what was taken out of what the tree is built from."),
+    ] = False,
     *,
     where: TreeOptions,
     json: options.Json = False,
@@ -115,7 +126,7 @@ def import_(
             with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
         with where.ready() as opened:
-            done = import_memory(opened, file, permissions=permissions)
+            done = import_memory(opened, file, permissions=permissions, wishes=wishes, deletions=deletions)
     if json:
         output.write_json("import", done)
         return FOUND
@@ -127,6 +138,12 @@ def import_(
         output.note(
             f"{conflict.what} {output.visible(conflict.id)} differs: kept {output.visible(conflict.kept)}"
         )
+    if done.deletions_left_out:
+        output.note(
+            f"{done.deletions_left_out} nodes that were taken out there stay here; --deletions takes them out"
+        )
+    if done.wishes_left_out:
+        output.note(f"{done.wishes_left_out} standing wishes were left out; --wishes takes them over")
     if done.permissions_left_out:
         output.note(f"{done.permissions_left_out} permissions were left out; --permissions takes them over")
     return FOUND

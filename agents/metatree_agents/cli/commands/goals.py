@@ -12,6 +12,7 @@ from metatree.errors import UserError
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND, LIMIT, NOTHING, WAITING
 from metatree_agents.cli._groups import CommandGroup
+from metatree_agents.cli._inputs import imported
 from metatree_agents.cli._options import Json, argument, option, path
 from metatree_agents.cli.printing.agents import agent_lines, live_tree
 
@@ -55,21 +56,10 @@ def _existing(store: Path | None, domain: str | None = None) -> Agents:
 
 
 def _imported(name: str) -> Domain:
-    """Import a domain by `module:name`; from the current folder only what is installed nowhere."""
-    import importlib.util
-    import sys
-
+    """Import a domain by `module:name`."""
     from metatree_agents.planner import Domain
 
-    module, _, attribute = name.partition(":")
-    if not attribute:
-        raise UserError(f"--domain {name!r}: give MODULE:NAME, such as shop.agents:domain")
-    try:
-        if "" not in sys.path and importlib.util.find_spec(module.partition(".")[0]) is None:
-            sys.path.append("")  # last, so that a folder puts nothing in the place of what is installed
-        value = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as exc:
-        raise UserError(f"--domain {name!r} cannot be imported: {exc}") from exc
+    value = imported(name, "--domain", "shop.agents:domain")
     if not isinstance(value, Domain):
         raise UserError(f"--domain {name!r} is no Domain, but {type(value).__name__}")
     return value

@@ -16,6 +16,9 @@ from metatree_agents.cli._errors import FAILED, FOUND, NOTHING
 if TYPE_CHECKING:
     from metatree_agents.hosts.install import Change
 
+_MANY_SERVERS = 3
+"""From so many on a gateway is offered."""
+
 Hosts = Annotated[
     list[str] | None,
     typer.Argument(
@@ -44,6 +47,13 @@ def install(
             parser=options.path,
         ),
     ] = None,
+    gateway: Annotated[
+        bool,
+        typer.Option(
+            "--gateway",
+            help="Also put the host's other servers behind one gateway; `uninstall` puts them back.",
+        ),
+    ] = False,
     dry_run: DryRun = False,
     json: options.Json = False,
 ) -> int:
@@ -57,7 +67,7 @@ def install(
     """
     from importlib.util import find_spec
 
-    from metatree_agents.hosts.install import detected, planned
+    from metatree_agents.hosts.install import detected, other_servers, planned
     from metatree_agents.hosts.table import HOSTS
 
     names = hosts or detected()
@@ -65,10 +75,15 @@ def install(
         raise UserError(f"no host was found: name one, of {', '.join(HOSTS)}")
     if source is not None and not source.is_dir():
         raise UserError(f"no folder {str(source)!r}: --source names the folder to serve")
-    changes = planned(names, "project" if project else "user", Path.cwd(), source=source)
+    changes = planned(names, "project" if project else "user", Path.cwd(), source=source, gateway=gateway)
     done = _carried_out(changes, dry_run=dry_run, json=json)
     if find_spec("mcp") is None:
         output.note("warning: the server needs `pip install 'metatree[mcp]'`")
+    for name in names if not gateway and not project else ():
+        count = other_servers(HOSTS[name], Path.cwd())
+        if count >= _MANY_SERVERS:
+            command = f"metatree install {name} --gateway"
+            output.note(f"{name} has {count} other servers: `{command}` makes three tools of them")
     if not dry_run and any(change.changes for change in done):
         output.note("restart the host, or open a new session in it; it may ask whether to trust the server")
     return FAILED if any(change.done == "refused" for change in done) else FOUND
@@ -82,7 +97,8 @@ def uninstall(
 ) -> int:
     """Take out what `metatree install` wrote.
 
-    A file that was not changed since becomes what it was, byte for byte; from another, the entry alone is taken out.
+    A file that was not changed since becomes what it was, byte for byte; from another, the entry alone is taken out,
+    and servers that a gateway stood for are put back.
 
     \b
     Example: metatree uninstall cursor

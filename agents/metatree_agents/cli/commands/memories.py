@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from metatree.notes.erasure import Erased, Trace
 
 _LISTED = 20
+_MOST_WRITTEN = 60
 _NOTHING_FITS = "nothing fits that was added to the tree: `metatree memories` lists what was remembered"
 Who = Annotated[str | None, options.option("--who", "NAME", "Who says it; the user by default.")]
 
@@ -346,6 +347,7 @@ def audit(
     """Say where a memory comes from and what it replaced.
 
     Who said it and when, each time; the turn, memory or file that it stands in; its earlier texts; its standing wishes.
+    For a file or a part of one also who wrote which lines and when, in a tree that was built with --history.
 
     \b
     Example: metatree audit memory:3f2a9c81d0
@@ -354,13 +356,31 @@ def audit(
 
     with where.existing() as opened:
         found = history_of(opened, node)
+        written = _written(opened, found.node)
     if json:
         about = {"id": found.node.id, "kind": found.node.kind, "title": found.node.title}
         rest = ("text", "under", "said", "stands_in", "replaced", "wishes", "holds")
-        output.write_json("audit", {**about, **{name: getattr(found, name) for name in rest}})
+        output.write_json(
+            "audit", {**about, **{name: getattr(found, name) for name in rest}, "written": written}
+        )
         return FOUND
     output.write(_audit_lines(found))
+    output.write(f"  {output.visible(line)}" for line in written)
     return FOUND
+
+
+def _written(tree: Tree, node: Node) -> list[str]:
+    """Return who wrote the lines that a node was built from, and when; nobody in a tree without history."""
+    if node.path is None or tree.file_of(node) is None:
+        return []
+    from metatree_memory_tools.git.tools import blame
+
+    from metatree.errors import MetatreeError
+
+    try:
+        return str(blame.function(node, tree)).splitlines()[:_MOST_WRITTEN]
+    except MetatreeError:  # built without history, or a file that is not committed
+        return []
 
 
 def _audit_lines(found: Audit) -> Iterator[str]:

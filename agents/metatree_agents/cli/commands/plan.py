@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from metatree_agents.planner.planning.planning import Planned
 
 
+_IMPROVE_FOR_S = 5.0
+"""How long to look for a cheaper plan where the problem has a metric."""
+
+
 def plan(
     domain: Annotated[Path, argument("DOMAIN", "The domain: .hddl, .toml or .yaml.", parser=path)],
     problem: Annotated[
@@ -42,14 +46,15 @@ def plan(
         ),
     ] = 0,
     improve_for: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--improve-for",
             min=0.0,
             metavar="S",
-            help="Spend S more seconds on a plan with fewer steps (HDDL).",
+            help="Spend S more seconds on a cheaper plan, or a shorter one without a metric (HDDL); by default 5 with "
+            "a metric, else none.",
         ),
-    ] = 0.0,
+    ] = None,
     memory: Annotated[
         int,
         typer.Option("--memory", min=1, metavar="MB", help="Use at most MB megabytes for the search (HDDL)."),
@@ -81,7 +86,7 @@ def _plan_hddl(
     run: bool,
     limits: SolverLimits,
     seed: int,
-    improve_for_s: float,
+    improve_for_s: float | None,
     store: Path | None,
     json: bool,
 ) -> int:
@@ -89,11 +94,13 @@ def _plan_hddl(
     from metatree_agents.planner.hddl.as_agent import as_agent
     from metatree_agents.planner.hddl.limits import LimitReached
     from metatree_agents.planner.hddl.parse import read_domain, read_problem
-    from metatree_agents.planner.hddl.plan import plan_lines
+    from metatree_agents.planner.hddl.plan import plan_cost, plan_lines
     from metatree_agents.planner.hddl.solve import solve
     from metatree_agents.planner.hddl.verify import verify_plan
 
     problem = read_problem(problem_file, read_domain(domain_file))
+    if improve_for_s is None:
+        improve_for_s = 0.0 if problem.metric is None else _IMPROVE_FOR_S
     solution = solve(problem, limits, seed=seed, improve_for_s=improve_for_s)
     made, ended = solution.plan, solution.ended
     why = "there is no plan" if ended == "none" else ""
@@ -130,7 +137,7 @@ def _plan_hddl(
         ended=ended,
         steps=steps,
         text="\n".join(lines),
-        cost=float(len(steps)),
+        cost=0.0 if made is None else plan_cost(made, problem),
         nodes=solution.nodes,
         seconds=round(solution.seconds, 4),
         why=why,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +13,7 @@ import typer
 from metatree.errors import MetatreeError, UserError
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND, LIMIT, NOTHING
-from metatree_agents.cli._inputs import text_of
+from metatree_agents.cli._inputs import imported, text_of
 from metatree_agents.cli._options import Json, option, path
 
 if TYPE_CHECKING:
@@ -44,6 +44,14 @@ def rules(
     trace: Annotated[
         Path | None, option("--trace", "FILE", "Write the trace there, as JSON.", parser=path)
     ] = None,
+    functions: Annotated[
+        str | None,
+        typer.Option(
+            "--functions",
+            metavar="MODULE:NAME",
+            help="Functions that the rules may call: a dict of names and pure Python functions.",
+        ),
+    ] = None,
     picture: Annotated[
         Path | None,
         option("--picture", "FILE", "Write the automaton: .dot for Graphviz, .mmd for Mermaid.", parser=path),
@@ -53,7 +61,8 @@ def rules(
     """Run a program of facts and productions, under its schedule and resolver.
 
     Prints what fires in each cycle, then the facts. A program without a schedule and a resolver is only matched: the
-    tokens of its productions are printed. docs/rules.md describes the language.
+    tokens of its productions are printed, and the facts, if productions assert any. A file that ends in .toml is read
+    as TOML. docs/rules.md describes the language.
 
     \b
     Example: metatree rules river.rules --why-not "start trip"
@@ -61,8 +70,10 @@ def rules(
     from metatree.rules import Program
 
     text = text_of(file if file == "-" else f"@{file}", what="program", whole=True)
+    own = None if functions is None else _functions(functions)
     try:
-        program = Program.parse(text)
+        read = Program.from_toml if file.lower().endswith(".toml") else Program.parse
+        program = read(text, functions=own)
     except UserError as exc:
         raise UserError(f"{'standard input' if file == '-' else file}: {exc}") from exc
     if picture is not None:
@@ -82,15 +93,11 @@ def rules(
 def _run(
     program: Program, cycles: int, seed: int | None, step: bool, *, quiet: bool
 ) -> tuple[ShellReport | None, WorkingMemory]:
-    from metatree.rules import ShellLimits, WorkingMemory
+    from metatree.rules import ShellLimits
     from metatree.rules.shell.control import ending_lines, trace_lines
 
     if not program.controlled:
-        memory = WorkingMemory()
-        for production in program.productions:
-            memory.add_production(production)
-        memory.add_all(program.facts)
-        return None, memory
+        return None, program.memory()
     steps = _Steps(step)
 
     def tell(entry: dict[str, Any]) -> None:
@@ -107,6 +114,13 @@ def _run(
     if not quiet:
         output.write([output.visible(line) for line in ending_lines(report)])
     return report, report.memory
+
+
+def _functions(name: str) -> Mapping[str, Callable[..., Any]]:
+    found = imported(name, "--functions", "shop.pricing:FUNCTIONS")
+    if not isinstance(found, Mapping):
+        raise UserError(f"--functions {name!r} is no dict of names and functions, but {type(found).__name__}")
+    return found
 
 
 class _Steps:
@@ -190,7 +204,7 @@ def _as_output(
     answers: list[dict[str, str]] | None,
 ) -> RulesOutput:
     from metatree.rules.language.values import value_text
-    from metatree_agents.cli.schemas.search import RulesOutput
+    from metatree_agents.cli.schemas.search import InferredFact, RulesOutput
 
     return RulesOutput(
         ended=report.ended if report is not None else "matched",
@@ -198,6 +212,13 @@ def _as_output(
         state=report.state if report is not None else None,
         cycles=report.cycles if report is not None else 0,
         facts=[value_text(fact) for fact in memory],
+        inferred=[
+            InferredFact(
+                fact=value_text(fact), by=[f'"{t.production}" {t}' for t in memory.justifications(fact)]
+            )
+            for fact in memory
+            if memory.is_derived(fact)
+        ],
         productions=list(_agendas(memory)),
         expected=[str(one) for one in report.expected] if report is not None else [],
         why_not=explanation,
@@ -212,22 +233,24 @@ def _lines(
     explanation: str | None,
     answers: list[dict[str, str]] | None,
 ) -> Iterator[str]:
-    from metatree.rules.language.values import value_text
-
     if report is None:
         for agenda in _agendas(memory):
             count = len(agenda.tokens)
             name = output.visible(agenda.production)
             yield output.styled(f'"{name}": {count} token{"" if count == 1 else "s"}', "bold")
             yield from (output.visible(f"  {token}") for token in agenda.tokens)
-    elif explanation is None and answers is None:
+    if explanation is None and answers is None and (report is not None or _asserts(memory)):
         yield ""
-        yield from (output.visible(value_text(fact)) for fact in memory)
+        yield from (output.visible(line) for line in memory.text().splitlines())
     if explanation is not None:
         yield output.visible(explanation)
     if answers is not None:
         yield from (output.visible(" ".join(f"<{k}>={v}" for k, v in binding.items())) for binding in answers)
         yield f"{len(answers)} way{'' if len(answers) == 1 else 's'}"
+
+
+def _asserts(memory: WorkingMemory) -> bool:
+    return any(production.actions for production in memory.productions.values())
 
 
 def _exit_code(report: ShellReport | None, memory: WorkingMemory) -> int:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from metatree import Node, Tree
     from metatree_agents.cli.schemas.search import NodeOutput
 
+_LISTED = 12
+
 
 def show(
     node: Annotated[
@@ -46,12 +48,27 @@ def show(
             made = _as_output(opened, target, depth)
             if content:
                 made.content = opened.content(target)
+            made.links, made.linked_from = _links(opened, target)
             output.write_json("show", made)
         elif content:
             output.write(output.visible(line.expandtabs(4)) for line in opened.content(target).splitlines())
         else:
             _print_below(opened, target, depth)
+            _print_links(opened, target)
     return FOUND
+
+
+def _links(tree: Tree, node: Node) -> tuple[list[str], list[str]]:
+    """Return the ids of what a node links to, and of what links to it, in order."""
+    leads, led = tree.links(node), tree.links_to(node)
+    return sorted({other for _, other in leads}), sorted({other for _, other in led})
+
+
+def _print_links(tree: Tree, node: Node) -> None:
+    for words, others in zip(("links to", "linked from"), _links(tree, node), strict=True):
+        if others:
+            rest = f", … ({len(others)})" if len(others) > _LISTED else ""
+            output.write([f"{words} {', '.join(map(output.visible, others[:_LISTED]))}{rest}"])
 
 
 def _show_omitted(tree: Tree, *, json: bool) -> int:

@@ -177,7 +177,7 @@ def _lines(surveys: list[Survey]) -> Iterator[str]:
         yield f"{_plain(str(survey.file))}: {state}{_plain(problem)}"
         for word, number in survey.held.items():
             yield f"  holds {word}: {number:,}"
-        if survey.memories:
+        if survey.authors:
             more = _more(survey, "authors", " and {:,} others")
             yield (
                 f"  holds {output.counted(survey.memories, 'remembered text')} of"

@@ -10,9 +10,10 @@ from metatree_agents.cli.schemas._model import Output
 class HostChangeOutput(Output):
     """One file of a host, and what was done to it.
 
-    `what` is `server` or `skill`; `level` is `user` or `project`; `done` is `created`, `changed`, `unchanged`,
-    `restored`, `removed`, `kept`, `absent` or `refused`, and `detail` says why nothing was done. `copy_kept` is where
-    what the file held before was kept; `diff` is there with `--dry-run`, which changes nothing.
+    `what` is `server`, `skill`, `gateway` or `servers` (those that it stands for); `level` is `user` or `project`;
+    `done` is `created`, `changed`, `unchanged`, `restored`, `removed`, `kept`, `absent` or `refused`, and `detail` says
+    why nothing was done. `copy_kept` is where what the file held before was kept; `diff` is there with `--dry-run`,
+    which changes nothing.
     """
 
     host: str

@@ -93,7 +93,8 @@ class AuditOutput(Output):
     """`metatree audit --json`: where a node comes from, and what it replaced.
 
     `stands_in` is the file with its lines, or the turn or memory that it was taken from; `wishes` are the standing
-    wishes that it states; `holds` is false for a wish that a later one took back.
+    wishes that it states; `holds` is false for a wish that a later one took back. `written` says who wrote the lines of
+    a file and when, where git knows it.
     """
 
     id: str
@@ -106,6 +107,7 @@ class AuditOutput(Output):
     replaced: list[ReplacedOutput]
     wishes: list[str]
     holds: bool
+    written: list[str]
 
 
 class ExportOutput(Output):
@@ -133,3 +135,5 @@ class ImportOutput(Output):
     known: dict[str, int]
     conflicts: list[ConflictOutput]
     permissions_left_out: int
+    wishes_left_out: int
+    deletions_left_out: int

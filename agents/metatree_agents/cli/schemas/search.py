@@ -233,7 +233,8 @@ class NodeOutput(Output):
 
     `start_line` and `end_line` are null for a node that is no part of a file.
     `children` is null where `--depth` ended the listing and the node has children.
-    `content` is the text of the node that was named; it is there with `--content` alone.
+    `content` is the text of the node that was named; it is there with `--content` alone. `links` are the ids of what
+    that node links to or imports, `linked_from` of what links to it.
     """
 
     id: str
@@ -245,6 +246,8 @@ class NodeOutput(Output):
     end_line: int | None
     children: list[NodeOutput] | None
     content: str = ""
+    links: list[str] = Field(default_factory=list)
+    linked_from: list[str] = Field(default_factory=list)
 
 
 class OmissionOutput(Output):
@@ -381,6 +384,13 @@ class AgendaOutput(Output):
     to_remove: int
 
 
+class InferredFact(Output):
+    """A fact that holds because productions justify it, and the tokens that do."""
+
+    fact: str
+    by: list[str]
+
+
 class RulesOutput(Output):
     """`metatree rules --json`; `ended` is `matched` for a program without a schedule, whose `state` is null.
 
@@ -392,6 +402,7 @@ class RulesOutput(Output):
     state: int | None
     cycles: int
     facts: list[str]
+    inferred: list[InferredFact]
     productions: list[AgendaOutput]
     expected: list[str]
     why_not: str | None

@@ -28,6 +28,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from metatree_memory_tools.reading.bounded_yaml import load_yaml
+
 from metatree.errors import MissingExtra, UserError
 from metatree_agents.planner.domain.conditions import group_of
 
@@ -73,7 +75,7 @@ def _yaml(text: str) -> Any:
     except ImportError as exc:
         raise MissingExtra("planner", what="a domain in YAML") from exc
     try:
-        return yaml.safe_load(text)
+        return load_yaml(text)
     except yaml.YAMLError as exc:
         raise ValueError(" ".join(str(exc).split())) from exc
 

@@ -80,6 +80,8 @@ class Compiled:
 
     def __init__(self, problem: Problem, limits: SolverLimits | None = None, *, pull: bool = True) -> None:
         self.limits = limits or SolverLimits()
+        self.least_cost = problem.least_cost()
+        self._costs: dict[tuple[int, Arguments], float] = {}
         self.problem = problem
         self.pull = pull
         self.knowledge = PullUp(problem)
@@ -114,6 +116,16 @@ class Compiled:
         """The initial network, as the only method of a task without arguments."""
         body = [f"return {self._expression(problem.goal, {}, 'F')}"]
         self.goal: Callable[[State], bool] = self._function("goal", ["F"], body)
+
+    def cost_of(self, task: int, arguments: Arguments) -> float:
+        """Return what an action costs by the problem's metric; 1 without one."""
+        if self.problem.metric is None:
+            return 1.0
+        key = (task, arguments)
+        if key not in self._costs:
+            named = tuple(self.objects[argument] for argument in arguments)
+            self._costs[key] = self.problem.step_cost(self.tasks[task], named)
+        return self._costs[key]
 
     def _recursive(self, method: Method) -> bool:
         return any(subtask.name == method.task for subtask in method.subtasks)

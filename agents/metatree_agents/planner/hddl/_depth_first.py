@@ -88,7 +88,7 @@ def search(
     rng: Random | None = None,
     once: bool = False,
     max_depth: int = 100_000,
-    fewer_than: int | None = None,
+    cheaper_than: float | None = None,
 ) -> Searched:
     """Search once; raises LimitReached at the problem's limits.
 
@@ -101,9 +101,9 @@ def search(
             first: a short path through a graph is found in the time that the graph takes, but ways that differ in what
             follows are left out.
         max_depth: longest path from the root, or from the last node where fewer actions than ever remained.
-        fewer_than: look only for plans with fewer steps.
+        cheaper_than: look only for plans that cost less.
     """
-    return _Run(problem, dead_ends, rng, once, max_depth, fewer_than).search()
+    return _Run(problem, dead_ends, rng, once, max_depth, cheaper_than).search()
 
 
 @dataclass(slots=True)
@@ -113,9 +113,9 @@ class _Run:
     rng: Random | None
     once: bool
     max_depth: int
-    fewer_than: int | None
-    done: int = 0
-    """Steps on the trail."""
+    cheaper_than: float | None
+    done: float = 0.0
+    """What the steps on the trail cost, where that matters."""
     hash: int = 0
     """Of the state."""
     ids: int = 0
@@ -134,8 +134,8 @@ class _Run:
 
     def search(self) -> Searched:
         problem = self.problem
-        visited: dict[tuple[int, int], int] = {}
-        bound = self.fewer_than
+        visited: dict[tuple[int, int], float] = {}
+        bound, least_cost, cost_of = self.cheaper_than, problem.least_cost, problem.cost_of
         seen, dead, actions, methods = 0, 0, problem.actions, problem.methods
         look, least, base = problem.limits.step, float("inf"), 0
         tasks: TaskList | None = TaskList(-1, (), 0, None, None)
@@ -146,7 +146,10 @@ class _Run:
             alternatives: Iterator[Any] | None = None
             seen += 1
             look()
-            if bound is not None and self.done + (0 if tasks is None else tasks.steps) >= bound:
+            if (
+                bound is not None
+                and self.done + (0.0 if tasks is None else least_cost * tasks.steps) >= bound
+            ):
                 pass
             elif tasks is None:
                 if problem.goal(self.state):
@@ -154,7 +157,7 @@ class _Run:
             else:
                 key = (self.hash, tasks.hash)
                 before_with = visited.get(key)
-                # Only with a bound it matters how many steps led here.
+                # Only with a bound it matters what the steps cost that led here.
                 if before_with is None or (bound is not None and before_with > self.done):
                     visited[key] = self.done
                     if tasks.task in actions:
@@ -168,7 +171,8 @@ class _Run:
                             for change in deleted:
                                 self.hash ^= hash(change)
                             trail.append(("step", tasks.id, tasks.task, tasks.arguments))
-                            self.done += 1
+                            if bound is not None:
+                                self.done += cost_of(tasks.task, tasks.arguments)
                             tasks = tasks.rest
                             remain = 0.0 if tasks is None else tasks.steps
                             if remain < least:
@@ -191,7 +195,9 @@ class _Run:
             while frames:
                 ways, length, added, deleted, before = frames[-1]
                 if bound is not None:
-                    self.done -= sum(entry[0] == "step" for entry in trail[length:])
+                    self.done -= sum(
+                        cost_of(entry[2], entry[3]) for entry in trail[length:] if entry[0] == "step"
+                    )
                 del trail[length:]
                 if added or deleted:
                     self._undo(added, deleted)

@@ -34,6 +34,15 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
+class Increase:
+    """What an action adds to a function without arguments, such as `total-cost`."""
+
+    function: str
+    amount: float | tuple[str, ...]
+    """A number, or a function with its terms, whose value in `:init` no action changes."""
+
+
+@dataclass(frozen=True, slots=True)
 class Action:
     """A primitive task."""
 
@@ -41,6 +50,7 @@ class Action:
     parameters: tuple[Variable, ...]
     precondition: Condition = TRUE
     effects: tuple[Effect, ...] = ()
+    increases: tuple[Increase, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +94,10 @@ class Domain:
     """Compound tasks."""
     methods: list[Method] = field(default_factory=list)
     actions: dict[str, Action] = field(default_factory=dict)
+    functions: dict[str, int] = field(default_factory=dict)
+    """Function -> number of arguments."""
+    changed: dict[str, UserError] = field(default_factory=dict)
+    """Functions that actions change otherwise than by an increase at all times, and the error for a metric of them."""
     assumed: dict[str, UserError] = field(default_factory=dict)
     """Names of objects that problems have to declare, and what is wrong where one does not."""
     spelling: dict[str, str] = field(default_factory=dict)
@@ -109,12 +123,57 @@ class Problem:
     subtasks: tuple[Subtask, ...] = ()
     order: frozenset[tuple[int, int]] = frozenset()
     goal: Condition = TRUE
+    values: dict[tuple[str, ...], float] = field(default_factory=dict)
+    """Function with arguments -> its value at first."""
+    metric: str | None = None
+    """The function whose value at the end is to be small."""
     spelling: dict[str, str] = field(default_factory=dict)
 
     @property
     def top(self) -> Method:
         """The initial network, as the method of a task without arguments."""
         return Method("", self.parameters, "", (), self.constraints, self.subtasks, self.order, -1)
+
+    def step_cost(self, name: str, arguments: tuple[str, ...]) -> float:
+        """Return what an action adds to the metric; 1 for each where there is none.
+
+        Raises:
+            UserError: the amount is a function without a value in `:init`.
+        """
+        if self.metric is None:
+            return 1.0
+        action, cost = self.domain.actions[name], 0.0
+        for one in action.increases:
+            if one.function != self.metric:
+                continue
+            if isinstance(one.amount, tuple):
+                named = dict(zip((v.name for v in action.parameters), arguments, strict=True))
+                key = (one.amount[0], *(named.get(term, term) for term in one.amount[1:]))
+                if key not in self.values:
+                    shown = " ".join(map(self.spelt, key))
+                    raise UserError(
+                        f"`({shown})` has no value in `:init`, and {self.spelt(name)} costs as much: give it one"
+                    )
+                cost += self.values[key]
+            else:
+                cost += one.amount
+        return cost
+
+    def least_cost(self) -> float:
+        """Return what the cheapest action costs at least."""
+        if self.metric is None:
+            return 1.0
+        least = float("inf")
+        for action in self.domain.actions.values():
+            cost = 0.0
+            for one in (one for one in action.increases if one.function == self.metric):
+                if isinstance(one.amount, tuple):
+                    amounts = (v for key, v in self.values.items() if key[0] == one.amount[0])
+                    cost += min(amounts, default=0.0)
+                else:
+                    cost += one.amount
+            least = min(least, cost)
+        return 0.0 if least == float("inf") else least
 
     def members(self) -> Mapping[str, tuple[str, ...]]:
         """Return the objects of each type, in the order of their declaration."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from metatree_agents.planner.hddl._language import (
     Action,
     Domain,
     Effect,
+    Increase,
     Method,
     Problem,
     Subtask,
@@ -39,6 +41,7 @@ _REQUIREMENTS: Final = """
 """
 """What may be written; what of it is used and not supported is an error where it is used."""
 
+_ARITHMETIC: Final = frozenset({"+", "-", "*", "/"})
 _CHANGES: Final = frozenset({"increase", "decrease", "assign", "scale-up", "scale-down"})
 
 _UNSUPPORTED: Final[Mapping[str, str]] = {
@@ -128,10 +131,11 @@ def parse_problem(text: str, domain: Domain, source: str = "") -> Problem:
     parser.spelling = problem.spelling
     # Objects first: a section before them may name them.
     once: dict[str, Group] = {}
-    for section in sorted(sections, key=lambda one: parser.head(one, "a section").text != ":objects"):
+    places = {":objects": 0, ":metric": 2}
+    for section in sorted(sections, key=lambda one: places.get(parser.head(one, "a section").text, 1)):
         head = parser.head(section, "a section")
         kind = ":htn" if head.text == ":htn-ti" else head.text
-        if once.setdefault(kind, section) is not section and kind in (":htn", ":goal", ":domain"):
+        if once.setdefault(kind, section) is not section and kind in (":htn", ":goal", ":domain", ":metric"):
             raise parser.error(head, f"a second `{head.spelling}`: a problem has one")
         parser.problem_section(problem, section)
     for name, error in domain.assumed.items():
@@ -142,6 +146,14 @@ def parse_problem(text: str, domain: Domain, source: str = "") -> Problem:
     return problem
 
 
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
+
+
 class _Parser(ConditionReader):
     def __init__(self, domain: Domain, source: str) -> None:
         super().__init__(source)
@@ -149,7 +161,8 @@ class _Parser(ConditionReader):
         self.spelling = domain.spelling
         self.later: list[tuple[Word, str, Sequence[str]]] = []
         """Subtasks to check once everything is declared."""
-        self.functions: set[str] = set()
+        self.increases: list[Increase] = []
+        """Of the action that is being read."""
         self.constants: Collection[str] = domain.constants
         self.defined: Expression = Word("", 1, 1, "")
 
@@ -228,8 +241,11 @@ class _Parser(ConditionReader):
         parameters = self._parameters(parts)
         known = {variable.name for variable in parameters}
         precondition = self._condition(parts.get("precondition"), known)
+        self.increases = []
         effects = tuple(self._effects(parts["effect"], known)) if "effect" in parts else ()
-        self.domain.actions[self._free(name)] = Action(name.text, parameters, precondition, effects)
+        self.domain.actions[self._free(name)] = Action(
+            name.text, parameters, precondition, effects, tuple(self.increases)
+        )
 
     def _method(self, name: Word, parts: Mapping[str, Expression]) -> None:
         if "task" not in parts:
@@ -328,19 +344,27 @@ class _Parser(ConditionReader):
                 else:
                     when = self._condition(rest[0], known)
                 inside = {*known, *(variable.name for variable in bound)}
-                for effect in self._effects(rest[1], inside):
+                at_all_times = len(self.increases)
+                effects = list(self._effects(rest[1], inside))
+                for increase in self.increases[at_all_times:]:
+                    self._changed(increase.function, head, f"costs in `{head.text}`")
+                for effect in effects:
                     both: Condition = ("and", *(part for part in (when, effect.when) if part != TRUE))
                     both = both[1] if len(both) == 2 else both
                     yield Effect(effect.relation, effect.terms, effect.adds, bound + effect.bound, both)
             case name if name in _CHANGES:
-                # Costs: every action counts as one, and no condition may read a number.
+                # A metric may count them; no condition may read a number.
                 if len(rest) != 2:
                     raise self.error(group, f"`{head.text}` takes a function and a number")
-                word = rest[0] if isinstance(rest[0], Word) else self.head(rest[0], "a function")
-                if word.text not in self.functions:
-                    raise self.error(
-                        word, f"no function is called `{word.spelling}`: declare it in `:functions`"
-                    )
+                function, *terms = self._function(rest[0], known)
+                if name != "increase":
+                    self._changed(function, head, f"costs that `{head.spelling}` changes")
+                elif terms:
+                    self._changed(function, head, "increases of a function with arguments")
+                elif (amount := self._amount(rest[1], known)) is None:
+                    self._changed(function, rest[1], "costs that are computed")
+                else:
+                    self.increases.append(Increase(function, amount))
             case name:
                 if name in _CONNECTIVES:
                     raise self.error(head, f"`{head.spelling}` is no effect")
@@ -373,11 +397,78 @@ class _Parser(ConditionReader):
             if word.text.removeprefix(":") not in _REQUIREMENTS.split():
                 raise self.error(word, f"`{word.spelling}` is no requirement that is known: remove it")
 
+    def _changed(self, function: str, at: Expression, what: str) -> None:
+        """Note that a function changes in a way that no metric can count; an error where one does."""
+        error = self.error(
+            at,
+            f"{what} are not supported with `:metric`: write `(increase (total-cost) …)` with a number that is "
+            "not negative, or with a function that no action changes",
+        )
+        self.domain.changed.setdefault(function, error)
+
+    def _function(self, at: Expression, known: Collection[str]) -> tuple[str, ...]:
+        """Read a function that is declared, with its terms."""
+        word = at if isinstance(at, Word) else self.head(at, "a function")
+        terms = () if isinstance(at, Word) else self.terms(at.items[1:], known)
+        arity = self.domain.functions.get(word.text)
+        if arity is None:
+            raise self.error(word, f"no function is called `{word.spelling}`: declare it in `:functions`")
+        if arity != len(terms):
+            raise self.error(word, f"function `{word.spelling}` takes {arity} arguments, not {len(terms)}")
+        return word.text, *terms
+
+    def _amount(self, at: Expression, known: Collection[str]) -> float | tuple[str, ...] | None:
+        """Read what a cost increases by; None for arithmetic and what is negative."""
+        if isinstance(at, Word):
+            number = _number(at.text)
+            if number is not None:
+                return number if number >= 0 else None
+        elif at.items and isinstance(at.items[0], Word) and at.items[0].text in _ARITHMETIC:
+            return None
+        return self._function(at, known)
+
+    def _metric(self, problem: Problem, section: Group) -> None:
+        expected = "expected `(:metric minimize (total-cost))`"
+        rest = section.items[1:]
+        if len(rest) != 2 or not isinstance(rest[0], Word):
+            raise self.error(section, expected)
+        if rest[0].text != "minimize":
+            raise self.error(rest[0], f"`{rest[0].spelling}` is not supported: {expected}")
+        inner = rest[1]
+        if isinstance(inner, Group) and inner.items and isinstance(inner.items[0], Word):
+            word = inner.items[0]
+            if word.text in _ARITHMETIC or word.text in ("total-time", "is-violated"):
+                raise self.error(word, f"a metric of `{word.spelling}` is not supported: {expected}")
+        elif isinstance(inner, Word) and inner.text == "total-time":
+            raise self.error(inner, f"a metric of `{inner.spelling}` is not supported: {expected}")
+        function, *terms = self._function(inner, ())
+        if terms:
+            raise self.error(inner, f"a metric of a function with arguments is not supported: {expected}")
+        problem.metric = function
+        counted = {function}
+        for action in self.domain.actions.values():
+            for one in action.increases:
+                if one.function == function and isinstance(one.amount, tuple):
+                    counted.add(one.amount[0])
+        for name in counted:
+            if name in self.domain.changed:
+                raise self.domain.changed[name]
+        for key, value in problem.values.items():
+            if value < 0 and key[0] in counted - {function}:
+                raise self.error(inner, f"`({' '.join(key)})` is negative: costs are not")
+        for action in self.domain.actions.values():
+            for one in action.increases:
+                if one.function in counted - {function}:
+                    raise self.error(
+                        inner, f"costs by `{one.function}`, which {action.name} changes, are not supported"
+                    )
+
     def _functions(self, rest: tuple[Expression, ...]) -> None:
-        """Note the names of functions: costs, which are read and not heeded."""
+        """Note functions with how many arguments they take."""
         for one in rest:
             if isinstance(one, Group):
-                self.functions.add(self.head(one, "a function").text)
+                word = self.head(one, "a function")
+                self.domain.functions[self._name(word)] = len(self._variables(one.items[1:], unique=False))
             elif one.text not in ("-", "number"):
                 raise self.error(one, "functions have numbers as values: write `(name …) - number`")
 
@@ -477,8 +568,10 @@ class _Parser(ConditionReader):
     def problem_section(self, problem: Problem, section: Group) -> None:
         head, rest = self.head(section, "a section"), section.items[1:]
         match head.text:
-            case ":domain" | ":metric":
-                pass  # problems of IPC 2020 name their domain otherwise than the domain does; costs are not heeded
+            case ":domain":
+                pass  # problems of IPC 2020 name their domain otherwise than the domain does
+            case ":metric":
+                self._metric(problem, section)
             case ":requirements":
                 self._requirements(rest)
             case ":objects":
@@ -508,7 +601,16 @@ class _Parser(ConditionReader):
         if head.text == "=":
             if len(group.items) != 3:
                 raise self.error(group, "expected `(= (function …) number)`")
-            return  # the value of a function, such as total-cost
+            self.constants = problem.objects
+            function = self._function(group.items[1], ())
+            value = self.word(group.items[2], "a number")
+            number = _number(value.text)
+            if number is None:
+                raise self.error(
+                    value, f"`{value.spelling}` is no number: expected `(= (function …) number)`"
+                )
+            problem.values[function] = number
+            return
         if head.text == "not":
             raise self.error(head, "`not` is no fact: what is not in `:init` does not hold")
         if head.text == "at" and len(group.items) == 3 and isinstance(group.items[2], Group):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 
 from metatree_agents.planner.hddl._language import Problem
 
@@ -47,6 +48,15 @@ class HtnPlan:
         return len(self.steps)
 
 
+def plan_cost(plan: HtnPlan, problem: Problem) -> float:
+    """Return what a plan costs by the problem's metric; without one, its number of steps.
+
+    Raises:
+        UserError: a cost has no value in `:init`.
+    """
+    return fsum(problem.step_cost(step.name, step.arguments) for step in plan.steps)
+
+
 def plan_lines(plan: HtnPlan, problem: Problem) -> Iterator[str]:
     """Yield the lines of a plan in the format of IPC 2020, names spelt as in the files.
 
@@ -59,6 +69,8 @@ def plan_lines(plan: HtnPlan, problem: Problem) -> Iterator[str]:
         for step in plan.steps:
             after = " ".join(map(str, sorted(waits.get(step.id, ()))))
             yield f"; {step.id} after {after}" if after else f"; {step.id} first"
+    if problem.metric is not None:
+        yield f"; cost {plan_cost(plan, problem):g}"
 
     def words(name: str, arguments: Sequence[str]) -> str:
         return " ".join([problem.spelt(name), *map(problem.spelt, arguments)])

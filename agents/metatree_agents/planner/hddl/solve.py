@@ -19,7 +19,7 @@ from metatree_agents.planner.hddl._language import Problem
 from metatree_agents.planner.hddl._order import relax_order
 from metatree_agents.planner.hddl._progression import progress
 from metatree_agents.planner.hddl.limits import LimitReached, Reason, SolverLimits
-from metatree_agents.planner.hddl.plan import HtnPlan
+from metatree_agents.planner.hddl.plan import HtnPlan, plan_cost
 
 FIRST_DEAD_ENDS: Final = 500
 """Dead ends of a run in the first round."""
@@ -59,7 +59,8 @@ def solve(
         problem: as `read_problem` gives it.
         limits: by default a minute and `MEMORY`.
         seed: of the runs that draw at random; the same seed gives the same plan where the time does not end a run.
-        improve_for_s: how long to look for plans with fewer steps once there is one.
+        improve_for_s: how long to look for plans that cost less by the metric, or with fewer steps where there is none,
+            once there is one.
 
     Example:
         >>> from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
@@ -98,7 +99,7 @@ class _Solve:
             deadline = limits.deadline
             if improve_for_s > 0:
                 limits.deadline = limits.clock() + improve_for_s
-                plan = self._shorter(plan)
+                plan = self._shorter(plan, total)
                 limits.deadline = deadline + improve_for_s
             if not total:
                 with suppress(LimitReached):  # it is a plan in its total order, too
@@ -147,18 +148,22 @@ class _Solve:
         if exc.reason == "time" or not self.limits.has_room():
             raise exc
 
-    def _shorter(self, plan: HtnPlan) -> HtnPlan:
-        """Look for a plan with fewer steps until the time is over, by both searches in turns."""
+    def _shorter(self, plan: HtnPlan, total: bool) -> HtnPlan:
+        """Look for a plan that costs less until the time is over, by both searches in turns."""
         dead_ends, run = SHORTER_DEAD_ENDS, 0
+        cost = plan_cost(plan, self.problem)
         try:
             while True:
                 run += 1
                 rng = Random(f"{self.seed}:shorter:{run}") if run % 3 else None
-                shorter = search(self.compiled, dead_ends=dead_ends, rng=rng, fewer_than=len(plan)).plan
+                result = search(self.compiled, dead_ends=dead_ends, rng=rng, cheaper_than=cost)
+                if result.exhausted and total:
+                    return plan  # nothing costs less
+                shorter = result.plan
                 if shorter is None and run % 3 == 1:
                     shorter = progress(self.compiled, nodes=dead_ends).plan
-                if shorter is not None and len(shorter) < len(plan):
-                    plan = shorter
+                if shorter is not None and plan_cost(shorter, self.problem) < cost:
+                    plan, cost = shorter, plan_cost(shorter, self.problem)
                 elif run % 3 == 0:
                     dead_ends *= 2
                 self.limits.check()

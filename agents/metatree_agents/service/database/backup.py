@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from metatree.errors import BrokenStore, TransientError, UserError
+from metatree.notes.archive.format import MAX_LINE, checked_line
 from metatree.storage.acceptance import accept, survey
 from metatree.storage.errors import is_busy, is_damage, store_error
 from metatree.storage.store import APPLICATION_ID, Store
@@ -231,7 +232,7 @@ def verified(file: Path) -> Backup:
 
 
 def _manifest(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
-    if archive.getinfo(_MANIFEST).file_size > _LONGEST_MANIFEST:
+    if max(archive.getinfo(name).file_size for name in (_MANIFEST, _SUM)) > _LONGEST_MANIFEST:
         raise _broken(file, "its list is too long")
     raw = archive.read(_MANIFEST)
     if hashlib.sha256(raw).hexdigest().encode() != archive.read(_SUM):
@@ -329,7 +330,8 @@ async def _fill(
     into = f"INSERT INTO {table}({', '.join(columns)}) VALUES "
     marks = f"({', '.join('?' for _ in columns)})"
     with archive.open(f"{table}.jsonl") as stream:
-        rows = ([_from_json(value) for value in json.loads(line)] for line in stream)
+        lines = iter(lambda: stream.readline(MAX_LINE + 1), b"")
+        rows = ([_from_json(value) for value in json.loads(checked_line(line))] for line in lines)
         while batch := list(islice(rows, _BATCH)):
             values = [value for row in batch for value in row]
             await do.execute(into + ", ".join([marks] * len(batch)), *values)

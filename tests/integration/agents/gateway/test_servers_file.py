@@ -73,6 +73,23 @@ def test_addresses_variables_and_what_is_switched_off(
     assert e.settings["args"][0] == "fallback" and e.secrets == ("k3y-of-e",)
 
 
+def test_a_file_takes_no_name_from_a_server_of_the_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    home, clone = tmp_path / "home", tmp_path / "clone"
+    (home / ".cursor").mkdir(parents=True)
+    clone.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".cursor/mcp.json").write_text('{"mcpServers": {"mail": {"command": "mine"}}}')
+    (clone / "mcp.json").write_text('{"mcpServers": {"mail": {"command": "theirs"}}}')
+    listed = entries([clone / "mcp.json"], ["cursor"], folder=clone)
+    assert [(each.name, each.settings["command"]) for each in listed] == [
+        ("mail", "mine"),
+        ("mail-2", "theirs"),
+    ]
+    assert "'mail' at theirs … is mounted as 'mail-2'" in caplog.text
+
+
 def test_only_the_users_own_files_of_a_host_are_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,7 +111,7 @@ def test_only_the_users_own_files_of_a_host_are_taken_over(
     (project / ".mcp.json").write_text('{"mcpServers": {"theirs": {"command": "evil"}}}')
     assert list(of_host("claude-code", project)) == ["mine", "local"]
     both = entries([], ["cursor", "claude-code"], folder=project)
-    assert [each.name for each in both] == ["mine", "mine-2", "local"]
+    assert [each.name for each in both] == ["mine", "local"]
     for name in ("zed", "notepad"):
         with pytest.raises(UserError):
             of_host(name, project)

@@ -342,7 +342,7 @@ def test_a_name_that_a_domain_assumes_is_missed_where_no_problem_declares_it() -
         parse_problem(problem, parse_domain(domain, "d.hddl"), "p.hddl")
 
 
-def test_costs_are_read_and_not_heeded() -> None:
+def test_costs_may_be_without_a_metric() -> None:
     domain, problem = tiny("(:functions (total-cost) - number) (:action t :effect (increase (total-cost) 2))")
     with_costs = problem.replace("(:init", "(:metric minimize (total-cost)) (:init (= (total-cost) 0)")
     assert _names(solve(_problem(domain, with_costs)).plan) == ["t"]
