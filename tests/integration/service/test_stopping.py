@@ -164,7 +164,7 @@ def test_a_chat_client_that_goes_away_stops_its_search_and_its_retry_goes_on_wit
     serve: Serve, *, stream: bool
 ) -> None:
     service = serve(claim_timeout_s=5.0, chat_wait_s=20.0)
-    body = {"model": "metatree", "messages": [{"role": "user", "content": "Leaving?"}]}
+    body: Any = {"model": "metatree", "messages": [{"role": "user", "content": "Leaving?"}]}
     key = {"Authorization": f"Bearer {service.keys['User_1']}"}
     url = f"{service.url}/v1/chat/completions"
     with requests.post(url, json={**body, "stream": True}, headers=key, timeout=20, stream=True) as chat:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from metatree_agents.service.openai.answer_segments import numbers_of, quoted_sources, quotes_of
@@ -22,11 +23,16 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
     """Return what the template of a question shows."""
     walk, latest = await search_path_so_far(service, query.topic, query.seq)
     head, rest = headline(query.text)
+    waits = query.status == "Open" and not await service.admin.has_engines(
+        waiting=len(service.waiting.engines)
+    )
     return {
         "query": query,
         "head": head,
         "rest": rest,
         "walk": walk,
+        "no_engine": waits,
+        "looked": list(dict.fromkeys(each.title for each in _all(walk) if each.read and not each.useful)),
         "latest": latest,
         "quotes": quotes_of(query.sources),
         "numbers": numbers_of(query.sources),
@@ -62,6 +68,13 @@ def _sources(query: Query) -> list[dict[str, Any]]:
                 {"node": node, "title": title, "path": place, "quote": quote, "number": number},
             )
     return list(rows.values())
+
+
+def _all(walk: list[PathNode]) -> Iterator[PathNode]:
+    """Yield the places of a search, each before those that were reached from it."""
+    for place in walk:
+        yield place
+        yield from _all(place.below)
 
 
 async def search_path_so_far(service: Service, topic: str, seq: int) -> tuple[list[PathNode], int]:
