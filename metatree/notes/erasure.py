@@ -140,10 +140,18 @@ def meant(tree: Tree, said: Said) -> Erased:
             erased.left_to_others.append(node_id)
             continue
         below = [child.id for child in tree.children(node_id) if child.id in chosen or not _sayings(child)]
-        going = [node_id, *(each.id for child in below for _, each in tree.walk(child))]
+        going = [node_id, *(each for child in below for each in _going(tree, child, chosen.keys()))]
         erased.nodes += [each for each in going if each not in erased.titles]
         erased.titles |= {each: f": {tree.get(each).title}" for each in going}
     return erased
+
+
+def _going(tree: Tree, node_id: str, chosen: Collection[str]) -> Iterator[str]:
+    """Yield what goes with a forgotten node: all that lies under it, but what others said, and what is under that."""
+    yield node_id
+    for child in tree.children(node_id):
+        if child.id in chosen or not _sayings(child):
+            yield from _going(tree, child.id, chosen)
 
 
 def erased_by(removal: Forgotten) -> Erased:
@@ -161,9 +169,10 @@ def _note(erased: Erased, removal: Forgotten) -> None:
 
 def _forget_one(tree: Tree, node_id: str, chosen: Collection[str], erased: Erased) -> None:
     above = tree.ancestors(node_id)
-    for child in tree.children(node_id):
-        if child.id not in chosen and _sayings(child):
-            tree.move(child, above[-1])
+    theirs = [each for _, each in tree.walk(node_id) if each.id not in chosen and _sayings(each)]
+    for each in theirs:  # however deep it lies, and with what lies under it
+        if node_id in tree.ancestors(each):
+            tree.move(each, above[-1])
     removal = forget(tree, tree.get(node_id))
     _note(erased, removal)
     texts = [text for each in removal.nodes for text in _texts(each)]
@@ -232,7 +241,12 @@ def wipe(tree: Tree, texts: Sequence[str]) -> list[str]:
         What was deleted: `run ID`, `board ID`, `call NAME`.
     """
     store, done = tree.memory, list[str]()
-    forms = [form for piece in pieces(texts) for form in _forms(piece)]
+    # A letter or a word stands in every record: what is as short is deleted where it is all that a value says.
+    forms = [
+        form if len(piece) >= _LEAST_CHARS else f'"{form}"'
+        for piece in pieces(texts)
+        for form in _forms(piece)
+    ]
     store.execute("PRAGMA secure_delete=ON")
     try:
         with store.durable(), store.transaction():

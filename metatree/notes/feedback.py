@@ -20,6 +20,7 @@ from typing import Final
 from metatree.errors import UserError
 from metatree.node import Node
 from metatree.storage.store import Store
+from metatree.storage.trust import IMPORTED_NODE
 from metatree.trees.layer import Layer
 from metatree.trees.tree import Tree
 
@@ -91,10 +92,13 @@ def flag(
         if known is not None:
             return Flag(**known)
         layer.set_fact(result.id, asdict(result))
-        all_flags = sorted(flags(tree.memory), key=lambda each: each.at)
+        # Those of an export go first, whenever they are said to have been made, and in whose name they are.
+        imported = {key.removeprefix(IMPORTED_NODE) for key in layer.fact_keys(IMPORTED_NODE + FLAG)}
+        all_flags = sorted(flags(tree.memory), key=lambda each: (each.id not in imported, each.at))
         own = [each for each in all_flags if each.who == who]
         for each in (*own[:-MOST_OF_ONE], *all_flags[:-MOST]):
             layer.drop_fact(each.id)
+            layer.forget_imported([each.id])
     return result
 
 

@@ -222,15 +222,14 @@ class Toolbox:
     async def _call(self, effect: Effect, attempt: Attempt) -> ToolOutput:
         payload: CallTool = effect.payload
         tool, node, call = self._call_of(payload)
-        if tool.changes:
+        if tool.changes or not self.ours:  # whoever began the run may have written the arguments
             allowed = await self._is_permitted(tool, payload.arguments, payload.granted)
             if allowed is None:
                 report_usage(tool_calls=-1)  # nothing was called yet
                 return {"asks": _question(tool, payload), "fingerprint": fingerprint_of(tool)}
             if not allowed:
-                raise ToolFailed(
-                    f"{tool.id!r} may change something, and there is no permission for this call"
-                )
+                why = "may change something" if tool.changes else "would be called in a run of somebody else"
+                raise ToolFailed(f"{tool.id!r} {why}, and there is no permission for this call")
         result = await self._records.claim(
             call, key=attempt.key, run_id=self.run_id, tool=tool, again=payload.again
         )
@@ -398,7 +397,10 @@ class Toolbox:
             if self.tree.find(node.id) is None:
                 if parent not in self.tree:
                     return {"gone": True}
-                self.tree.add(node, parent=parent)
+                if self.ours:
+                    self.tree.add(node, parent=parent)
+                else:  # what the record says that a tool gave
+                    self.tree.add_imported(node, parent)
                 self.tree.link(parent, node.id, f"tool:{node.provenance['tool']}")
         return {"id": node.id, "title": node.title}
 

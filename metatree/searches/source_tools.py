@@ -40,14 +40,20 @@ def with_own(tree: Tree, given: Sequence[Entry], own: bool | None, *, filled: bo
     entries = list(given)
     used_ids = {entry_id for entry in given for entry_id in _ids(entry)}
     files = filled if own is None else own
+    # What a node of somebody else says leads elsewhere: a link of a page, the path of a file that was left out.
+    here = [partial(_is_of_here, tree)]
     for entry in (*_of_types(tree, files=files), *_of_plugins(tree)):
         ids = set(_ids(entry))
         if len(ids) < sum(1 for _ in _ids(entry)):
             _log.warning("the tools of %r are left out: two of them have the same id", entry.id)
         elif not ids & used_ids:
             used_ids |= ids
-            entries.append(entry)
+            entries.append(_limited(entry, here))
     return entries
+
+
+def _is_of_here(tree: Tree, node: Node) -> bool:
+    return not tree.is_imported(node)
 
 
 def _of_types(tree: Tree, *, files: bool) -> list[Entry]:

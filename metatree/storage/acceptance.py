@@ -18,6 +18,7 @@ from metatree.errors import MetatreeError, UserError
 from metatree.storage.store import APPLICATION_ID, Store, reading_only, writable
 from metatree.storage.trust import (
     FACTS,
+    IMPORTED_NODE,
     IMPORTED_RUN,
     LONGEST_VALUE,
     NAMED_FILE,
@@ -203,6 +204,14 @@ def _keep_sources_alone(store: Store, sources: list[dict[str, Any]]) -> None:
     """
     store.execute("DELETE FROM meta WHERE substr(key, 1, ?) = ?", (len(NAMED_FILE), NAMED_FILE))
     store.execute("INSERT INTO meta(key, value) VALUES (?, 'true')", (NAMED_FILE,))
+    store.execute(
+        "INSERT OR REPLACE INTO meta(key, value) SELECT ? || id, 'true' FROM node NOT INDEXED WHERE id <> '.'",
+        (IMPORTED_NODE,),
+    )
+    store.execute(
+        "INSERT OR REPLACE INTO meta(key, value) SELECT ? || key, 'true' FROM meta WHERE substr(key, 1, ?) = ?",
+        (IMPORTED_NODE, len(_FLAG), _FLAG),
+    )
     if not any(record.get("type") for record in sources):
         return
     for table in _OF_SOURCES:

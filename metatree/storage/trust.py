@@ -47,6 +47,12 @@ FACTS: Final = "trust:"
 """How the keys of the table `meta` begin under which the id and the marks of a store are kept."""
 IMPORTED_RUN: Final = "imported-run:"
 """With the id of a run behind it: that somebody else began, with what is said to be a person's yes, and boards."""
+IMPORTED_NODE: Final = "imported-node:"
+"""With the id of a node behind it: that somebody else made, so nothing is asked, fetched or looked at for it.
+
+Lost: a word in the node itself (replication compares rows to the letter, and whoever made the node wrote it), and the
+nodes of sources alone (a page that a link led to is a node of the memory, and has links of its own).
+"""
 NAMED_FILE: Final = "named-file:"
 """With a path behind it: a file that a program of this user named to a tree made by hand; alone: such a list is kept.
 

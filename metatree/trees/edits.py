@@ -58,6 +58,9 @@ class Editor:
             self._memory.insert([(self._memory.next_seq(), node, parent, position)])
             if own:
                 self.name_files([node])
+                self._memory.forget_imported([node.id])
+            else:
+                self._memory.mark_imported(node.id)
             self._overlay.wrote()
         return node
 
@@ -93,6 +96,7 @@ class Editor:
             for seq, (node, parent) in enumerate(batch.values(), start=first)
         )
         self.name_files(node for node, _ in batch.values())
+        self._memory.forget_imported(batch)
         self._overlay.wrote()
         return len(batch)
 

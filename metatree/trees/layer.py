@@ -8,7 +8,7 @@ from typing import Any
 
 from metatree.node import Node, Source
 from metatree.storage.store import Store
-from metatree.storage.trust import NAMED_FILE
+from metatree.storage.trust import IMPORTED_NODE, NAMED_FILE
 
 ROOT = "."
 """Id of every tree's root node."""
@@ -79,12 +79,10 @@ class Layer:
         text = self.store.value("SELECT value FROM meta WHERE key = ?", (key,))
         return None if text is None else json.loads(text)
 
-    def fact_keys(self, prefix: str) -> list[str]:
-        """Return the keys that begin with a text, in order."""
-        return [
-            row[0]
-            for row in self.store.rows("SELECT key FROM meta WHERE key >= ? AND key < ?", _begins(prefix))
-        ]
+    def fact_keys(self, prefix: str, *, most: int = -1) -> list[str]:
+        """Return the keys that begin with a text, in order; at most so many, -1 for all."""
+        sql = "SELECT key FROM meta WHERE key >= ? AND key < ? ORDER BY key LIMIT ?"
+        return [row[0] for row in self.store.rows(sql, (*_begins(prefix), most))]
 
     def facts(self, prefix: str) -> dict[str, Any]:
         """Return the facts whose keys begin with a text, by their keys, in order."""
@@ -105,6 +103,23 @@ class Layer:
             "INSERT OR IGNORE INTO meta(key, value) VALUES (?, 'true')",
             ((NAMED_FILE + path,) for path in dict.fromkeys(paths)),
         )
+
+    def mark_imported(self, node_id: str) -> None:
+        """Keep that a node was made by somebody else."""
+        self.store.execute(
+            "INSERT OR IGNORE INTO meta(key, value) VALUES (?, 'true')", (IMPORTED_NODE + node_id,)
+        )
+
+    def forget_imported(self, ids: Iterable[str]) -> None:
+        """Forget that nodes were made by somebody else: this user made others of these ids."""
+        if self.fact_keys(IMPORTED_NODE, most=1):
+            self.store.execute_many(
+                "DELETE FROM meta WHERE key = ?", ((IMPORTED_NODE + node_id,) for node_id in ids)
+            )
+
+    def is_imported(self, node_id: str) -> bool:
+        """Whether this layer has a node that somebody else made."""
+        return self.has(node_id) and (self.store.accepted or self.fact(IMPORTED_NODE + node_id) is not None)
 
     # reading nodes
 

@@ -488,6 +488,14 @@ class Tree:
         """
         return self._editor.add_many(nodes)
 
+    def is_imported(self, node: str | Node) -> bool:
+        """Whether a node came by an import or with a memory that was accepted: nothing is fetched for what it says."""
+        return self._memory.is_imported(_id(node))
+
+    def add_imported(self, node: Node, parent: str) -> None:
+        """Add a node that somebody else made, as the last one under a parent; raises as `add`."""
+        self._editor.add(node, parent, None, own=False)
+
     def update(self, node: Node) -> Node:
         """Give a node other words, content, source, provenance or attributes; return it with its digest.
 

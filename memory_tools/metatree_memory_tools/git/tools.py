@@ -14,6 +14,7 @@ from metatree.tools.tool import ToolGroup, tool
 from metatree.trees.content import shows_secrets
 from metatree.trees.history import commits_below, commits_of, find_commits
 from metatree.trees.history_text import commit_line, day
+from metatree.trees.layer import ROOT, Layer
 from metatree.trees.source_types import SourceRef
 from metatree.trees.sources import check_place, inner_path
 from metatree.trees.tree import Tree
@@ -162,7 +163,10 @@ def _place(tree: Tree, node: Node) -> tuple[Path, SourceRef, str]:
     for above in reversed(tree.ancestors(node)) if path is None else ():
         if (path := tree.get(above).path) is not None:
             break
-    inner = inner_path(source, (path or ".").removesuffix(HISTORY_SUFFIX)) or "."
+    path = (path or source.mount or ROOT).removesuffix(HISTORY_SUFFIX) or ROOT
+    if not Layer(tree.index).has(path):  # a file that was left out, which a node of somebody else names
+        raise UserError(f"{path!r} is no file or folder that the tree was built from")
+    inner = inner_path(source, path) or "."
     if inner.startswith("/") or ".." in inner.split("/"):
         raise UserError(f"{inner!r} lies outside of the source")
     check_place(source)

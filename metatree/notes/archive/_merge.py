@@ -8,7 +8,7 @@
 | a run | the longer journal, when one begins with the other; else that of the tree |
 | an item of a board | the later version; else that of the tree |
 | a call, a link, a fact | that of the tree |
-| a permission, a standing wish | nothing comes from an archive unless it is asked for |
+| a permission, a wish, a built node taken out | nothing comes from an archive unless it is asked for |
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from metatree.trees.tree import Tree
 
 
 def import_memory(
-    tree: Tree, path: str | Path, *, permissions: bool = False, wishes: bool = False
+    tree: Tree, path: str | Path, *, permissions: bool = False, wishes: bool = False, deletions: bool = False
 ) -> Imported:
     """Merge an archive into a tree; see the table of this module for what is in both.
 
@@ -42,6 +42,7 @@ def import_memory(
             another machine, perhaps by another person.
         wishes: whether standing wishes are taken over too: what somebody wants always, in whose name it is, stands
             beside each answer from then on.
+        deletions: whether built nodes are taken out of the tree that somebody took out of theirs.
 
     Raises:
         UserError: there is no such file, or the tree cannot be written.
@@ -50,7 +51,7 @@ def import_memory(
     report = Imported()
     with opened(path) as archive, tree.memory.durable(), tree.memory.transaction():
         plain = _PlainMerge(tree, archive, report)
-        NodeMerge(tree, archive, report).all(wishes=wishes)
+        NodeMerge(tree, archive, report).all(wishes=wishes, deletions=deletions)
         plain.said()
         RunMerge(tree, archive, report, permissions=permissions).all()
         plain.calls()
@@ -101,6 +102,8 @@ class _PlainMerge(Merge):
             flag = Flag(**row["value"])
             if flag.id != key or not all(isinstance(value, str) for value in asdict(flag).values()):
                 raise ValueError(f"{key!r} is no flag")
+            if self.layer.fact(key) is None:
+                self.layer.mark_imported(key)
         if key.startswith(SHAREABLE_FACTS):
             self._add_fact("facts", key, row["value"])
 

@@ -21,10 +21,10 @@ from metatree.trees.overlay import above
 class NodeMerge(Merge):
     """Merges nodes, parents before children, then the words and places that were given to built ones."""
 
-    def all(self, *, wishes: bool) -> None:
-        """Merge all of them; standing wishes, which go to agents with each answer, only where they are asked for."""
+    def all(self, *, wishes: bool, deletions: bool) -> None:
+        """Merge all; standing wishes, which go to agents with each answer, and what is hidden only when asked for."""
         self._nodes(wishes=wishes)
-        self.each("overrides", self._override)
+        self.each("overrides", self._override if deletions else self._shown)
 
     def _nodes(self, *, wishes: bool) -> None:
         by_parent: dict[str, list[tuple[Node, dict[str, Any]]]] = {}
@@ -86,7 +86,7 @@ class NodeMerge(Merge):
             )
             node = replace(node, id=other)
         place = next((i for i in (parent, *above(parent)) if i in tree), ROOT)
-        tree._editor.add(node, place, None, own=False)
+        tree.add_imported(node, place)
         if is_memory:
             note_text(tree, node)
         if place != parent or position < APPENDED:
@@ -97,6 +97,16 @@ class NodeMerge(Merge):
                 node.id, self.layer.next_seq(), place, position if position < APPENDED else now[1], home
             )
         self.report.count("nodes", new=True)
+
+    def _shown(self, row: dict[str, Any]) -> None:
+        """Merge what is said of a built node, and leave it where it can be found."""
+        now = self.tree._overlay.override(text(row["id"]))
+        if row["hidden"] and not (now is not None and now.hidden):
+            self.report.deletions_left_out += 1
+            row = {**row, "hidden": 0}
+            if all(row[name] is None for name in ("parent", "title", "description")):
+                return
+        self._override(row)
 
     def _override(self, row: dict[str, Any]) -> None:
         if self.tree.index is self.tree.memory:

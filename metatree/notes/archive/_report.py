@@ -27,6 +27,8 @@ class Imported:
     conflicts: list[MergeConflict] = field(default_factory=list)
     permissions_left_out: int = 0
     wishes_left_out: int = 0
+    deletions_left_out: int = 0
+    """Of built nodes."""
 
     def count(self, what: str, new: bool) -> None:
         """Count one thing."""

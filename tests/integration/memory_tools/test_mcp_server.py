@@ -193,7 +193,7 @@ def test_a_node_that_an_import_brings_is_no_tool_of_the_server(
         other.delete(real)
         other.add(forged, parent="weather")
         export_memory(other, tmp_path / "prepared.metatree")
-    assert import_memory(tree, tmp_path / "prepared.metatree").added["nodes"] == 1
+    assert import_memory(tree, tmp_path / "prepared.metatree", deletions=True).added["nodes"] == 1
     assert real.id not in tree and forged.id in tree
 
     def tidy(request: RouteRequest) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -126,6 +126,7 @@ class Vault:
     """A server that would give anything that it is asked for, and lists one thing."""
 
     name, version = "vault", "1"
+    tools: Sequence[object] = ()
 
     def __init__(self) -> None:
         self.asked: list[str] = []

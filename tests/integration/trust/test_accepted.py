@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import sqlite3
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -21,12 +22,14 @@ from metatree_agents.service.database.servers import servers_of
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build._scan import scan
 from metatree_memory_tools.databases._tools import database_of
+from metatree_memory_tools.git.tools import blame
 from metatree_memory_tools.text.lines import text_of
 
 from metatree import Blackboard, Node, Source, Tree, ask_person, plugins, resume, search
 from metatree.errors import BrokenStore, StaleSource, UserError
 from metatree.notes.archive import export_memory, import_memory
-from metatree.notes.feedback import flag
+from metatree.notes.erasure import Said, forget_said, meant, wipe
+from metatree.notes.feedback import MOST_OF_ONE, flag, flags
 from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
 from metatree.notes.replication import apply_changes, changes_since
@@ -483,3 +486,163 @@ def test_a_wish_that_says_nothing_of_itself_is_none(by_hand: Tree, tmp_path: Pat
         import_memory(by_hand, tmp_path / "export", wishes=True)
     by_hand.add(broken)
     assert standing(by_hand) == before
+
+
+@pytest.fixture
+def fetched(vault: Vault) -> list[str]:
+    """What a tool of the vault, for pages, was called for."""
+    calls: list[str] = []
+
+    @tool(kind="interactive", kinds=("page",), answers_outside_tree=True)
+    def follow_link(node: Node) -> Node:
+        """Open what this page links to: when the vault opens."""
+        calls.append(str(node.attributes["link"]))
+        return Node("", "When the vault opens", "At noon", "The vault opens at noon.", "page")
+
+    vault.tools = [follow_link]
+    return calls
+
+
+def _page(node_id: str = "vault/page") -> Node:
+    return Node(node_id, "When the vault opens", "Vault page", kind="page", attributes={"link": "evil"})
+
+
+@pytest.mark.parametrize("way", ["own", "import", "accepted", "again"])
+def test_no_tool_of_a_source_works_on_a_node_of_somebody_else(
+    clone: Clone, vault: Vault, fetched: list[str], tmp_path: Path, way: str
+) -> None:
+    """What it says leads elsewhere: a link of a page, for example."""
+    source = SourceRef("x", {}, "vault", "vault")
+    if way == "accepted":
+        shutil.rmtree(clone.metatree)
+        with as_user(clone.attacker), build_tree(source, out=clone.metatree) as tree:
+            tree.add(_page(), "vault")
+        for store in ("index.db", "memory.db"):
+            accept(clone.metatree / store)
+    with build_tree(source, out=clone.metatree if way == "accepted" else tmp_path / "own") as tree:
+        if way in ("import", "again"):
+            with Tree.create(tmp_path / "other.db") as other:
+                other.add(_page())
+                export_memory(other, tmp_path / "export")
+            import_memory(tree, tmp_path / "export")
+            tree.move("vault/page", "vault")
+            tree.update(replace(tree.get("vault/page"), description="Its words may be changed"))
+        if way == "again":
+            tree.delete("vault/page")
+        if way in ("own", "again"):
+            tree.add(_page(), "vault")
+        assert tree.is_imported("vault/page") == (way in ("import", "accepted"))
+        router = FunctionRouter(lambda request: next((o.id for o in request.options), None))
+        search("When does the vault open?", tree=tree, router=router)
+    assert bool(fetched) == (way in ("own", "again"))
+
+
+def test_an_export_hides_nothing_and_drops_no_flag_of_ones_own(clone: Clone, tmp_path: Path) -> None:
+    shutil.rmtree(clone.metatree)
+    with as_user(clone.attacker), build_tree(clone.folder, out=tmp_path / "theirs") as other:
+        other.delete("a.md")
+        for number in range(MOST_OF_ONE):
+            flag(other, ROOT, f"question {number}", who="victim", now=lambda: 4e9)
+        export_memory(other, tmp_path / "export")
+    with build_tree(clone.folder) as tree:
+        first = flag(tree, "a.md", "Where is the harbour?", who="victim")
+        done = import_memory(tree, tmp_path / "export")
+        assert "a.md" in tree and done.deletions_left_out == 1
+        second = flag(tree, "a.md", "Where is the lake?", who="victim")
+        kept = {each.id for each in flags(tree.memory)}
+        assert {first.id, second.id} <= kept and len(kept) == MOST_OF_ONE
+        assert import_memory(tree, tmp_path / "export", deletions=True).deletions_left_out == 0
+        assert "a.md" not in tree
+        assert import_memory(tree, tmp_path / "export").deletions_left_out == 0
+
+
+def test_the_history_of_a_file_that_was_left_out_is_told_for_no_node_of_somebody_else(
+    clone: Clone, tmp_path: Path
+) -> None:
+    """A node may name a file without a source: `path` is one of its attributes."""
+    shutil.rmtree(clone.metatree)
+    (clone.folder / ".env").write_text("VAULT_PIN=4711\n")
+    for command in (
+        ["init", "-q"],
+        ["add", "-f", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "all"],
+    ):
+        subprocess.run(["git", *command], cwd=clone.folder, check=True)
+    named = Node("pin", "Who changed the vault pin?", kind="file", attributes={"path": ".env"})
+    with Tree.create(tmp_path / "other.db") as other:
+        other.add(named)
+        export_memory(other, tmp_path / "export")
+        changes = [each for each in changes_since(other, 0)[0] if each.id == "pin"]
+    source = SourceRef(str(clone.folder), {"history": True}, type="folder")
+    for came in ("import", "change"):
+        with build_tree(source, out=tmp_path / came) as tree:
+            if came == "import":
+                import_memory(tree, tmp_path / "export")
+            else:
+                apply_changes(tree, changes)
+            with pytest.raises(UserError, match="no file or folder that the tree was built from"):
+                blame.function(tree.get("pin"), tree)
+            search("Who changed the lines of the vault pin?", tree=tree, own_tools=True)
+            assert tree.memory.rows("SELECT 1 FROM call WHERE result LIKE '%4711%'") == []
+            assert "in the south" in blame.function(tree.get("a.md"), tree)
+
+
+@pytest.mark.parametrize("permitted", [False, True])
+def test_a_run_of_somebody_else_calls_no_tool_with_what_it_has_filled_in(
+    clone: Clone, permitted: bool
+) -> None:
+    """Its journal may end behind arguments that a stranger wrote."""
+    called: list[str] = []
+
+    @tool(kind="exploratory")
+    def fetch_page(address: str = "home") -> str:
+        """Fetch a page: where the moon is."""
+        called.append(address)
+        return "The moon rises at nine."
+
+    parts: dict[str, Any] = {
+        "tools": [fetch_page],
+        "own_tools": False,
+        "router": FunctionRouter(
+            lambda request: next((o.id for o in request.options if "fetch" in o.id), None)
+        ),
+    }
+    with as_user(clone.attacker), Tree.open(clone.folder) as tree:
+        search("When does the moon rise?", tree=tree, run_id="r1", **parts)
+        assert called == ["home"]
+        rows = tree.memory.rows("SELECT seq, body FROM journal WHERE kind = 'outcome' ORDER BY seq")
+        (filled,) = [(seq, text) for seq, text in rows if '"arguments"' in text and "fetch" not in text]
+        tree.memory.execute("DELETE FROM journal WHERE seq > ?", (filled[0],))
+        tree.memory.execute(
+            "UPDATE journal SET body = ? WHERE seq = ?", (filled[1].replace("home", "evil"), filled[0])
+        )
+        tree.memory.execute("UPDATE run SET ended = NULL")
+        tree.memory.execute("DELETE FROM call")
+        called.clear()
+    memory = clone.metatree / "memory.db"
+    accept(memory)
+    accept(clone.metatree / "index.db")
+    build_tree(clone.folder).close()
+    with Tree.open(clone.folder) as tree:
+        resume("r1", tree=tree, permit=(lambda *_: True) if permitted else None, **parts)
+    assert ("evil" in called) == permitted and (permitted or called == [])
+
+
+def test_forgetting_what_a_stranger_said_takes_nothing_of_ones_own(clone: Clone, tmp_path: Path) -> None:
+    shutil.rmtree(clone.metatree)
+    with Tree.create(tmp_path / "other.db") as other:
+        by_mallory = {"by": "remember", "who": "mallory", "at": "2026-01-01"}
+        other.add(Node("e", "e", content="e", kind="memory", provenance=by_mallory))
+        other.add(Node("vaults", "Vaults", kind="group"), "e")
+        export_memory(other, tmp_path / "export")
+    with build_tree(clone.folder) as tree:
+        search("Where is the harbour?", tree=tree, run_id="r1")
+        import_memory(tree, tmp_path / "export")
+        own = Node("own", "The vault", content="It opens at noon", kind="memory", provenance={"who": "root"})
+        tree.add(own, "vaults")
+        said = Said(who="mallory")
+        assert set(meant(tree, said).nodes) == {"e", "vaults"}
+        erased = forget_said(tree, said)
+        assert set(erased.nodes) == {"e", "vaults"} and "own" in tree
+        assert wipe(tree, erased.texts) == []
+        assert tree.memory.rows("SELECT id FROM run") == [("r1",)]

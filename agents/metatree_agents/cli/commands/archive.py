@@ -100,6 +100,10 @@ def import_(
             help="Take over standing wishes too: what people want always goes to agents with each answer.",
         ),
     ] = False,
+    deletions: Annotated[
+        bool,
+        typer.Option("--deletions", help="Take out, too, what was taken out of what the tree is built from."),
+    ] = False,
     *,
     where: TreeOptions,
     json: options.Json = False,
@@ -122,7 +126,7 @@ def import_(
             with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
         with where.ready() as opened:
-            done = import_memory(opened, file, permissions=permissions, wishes=wishes)
+            done = import_memory(opened, file, permissions=permissions, wishes=wishes, deletions=deletions)
     if json:
         output.write_json("import", done)
         return FOUND
@@ -133,6 +137,10 @@ def import_(
     for conflict in done.conflicts:
         output.note(
             f"{conflict.what} {output.visible(conflict.id)} differs: kept {output.visible(conflict.kept)}"
+        )
+    if done.deletions_left_out:
+        output.note(
+            f"{done.deletions_left_out} nodes that were taken out there stay here; --deletions takes them out"
         )
     if done.wishes_left_out:
         output.note(f"{done.wishes_left_out} standing wishes were left out; --wishes takes them over")

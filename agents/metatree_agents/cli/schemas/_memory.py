@@ -136,3 +136,4 @@ class ImportOutput(Output):
     conflicts: list[ConflictOutput]
     permissions_left_out: int
     wishes_left_out: int
+    deletions_left_out: int
