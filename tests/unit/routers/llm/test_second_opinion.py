@@ -37,7 +37,7 @@ def useless() -> Trust:
     for _ in range(4):
         read(SAID, 0.02, 0.9, trust)
         read(NOTHING, 0.9, 0.02, trust)
-    assert trust.accuracy < 0.4
+    assert trust.accuracy < 0.5, "it says nothing"
     return trust
 
 
