@@ -3,8 +3,8 @@
     python -m benchmarks.peers.decisions [--searches 60]
 
 Searches, leaves and errors are those of `benchmarks.peers`; tokens are counted with metatree's own counter, since the
-packages that are compared there are not needed here. A calibrated model is as sure as it is right; an over-confident one
-is sure with 0.99, right or wrong.
+packages that are compared there are not needed here. A calibrated model is as sure as it is right; an over-confident
+one is sure with 0.99, right or wrong.
 """
 
 from __future__ import annotations

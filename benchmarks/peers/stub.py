@@ -60,7 +60,7 @@ class Stub:
     question: str = ""
     target: Code = ()
     meter: Meter = field(default_factory=Meter)
-    count: Callable[[str], int] = field(default_factory=lambda: count_tokens)
+    count: Callable[[str], int] = field(default_factory=lambda: _o200k)
 
     def ask(self, question: str, target: Code) -> None:
         """Begin a search for a leaf."""
@@ -122,6 +122,10 @@ def heading(text: str) -> Code | None:
     """
     found = re.match(r"(\d+(?:\.\d+)*) ", text)
     return tuple(map(int, found[1].split("."))) if found else None
+
+
+def _o200k(text: str) -> int:
+    return count_tokens(text)
 
 
 @lru_cache(maxsize=200_000)
