@@ -148,6 +148,7 @@ def build(
     """
     from metatree_memory_tools import build_tree
     from metatree_memory_tools.build.history import missing_history
+    from metatree_memory_tools.build.source_spec import given_path
 
     gc.enable()  # a command that ends soon does without
     known: list[SourceRef] = []
@@ -157,7 +158,7 @@ def build(
             known = before.sources()
     place = place_of(sources, tree)
     for source in sources:
-        if _is_whole_disk(Path(source).expanduser().resolve()):
+        if _is_whole_disk(given_path(source).resolve()):
             note(
                 f"warning: {visible(source)} is a whole home folder or disk: Ctrl-C, and name a folder, to stop"
             )
@@ -278,7 +279,9 @@ def place_of(sources: Sequence[str] | None, tree: Path | None) -> Path:
     if tree is not None:
         return tree.expanduser()
     if _is_folder(sources or ["."]):
-        return Path(sources[0] if sources else ".").expanduser() / FOLDER
+        from metatree_memory_tools.build.source_spec import given_path
+
+        return given_path(sources[0] if sources else ".") / FOLDER
     from metatree_memory_tools.build.source_spec import located
 
     for source in sources or ():
@@ -288,12 +291,16 @@ def place_of(sources: Sequence[str] | None, tree: Path | None) -> Path:
 
 def _is_folder(sources: Sequence[str]) -> bool:
     """Whether these are one folder, whose tree lives in it and has its paths as ids."""
-    return len(sources) == 1 and Path(sources[0]).expanduser().is_dir()
+    from metatree_memory_tools.build.source_spec import given_path
+
+    return len(sources) == 1 and given_path(sources[0]).is_dir()
 
 
 def _refuse_whole_disk(source: Path) -> None:
     """A forgotten `cd` must not start to read a whole home folder or disk."""
-    folder = source.expanduser().resolve()
+    from metatree_memory_tools.build.source_spec import given_path
+
+    folder = given_path(source).resolve()
     if _is_whole_disk(folder):
         raise UserError(
             f"{str(folder)!r} is a whole {'disk' if folder == Path(folder.anchor) else 'home folder'}: "
