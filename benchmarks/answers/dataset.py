@@ -91,7 +91,7 @@ class Folder:
     @property
     def key(self) -> str:
         """The archive's hash, with that of the code that builds: a change of a builder is a change of the tree."""
-        return _digest([self.digest, _code("metatree", "trees"), _code("metatree_memory_tools")])
+        return digest([self.digest, _code("metatree", "trees"), _code("metatree_memory_tools")])
 
     def build(self, place: Path) -> Tree:
         """Build the tree as `metatree build` does."""
@@ -120,7 +120,7 @@ class Nodes:
     @property
     def key(self) -> str:
         """A hash of the nodes."""
-        return _digest(
+        return digest(
             [
                 json.dumps([node.id, node.title, node.description, node.content, node.kind, above])
                 for node, above in self.nodes
@@ -175,8 +175,8 @@ def _code(package: str, *folders: str) -> str:
     """Return a hash of the Python files of a package, or of folders in it."""
     module = __import__(package)
     root = Path(module.__file__ or "").parent.joinpath(*folders)
-    return _digest([path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))])
+    return digest([path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))])
 
 
-def _digest(texts: Iterable[str]) -> str:
+def digest(texts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()

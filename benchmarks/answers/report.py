@@ -22,7 +22,7 @@ from benchmarks.answers.scoring import (
 )
 
 SILENT = "BM25, threshold"
-TECHNICAL = ("own-a", "own-b")
+TECHNICAL = ("own-a", "own-b", "own-d")
 """The sets over technical sources; together they are the group `technical`."""
 _Columns = tuple[tuple[str, Callable[[Figures], str]], ...]
 _CLAIMS: _Columns = (

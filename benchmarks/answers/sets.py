@@ -13,6 +13,7 @@ from benchmarks.answers.shared import beam, financebench, locomo, qasper
 OWN: Mapping[str, Callable[[Path], QuestionSet]] = {
     "own-a": partial(own, "a"),
     "own-b": partial(own, "b"),
+    "own-d": partial(own, "d"),
 }
 """Read from a work folder that their sources are fetched into; the model is fitted on them."""
 HELD: Mapping[str, Callable[[Path], QuestionSet]] = {"own-c": partial(own, "c")}

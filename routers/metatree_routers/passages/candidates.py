@@ -31,6 +31,9 @@ _ABOVE_TOO = 0.15
 _EXACT, _EXACT_LEAD, _EXACT_TITLE = 1.0, 0.6, 0.4
 """Of the heaviest term, for what must be found as it stands and is there."""
 _MOST_OVERLAP = 0.5
+_MOST_CODE_CHARS = 3_000
+"""Of a passage of code. What has longer lines was made by a program, as an index of words that a page searches: it has
+every word of every question."""
 _DESCRIPTION_CHARS = 160
 
 _PROSE_SUFFIXES = frozenset({".md", ".rst", ".txt", ".html", ".htm", ".pdf", ".adoc", ".tex", ""})
@@ -97,7 +100,7 @@ def _of_text(
     scored: list[tuple[float, Span]] = []
     for span in spans_of(content, lines, is_code=is_code):
         own = content[lines[span.first].start : lines[span.last].end]
-        if asked.is_repeated_by(own[heading_end(own) :]):
+        if (is_code and len(own) > _MOST_CODE_CHARS) or asked.is_repeated_by(own[heading_end(own) :]):
             continue
         leads = " ".join(span.leads)
         above = called | (term_counts(leads).keys() & weights.keys())

@@ -4,13 +4,14 @@ All are shares, cosines or yes and no, so that they mean the same in a small tre
 that bring something on sources that they were not fitted on; docs/benchmarks/answers.md has what each carries.
 
 Lost: BM25 of the passage, its pairs of words, the best window of thirty words, the length, the words of titles and of
-headings by themselves, and where in its text it lies: nothing more beside these.
+headings by themselves, where in its text it lies, whether it speaks of a default when one is asked for, and whether it
+is in a changelog: nothing more beside these.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,23 +26,29 @@ from metatree_routers.query.terms import expand, raw_tokens
 Floats = npt.NDArray[np.float64]
 
 FEATURES: Final = (
-    "distinct_words", "line_cosine", "soft_cover_of_best", "exact", "wanted_kind", "cosine_of_best", "name_missing",
-    "is_code", "lead_cosine", "defines", "heaviest_missing", "default_said", "key_missing", "evidence_of_best", "short",
-    "is_test", "cover", "exact_missing",
+    "distinct_words", "line_cosine", "soft_cover_of_best", "exact", "wanted_kind", "cosine", "name_missing",
+    "is_code", "lead_cosine", "defines", "heaviest_missing", "key_missing", "evidence_of_best", "short",
+    "is_test", "cover", "exact_missing", "soft_cover", "wanted_near", "wanted_missing", "title_cover", "line_cover",
+    "title_cosine",
 )  # fmt: skip
 """Distinct words of the question, of eight; cosine of the nearest line; words of the question by the nearest word of
-the passage, against the best candidate; exact things of the question that are there; whether it holds the kind of thing
-that is asked for; cosine, against the best; whether a name or rare word is missing; code; cosine of headings and title;
-whether it defines something, when `what` is asked; weight of the heaviest word that is missing; whether it speaks of a
-default, when one is asked for; share of the names and rare words that are missing; evidence of its node, against the
-best; fewer than twelve words; a test or an example; share of the question's words that are there, by weight;
-exact things of the question that are missing."""
+the passage, against the best candidate; exact things of the question that are there; whether it holds the kind of
+thing that is asked for; cosine of all its lines; whether a name or rare word is missing; code; cosine of headings
+and title; whether it defines something, when `what` is asked; weight of the heaviest word that is missing; share of
+the names and rare words that are missing; evidence of its node, against the best; fewer than twelve words; a test
+or an example; share of the question's words that are there, by weight; exact things of the question that are
+missing; words of the question by the nearest word of the passage; whether what is asked for is near the lines that
+say most of the question: nearly every passage has a number somewhere; whether it has none of the kind of thing that is
+asked for, 0 when none is; share of the question's words in the title of its node; the most that one line says of the
+question, by its nearest words; cosine of the title."""
 
 LEAST_NEAR: Final = 0.4
 """Cosine of two words below which one does not stand for the other."""
 MOST_WORDS: Final = 6_000
 """Different words of all candidates that are compared with those of the question."""
 _LINE_CHARS = 12
+_WINDOW = 3
+"""Lines that may say together what is asked."""
 _SHORT = 12
 _MOST_DISTINCT = 8
 
@@ -110,7 +117,6 @@ _DEFINES = re.compile(
     r"\b(?:is|are|means|stands for|returns?|represents?|refers to|specif\w+|contains?|holds?)\b",
     re.IGNORECASE,
 )
-_ASKS_DEFAULT = re.compile(r"default|nothing|unless", re.IGNORECASE)
 _TEST = re.compile(r"(?:^|/)(?:tests?|testing|spec|examples?|demo)[/_.]|test_", re.IGNORECASE)
 
 
@@ -129,18 +135,20 @@ def features(
     if not candidates:
         return np.zeros((0, len(FEATURES)))
     rows = np.array([_words_of(asked, candidate, weights) for candidate in candidates])
+    covers, line_covers, nearest_lines = _soft_cover(asked, candidates, weights, embedder)
+    rows[:, FEATURES.index("soft_cover")] = rows[:, FEATURES.index("soft_cover_of_best")] = covers
+    rows[:, FEATURES.index("line_cover")] = line_covers
+    rows[:, FEATURES.index("wanted_near")] = [_has_wanted(asked, lines) for lines in nearest_lines]
     if embedder is not None:
-        rows[:, _COLUMNS] = _meaning_of(asked, candidates, weights, embedder)
-    for name in ("soft_cover_of_best", "cosine_of_best", "evidence_of_best"):
+        rows[:, _COLUMNS] = _cosines_of(asked, candidates, embedder)
+    for name in ("soft_cover_of_best", "evidence_of_best"):
         column = rows[:, FEATURES.index(name)]
         best = column.max()
         rows[:, FEATURES.index(name)] = column / best if best > 0 else 0.0
     return rows
 
 
-_COLUMNS = [
-    FEATURES.index(name) for name in ("line_cosine", "soft_cover_of_best", "cosine_of_best", "lead_cosine")
-]
+_COLUMNS = [FEATURES.index(name) for name in ("line_cosine", "cosine", "lead_cosine", "title_cosine")]
 
 
 def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, float]) -> list[float]:
@@ -158,6 +166,7 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
         row["exact"] = sum(holds(whole, one) for one in asked.exact) / len(asked.exact)
         row["exact_missing"] = 1.0 - row["exact"]
     row["wanted_kind"] = _has_wanted(asked, candidate.text)
+    row["wanted_missing"] = float(asked.kind in _WANTED) - row["wanted_kind"]
     row["name_missing"] = float(bool(missing))
     if missing:
         row["key_missing"] = sum(word.weight for word in missing) / sum(word.weight for word in strong)
@@ -167,13 +176,13 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
         row["heaviest_missing"] = (
             max((w for t, w in weights.items() if t not in place), default=0.0) / heaviest
         )
-    asks_default = _ASKS_DEFAULT.search(asked.text)
-    row["default_said"] = float(bool(asks_default) and bool(_WANTED["default"].search(candidate.text)))
     row["evidence_of_best"] = candidate.evidence
     row["short"] = float(len(tokens) < _SHORT)
     row["is_test"] = float(bool(_TEST.search(candidate.node)))
     if total := sum(weights.values()):
         row["cover"] = sum(weight for term, weight in weights.items() if term in here) / total
+        title = {term for raw in raw_tokens(candidate.title) for term in expand(raw)}
+        row["title_cover"] = sum(weight for term, weight in weights.items() if term in title) / total
     return list(row.values())
 
 
@@ -187,48 +196,86 @@ def _has_wanted(asked: Asked, text: str) -> float:
     return float(any(word and word[0].lower().strip(",.;") not in own for word in words))
 
 
-def _meaning_of(
-    asked: Asked, candidates: Sequence[PassageCandidate], weights: Mapping[str, float], embedder: Embedder
-) -> Floats:
-    """Return (n, 4): cosine of the nearest line, cover by near words, cosine, cosine of what it stands under."""
+def _cosines_of(asked: Asked, candidates: Sequence[PassageCandidate], embedder: Embedder) -> Floats:
+    """Return (n, 4): cosine of the nearest line, of all lines together, of what it stands under, and of the title.
+
+    All lines, since an embedder takes no more than the beginning of a text.
+    """
     n = len(candidates)
-    vectors = embedder.embed([asked.text, *(c.text for c in candidates), *(c.head for c in candidates)])
+    vectors = embedder.embed([asked.text, *(c.head for c in candidates), *(c.title for c in candidates)])
+    above = (vectors[1:] @ vectors[0]).reshape(2, n)
     lines = [
         (number, line.strip())
         for number, candidate in enumerate(candidates)
         for line in candidate.text.split("\n")
         if len(line.strip()) > _LINE_CHARS
     ]
-    nearest = np.zeros(n)
+    nearest, together = np.zeros(n), np.zeros((n, vectors.shape[1]))
     if lines:
-        cosines = embedder.embed([line for _, line in lines]) @ vectors[0]
-        np.maximum.at(nearest, [number for number, _ in lines], cosines)
-    cosine = vectors[1 : n + 1] @ vectors[0]
-    head = vectors[n + 1 :] @ vectors[0]
-    return np.column_stack([nearest, _soft_cover(asked, candidates, weights, embedder), cosine, head])
+        of, of_lines = [number for number, _ in lines], embedder.embed([line for _, line in lines])
+        np.maximum.at(nearest, of, of_lines @ vectors[0])
+        np.add.at(together, of, of_lines * np.array([[len(line)] for _, line in lines]))
+    together /= np.maximum(np.linalg.norm(together, axis=1, keepdims=True), 1e-9)
+    return np.column_stack([nearest, together @ vectors[0], *above])
 
 
 def _soft_cover(
-    asked: Asked, candidates: Sequence[PassageCandidate], weights: Mapping[str, float], embedder: Embedder
-) -> Floats:
-    """Return (n,) the share of the question's words in a passage, each by the cosine of its nearest word there."""
+    asked: Asked,
+    candidates: Sequence[PassageCandidate],
+    weights: Mapping[str, float],
+    embedder: Embedder | None,
+) -> tuple[Floats, Floats, list[str]]:
+    """Return how much of a question each passage says, by its nearest words, and its best line; and its best lines."""
     wanted = {
         raw: weight
         for raw in dict.fromkeys(raw_tokens(asked.text))
         if (weight := max((weights.get(term, 0.0) for term in expand(raw)), default=0.0)) > 0
     }
-    texts = [
-        {raw.lower() for raw in raw_tokens(f"{c.text} {c.head}") if len(raw) > 2 and expand(raw)}
-        for c in candidates
-    ]
-    vocabulary = {word: number for number, word in enumerate(sorted(set().union(*texts))[:MOST_WORDS])}
-    if not wanted or not vocabulary:
-        return np.zeros(len(candidates))
-    table = embedder.embed(list(wanted)) @ embedder.embed(list(vocabulary)).T
-    table[table < LEAST_NEAR] = 0.0
+    lines = [[line for line in c.text.split("\n") if line.strip()] for c in candidates]
+    words = [[_words(line) for line in of_one] for of_one in lines]
+    heads = [_words(c.head) for c in candidates]
+    every = sorted(set().union(*heads, *(words_ for of_one in words for words_ in of_one)))[:MOST_WORDS]
+    if not wanted or not every:
+        return np.zeros(len(candidates)), np.zeros(len(candidates)), [""] * len(candidates)
+    column = {word: number for number, word in enumerate(every)}
+    near = _nearness(list(wanted), every, embedder)
     share = np.array(list(wanted.values())) / sum(wanted.values())
-    columns = [[vocabulary[word] for word in words if word in vocabulary] for words in texts]
-    return np.array([min(1.0, share @ table[:, own].max(axis=1)) if own else 0.0 for own in columns])
+    covers, line_covers, best_lines = np.zeros(len(candidates)), np.zeros(len(candidates)), []
+    for number, (of_one, head) in enumerate(zip(words, heads, strict=True)):
+        by_line = np.array([_nearest(near, column, line) for line in (*of_one, head)])
+        covers[number] = min(1.0, by_line.max(axis=0) @ share)
+        line_covers[number] = (by_line[:-1] @ share).max(initial=0.0)
+        windows = [
+            by_line[at : min(at + _WINDOW, len(of_one))].max(axis=0) @ share for at in range(len(of_one))
+        ]
+        at = int(np.argmax(windows)) if windows else 0
+        best_lines.append("\n".join(lines[number][max(0, at - 1) : at + _WINDOW + 1]))
+    return covers, line_covers, best_lines
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(raw.lower() for raw in raw_tokens(text) if expand(raw))
+
+
+def _nearness(wanted: Sequence[str], every: Sequence[str], embedder: Embedder | None) -> Floats:
+    """Return (words of the question, all words): cosines, 0 below `LEAST_NEAR`; 1 for words that share a term."""
+    near = np.zeros((len(wanted), len(every)))
+    if embedder is not None:
+        near += embedder.embed(wanted) @ embedder.embed(every).T
+        near[near < LEAST_NEAR] = 0.0
+    holding: dict[str, list[int]] = {}
+    for number, word in enumerate(every):
+        for term in expand(word):
+            holding.setdefault(term, []).append(number)
+    for number, word in enumerate(wanted):
+        for term in expand(word):
+            near[number, holding.get(term, [])] = 1.0
+    return near
+
+
+def _nearest(near: Floats, column: Mapping[str, int], words: Collection[str]) -> Floats:
+    columns = [column[word] for word in words if word in column]
+    return np.asarray(near[:, columns].max(axis=1) if columns else np.zeros(len(near)))
 
 
 def holds(text: str, exact: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from metatree_routers.passages.asked import read_question
 from metatree_routers.passages.candidates import Text
-from metatree_routers.passages.features import PassageCandidate
+from metatree_routers.passages.features import FEATURES, PassageCandidate, features
 from metatree_routers.passages.ranking import joined, rank_passages
 
 from metatree import Evidence, Node, Passage, Scored, SearchResult, Traits, Tree, UserError, search
@@ -81,6 +81,38 @@ def test_the_likelihood_falls_along_the_ranking() -> None:
     assert scores == sorted(scores, reverse=True) and all(0.0 <= score <= 1.0 for score in scores)
 
 
+def test_a_file_that_a_program_made_in_one_line_is_no_passage() -> None:
+    asked = read_question("What does a request wait for between two tries?")
+    node = Node(id="searchindex.js", title="searchindex.js")
+    index = "index({request:[0,1], wait:[2], tries:[3], between:[4], two:[5], " + "word:[7], " * 400 + "})"
+    network = Text(Node(id="network", title="Network"), PAGES["network"])
+    for content, found in ((index, {"network"}), (index[:70], {"network", "searchindex.js"})):
+        ranked = rank_passages(asked, [Text(node, content, 1.0), network], {}, 2, None)
+        assert {candidate.node for candidate, _ in ranked} == found
+
+
+@pytest.mark.parametrize(("title", "answers"), [("Tries", False), ("Wait between two tries", True)])
+def test_a_title_that_says_the_question_speaks_for_what_stands_below(title: str, answers: bool) -> None:
+    asked = read_question("How long is the wait between two tries?")
+    body = "It is two seconds, and four when the server is busy."
+    row = features(asked, [_passage(title, body)], dict.fromkeys(asked.weights, 1.0), None)[0]
+    assert bool(row[FEATURES.index("title_cover")] > 0.7) is answers
+
+
+def test_what_has_none_of_the_kind_that_is_asked_for_is_told_from_a_question_for_no_kind() -> None:
+    def missing(question: str, text: str) -> float:
+        asked = read_question(question)
+        row = features(asked, [_passage("n", text)], dict.fromkeys(asked.weights, 1.0), None)[0]
+        return float(row[FEATURES.index("wanted_missing")])
+
+    assert missing("How many tries are made?", "Tries are made until one works.") == 1.0
+    assert missing("How many tries are made?", "3 tries are made.") == missing("Tries?", "No.") == 0.0
+
+
+def _passage(title: str, text: str) -> PassageCandidate:
+    return PassageCandidate("n", title, "n", 0, 0, text.count("\n"), (), text, False, 1.0)
+
+
 def test_the_one_line_of_a_long_text_that_answers_is_found_behind_many_short_texts(tree: Tree) -> None:
     tree.add_many(
         (Node(id=f"n{n}", title=f"Version {n}", content=f"Version {n} of the editor.", kind="section"), ".")
@@ -148,7 +180,7 @@ def test_an_answer_and_a_closest_passage_go_on_to_what_their_colon_announces() -
     for sure in (0.0, 1.0):
         result = search("How do I descale the kettle?", tree=tree, sure=sure)
         shown = result.answer if sure == 0.0 else result.closest[0].quote
-        assert shown.startswith("To descale")
+        assert "To descale" in shown
         assert "kettle step15" in shown
 
 
