@@ -747,3 +747,25 @@ def test_a_folder_that_is_called_as_the_home_is_that_folder(
     assert run(["build", "~"]) == 0 and not (home / ".metatree").exists()
     with pytest.raises(UserError, match="nobody's home"):
         build_tree("~nobody-of-this-name")
+
+
+def test_an_export_takes_the_place_of_no_branch(by_hand: Tree, tmp_path: Path) -> None:
+    """What is remembered from then on would lie below it, and be forgotten with it."""
+    with Tree.create(tmp_path / "other.db") as other:
+        other.add(Node("memories:", "Buy spam", content="Buy spam", kind="memory", provenance={"who": "m"}))
+        export_memory(other, tmp_path / "export")
+    import_memory(by_hand, tmp_path / "export")
+    assert "memories:" not in by_hand
+    made = remember(by_hand, "The vault opens at noon", who="root").node
+    assert by_hand.ancestors(made)[1:2] in (["memories:"], ["named"])
+    assert by_hand.get("memories:").kind == "memories"
+
+
+def test_what_is_installed_into_a_project_is_written_through_no_link_of_it(clone: Clone) -> None:
+    notes = clone.folder / "notes.txt"
+    notes.write_text("mine\n")
+    skill = clone.folder / ".claude" / "skills" / "metatree" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.symlink_to(notes)
+    run(["install", "claude-code", "--project"])
+    assert notes.read_text() == "mine\n"
