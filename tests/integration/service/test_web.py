@@ -165,6 +165,47 @@ def test_a_one_time_code_logs_in_once(serve: Serve, place: Path | str) -> None:
 POSTS = ("/ask", "/answer", "/recommend", "/topic/delete", "/logout")
 
 
+def test_a_whole_link_pasted_for_its_code_logs_in(serve: Serve, place: Path | str) -> None:
+    service = serve()
+
+    async def make() -> str:
+        database = opened(place)
+        await database.start()
+        made = await Sessions(database).make_code("User_1")
+        await database.close()
+        return made
+
+    code = asyncio.run(make())
+    browser = Browser(service.url)
+    assert browser.post("/login", {"code": f"{service.url}/login#code={code}"}).status_code == 303
+    assert "User_1" in browser.get("/topics").text
+
+
+def test_people_and_administrators_see_that_nobody_searches(service: Served) -> None:
+    browser, admin = entered(service, "User_1"), entered(service, "Admin_1")
+    topic = asked(browser)
+    for page in (browser.get(f"/thread?topic={topic}").text, admin.get("/admin").text):
+        assert "Nobody is searching: no engine is connected." in page
+    service.engine.get("get-new-lookup")  # an engine is there, busy with something else
+    for page in (browser.get(f"/thread?topic={topic}").text, admin.get("/admin").text):
+        assert "Nobody is searching" not in page
+    assert "In the queue" in browser.get(f"/thread?topic={topic}").text
+
+
+def test_what_memory_lacks_is_said_where_a_person_is_asked(service: Served) -> None:
+    browser = entered(service, "User_1")
+    topic = asked(browser, "Who pays?")
+    lease = service.engine.get("get-new-queries").json()["Lease"]
+    read = {"Event": "read", "Node": "hall", "Title": "Hall", "Answers": 0, "Text": "read Hall: nothing"}
+    service.engine.post("give-progress", {"Topic": topic, "Seq": 1, "Steps": [read]})
+    asks = [{"Key": "k", "Question": "Who pays?"}]
+    service.engine.post("ask-person", {"Topic": topic, "Seq": 1, "Lease": lease, "Questions": asks})
+    page = browser.get(f"/thread?topic={topic}").text
+    assert "The memory does not say this, as far as the search found: it read Hall." in page
+    said = re.findall(r'class="asks"[^>]*>([^<]*)<', page)
+    assert said == ["Do you know the answer to your question?"], "the question is not repeated"
+
+
 def test_a_form_needs_the_token_of_its_session(service: Served) -> None:
     browser, other = entered(service, "User_1"), entered(service, "User_1")
     topic = asked(browser)

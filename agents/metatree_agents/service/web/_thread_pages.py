@@ -12,10 +12,11 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from metatree_agents.service.http import bodies, events
+from metatree_agents.service.http import bodies, events, stop_routes
 from metatree_agents.service.queue.human_input import Became
 from metatree_agents.service.queue.queue import Query, TopicTaken
 from metatree_agents.service.queue.recommendations import TYPES
+from metatree_agents.service.queue.statuses import UNSETTLED
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of
 from metatree_agents.service.web._listing import TOPICS, topics_of
@@ -150,7 +151,7 @@ async def _thread_page(
         wrong=wrong,
         given=given or {},
         kinds=TYPES,
-        live=any(query.status in ("Open", "Pending", "Waiting") for query in queries),
+        live=any(query.status in UNSETTLED for query in queries),
     )
 
 
@@ -213,6 +214,24 @@ async def answer(session: Entered, service: Here, given: Form) -> Response:
     service.waiting.answered(topic, seq)
     service.waiting.engines.notify()
     return redirect("/thread", anchor=f"q{seq}", topic=topic)
+
+
+@router.post("/stop")
+async def stop(session: Entered, service: Here, given: Form) -> Response:
+    """Stop the search for a question; what it has found is kept."""
+    query = await question_in(service, session, given.get("topic", ""), number_of(given.get("seq", "")))
+    await stop_routes.stop(service, query.topic, query.seq, by=session.name)
+    return redirect("/thread", anchor=f"q{query.seq}", topic=query.topic)
+
+
+@router.post("/continue")
+async def go_on(session: Entered, service: Here, given: Form) -> Response:
+    """Go on with a search that was stopped."""
+    query = await question_in(service, session, given.get("topic", ""), number_of(given.get("seq", "")))
+    if await service.stopping.go_on(query.topic, query.seq):
+        service.waiting.answered(query.topic, query.seq)
+        service.waiting.engines.notify()
+    return redirect("/thread", anchor=f"q{query.seq}", topic=query.topic)
 
 
 @router.post("/recommend")
