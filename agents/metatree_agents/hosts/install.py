@@ -443,14 +443,11 @@ def _followed(path: Path, level: Level, root: Path) -> Path:
     """Return the file that is written: of a user, the one that a link leads to.
 
     Raises:
-        ValueError: a link of a project leads elsewhere, to a file that the project's authors chose.
+        ValueError: a link of a project leads out of it, to a file that the project's authors chose.
     """
     followed = path.resolve()
-    if level == "project" and path.is_relative_to(root):
-        if not followed.is_relative_to(root.resolve()):
-            raise ValueError(f"a link leads out of the project, to {str(followed)!r}")
-        if followed != root.resolve() / path.relative_to(root):
-            raise ValueError(f"a link leads to another file of the project, {str(followed)!r}")
+    if level == "project" and path.is_relative_to(root) and not followed.is_relative_to(root.resolve()):
+        raise ValueError(f"a link leads out of the project, to {str(followed)!r}")
     return followed
 
 

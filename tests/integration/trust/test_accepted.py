@@ -745,7 +745,7 @@ def test_a_folder_that_is_called_as_the_home_is_that_folder(
     with build_tree("~") as tree:
         assert tree.source_root == clone.folder / "~"
     assert run(["build", "~"]) == 0 and not (home / ".metatree").exists()
-    with pytest.raises(UserError, match="nobody's home"):
+    with pytest.raises(UserError, match="no user has that home"):
         build_tree("~nobody-of-this-name")
 
 
