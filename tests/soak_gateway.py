@@ -60,8 +60,11 @@ def soak(folder: Path, *, servers: int, calls: int, kills: int, seed: int) -> Ou
     moments = random.Random(seed)
     log = folder / "log"
     log.touch()
-    entry = {"command": sys.executable, "args": [str(ODD)], "env": {"LOG": str(log)}}
-    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {f"s{n}": entry for n in range(servers)}}))
+    table = {
+        f"s{n}": {"command": sys.executable, "args": [str(ODD)], "env": {"LOG": str(log), "SERVER": str(n)}}
+        for n in range(servers)
+    }
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": table}))
     (folder / "policy.json").write_text('{"allow": ["*"]}')
     results: dict[str, str] = {}
     wanted = [f"call {number}" for number in range(calls)]

@@ -32,7 +32,9 @@ FIRST_PAUSE_S = 1.0
 MOST_PAUSE_S = 60.0
 """Between two starts of a server that fails, at first and at most; doubled each time."""
 _RELIST_S = 1.0
-"""How often, at most, a server that says that its tools have changed is asked for them."""
+_MOST_RELIST_S = 60.0
+"""How long a server that says that its tools have changed is not asked for them again: doubled each time that it says
+so at once again, so that one that always does keeps nobody busy."""
 _log = logging.getLogger("metatree")
 
 
@@ -227,8 +229,12 @@ class McpUpstream(Upstream):
             self.problem = _without(str(exc), self.entry.secrets)
             self._not_before = time.monotonic() + min(FIRST_PAUSE_S * 2 ** (self._failures - 1), MOST_PAUSE_S)
             raise TransientError(self.problem, retry_after_s=FIRST_PAUSE_S) from exc
-        self._connection, self.problem = connection, ""
-        await self._listed(_listing(listing, self.entry))
+        try:
+            await self._listed(_listing(listing, self.entry))
+        except BaseException:
+            self._spawn(in_thread(connection.close))
+            raise
+        self._connection, self.problem = connection, ""  # not before its tools are known
         return connection
 
     def _connected(self, changed: Callable[[], None]) -> ServerConnection:
@@ -283,6 +289,7 @@ class McpUpstream(Upstream):
             self._relisting = self._spawn(self._relist())
 
     async def _relist(self) -> None:
+        pause = _RELIST_S
         while self._changed and (connection := self._connection) is not None and connection.usable:
             self._changed = False
             try:
@@ -291,7 +298,8 @@ class McpUpstream(Upstream):
                 self.problem = _without(str(exc), self.entry.secrets)
                 return
             await self._listed(_listing(listing, self.entry))
-            await asyncio.sleep(_RELIST_S)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _MOST_RELIST_S)
 
     def _spawn(self, what: Awaitable[None]) -> asyncio.Task[None]:
         async def work() -> None:
@@ -381,13 +389,18 @@ class ToolsUpstream(Upstream):
         from metatree.trees.source_types import SourceRef
 
         settings = self.entry.settings
-        options = {name: settings[name] for name in ("server", "auth", "seconds") if name in settings}
+        options = {
+            name: settings[name]
+            for name in ("server", "auth", "seconds", "allow", "allow_private")
+            if name in settings
+        }
         source = SourceRef(str(settings["openapi"]), options, "", "openapi")
         out = self._folder / f"openapi-{self.entry.identity[:16]}"
         self._tree = build_tree(source, out=out)
         (built,) = self._tree.sources()
         self._title = self._tree.get(".").title
-        return {tool.id.partition(":")[2]: tool for tool in _flat(OpenApi().tools_of(self._tree, built))}
+        top = f"openapi:{built.mount}/" if built.mount else "openapi:"
+        return {tool.id.removeprefix(top): tool for tool in _flat(OpenApi().tools_of(self._tree, built))}
 
 
 def _plugin_tools(name: str) -> dict[str, Tool]:

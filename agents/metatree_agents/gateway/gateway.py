@@ -206,7 +206,8 @@ class Gateway:
             async with self._at_once:
                 await upstream.ready()
         except MetatreeError as exc:
-            await self.catalog.mount_nothing(entry, upstream.problem or str(exc))
+            upstream.problem = upstream.problem or str(exc)
+            await self.catalog.mount_nothing(entry, upstream.problem)
         except Exception as exc:  # whatever is wrong with one server, the others are there
             _log.warning("the server %r cannot be listed: %s", entry.name, exc, exc_info=True)
             upstream.problem = f"{type(exc).__name__}: {exc}"

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from difflib import ndiff
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -33,7 +34,7 @@ class PermissionQuestion:
 
     text: str
     mark: str
-    """Tells the tool, as it is now, from all others; an answer is for this one."""
+    """Tells the tool, as it is now, and its arguments from all others; an answer is for these."""
 
 
 Ask = Callable[[PermissionQuestion], Awaitable[Answer | None]]
@@ -182,7 +183,8 @@ def _question(
     else:
         lines.append("It may change something. Its server says of it:")
         lines.append(json.dumps(plain_text(mounted.tool.description)[:_SHOWN_CHARS], ensure_ascii=False))
-    return PermissionQuestion("\n".join(lines), fingerprint_of(mounted.tool))
+    about = json.dumps([fingerprint_of(mounted.tool), dict(arguments)], sort_keys=True)
+    return PermissionQuestion("\n".join(lines), sha256(about.encode("utf-8", "surrogatepass")).hexdigest())
 
 
 def _difference(before: str, after: str) -> str:

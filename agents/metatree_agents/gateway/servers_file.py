@@ -21,7 +21,18 @@ from metatree_agents.hosts.servers import is_gateway, of_host, read_file
 _log = logging.getLogger("metatree")
 
 Kind = Literal["mcp", "openapi", "plugin"]
-_OURS: Final = ("openapi", "plugin", "server", "auth", "read_only", "reuse", "seconds", "start_seconds")
+_OURS: Final = (
+    "openapi",
+    "plugin",
+    "server",
+    "auth",
+    "allow",
+    "allow_private",
+    "read_only",
+    "reuse",
+    "seconds",
+    "start_seconds",
+)
 _KNOWN: Final = ("command", "args", "env", "cwd", "url", "headers", *_OURS)
 _WHERE: Final = ("command", "args", "env", "cwd", "url", "headers", "openapi", "plugin", "server", "auth")
 _LEAST_SECRET: Final = 6
@@ -38,7 +49,7 @@ class ServerEntry:
     name: str
     """Unique in a gateway; the first part of the ids of its tools."""
     kind: Kind
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(repr=False)
     """As the file has them; what is secret in them too, so it is kept nowhere."""
     reuse: float | Literal["forever"] = 0.0
     """How long the answers of its tools that change nothing may be used again, in seconds."""

@@ -31,8 +31,8 @@ class Bench:
 
     def entries(self, **servers: dict[str, Any]) -> list[ServerEntry]:
         """Return servers, each of which writes its calls to the log."""
-        for settings in servers.values():
-            settings.setdefault("env", {})["LOG"] = str(self.log)
+        for name, settings in servers.items():  # what is the same in all but its name is one server
+            settings.setdefault("env", {}).update(LOG=str(self.log), SERVER=name)
         file = self.folder / "servers.json"
         file.write_text(json.dumps({"mcpServers": servers}))
         return entries([file], [], folder=self.folder)

@@ -1,0 +1,133 @@
+"""What else a gateway mounts: an OpenAPI service on loopback, and the tools of a plug-in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from metatree import Tree, plugins, tool
+from metatree.tools.tool import ToolGroup
+from tests.integration.agents.gateway.gateway_bench import Bench
+
+pytestmark = pytest.mark.integration
+
+Run = Callable[[Coroutine[Any, Any, None]], None]
+ORDER = {
+    "parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}],
+    "security": [{"key": []}],
+    "responses": {"200": {"description": "ok"}},
+}
+DESCRIPTION = {
+    "openapi": "3.1.0",
+    "info": {"title": "Shop", "version": "1"},
+    "paths": {
+        "/orders/{id}": {
+            "get": {**ORDER, "operationId": "get_order", "summary": "Get an order of the shop"},
+            "delete": {**ORDER, "operationId": "cancel_order", "summary": "Cancel an order of the shop"},
+        }
+    },
+    "components": {"securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}}},
+}
+
+
+@pytest.fixture
+def shop(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
+    """A service; gives its address, and what it was asked."""
+    asked: list[str] = []
+    monkeypatch.setenv("SHOP_KEY", "k3y-of-the-shop")
+
+    class Shop(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(f"{self.command} {self.path} {self.headers['X-Key']}")
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps({"item": "kettle", "key": self.headers["X-Key"]}).encode())
+
+        def do_DELETE(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Shop)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    server.server_close()
+
+
+def said(result: dict[str, Any]) -> str:
+    return "\n".join(part.get("text", "") for part in result["content"])
+
+
+def test_operations_of_a_service_are_tools(bench: Bench, run: Run, shop: tuple[str, list[str]]) -> None:
+    url, asked = shop
+    file = bench.folder / "shop.json"
+    file.write_text(json.dumps(DESCRIPTION))
+    entry = {
+        "openapi": str(file),
+        "server": url,
+        "auth": {"key": "$SHOP_KEY"},
+        "allow_private": True,
+        "reuse": 60,
+    }
+
+    async def main() -> None:
+        async with bench.gateway(shop=entry) as gateway:
+            found = await gateway.find("get an order of the shop", 1)
+            assert found.startswith("shop/get_order\n") and '"id":{"type":"integer"}' in found
+            wrong = await gateway.call("shop/get_order", {"id": "seven"})
+            assert wrong["isError"] and "id (integer, required)" in said(wrong) and not asked
+            for _ in range(2):
+                got = await gateway.call("shop/get_order", {"id": 7})
+                assert "kettle" in said(got) and "[secret]" in said(got) and "k3y" not in said(got)
+            assert asked == ["GET /orders/7 k3y-of-the-shop"]
+            refused = await gateway.call("shop/cancel_order", {"id": 7})
+            assert refused["isError"] and len(asked) == 1
+        async with bench.gateway(allow=["shop/*"], shop=entry) as gateway:
+            for _ in range(2):
+                assert not (await gateway.call("shop/cancel_order", {"id": 7}, key="k")).get("isError")
+            assert len(asked) == 2
+
+    run(main())
+
+
+def test_tools_of_a_plugin_are_mounted_where_they_need_no_tree(bench: Bench, run: Run) -> None:
+    rung: list[int] = []
+
+    @tool(kind="exploratory")
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @tool(kind="exploratory")
+    def count_nodes(tree: Tree) -> int:
+        """Count the nodes."""
+        return len(tree)
+
+    @tool(kind="exploratory", changes=True)
+    def ring(times: int) -> str:
+        """Ring the bell."""
+        rung.append(times)
+        return "ding"
+
+    plugins.register(plugins.TOOLS, "bells", ToolGroup("all", "All", "All of them", (add, count_nodes, ring)))
+
+    async def main() -> None:
+        async with bench.gateway(bells={"plugin": "bells"}, none={"plugin": "no-such"}) as gateway:
+            assert said(await gateway.call("bells/add", {"a": 2, "b": 3})) == "5"
+            assert "b (integer, required)" in said(await gateway.call("bells/add", {"a": 2}))
+            assert (await gateway.call("bells/ring", {"times": 1}))["isError"] and not rung
+            listed = await gateway.browse()
+            assert "count_nodes" not in await gateway.browse("bells") and "no plug-in 'no-such'" in listed
+
+    try:
+        run(main())
+    finally:
+        plugins.unregister(plugins.TOOLS, "bells")
