@@ -185,8 +185,9 @@ class Runner(Generic[S]):
                     if detail:
                         break
                     effect = queue.popleft()
-                    if not running and not queue:
-                        await self._execute(effect)  # nothing runs beside it: no task needed
+                    # Nothing runs beside it: no task is needed, but where signals may call a long one off.
+                    if not running and not queue and not self._policies.get(effect.kind, _PLAIN).announced:
+                        await self._execute(effect)
                         if self._machine.ended(state) is not None:
                             break
                     else:

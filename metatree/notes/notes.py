@@ -69,7 +69,9 @@ class Forgotten:
     @property
     def command(self) -> str:
         """The command that brings it back, for a shell."""
-        words = ["metatree", "remember", str(self.undo["text"])]
+        text = str(self.undo["text"])
+        is_plain = not text.startswith(("@", "-"))
+        words = ["metatree", "remember", *([text] if is_plain else [])]
         for name, option in (
             ("title", "--title"),
             ("source", "--from"),
@@ -77,7 +79,10 @@ class Forgotten:
             ("who", "--who"),
         ):
             if self.undo.get(name):
-                words += [option, str(self.undo[name])]
+                value = str(self.undo[name])
+                words += [f"{option}={value}"] if value.startswith("-") else [option, value]
+        if not is_plain:  # it names neither a file nor standard input, and is no option
+            words += ["--", f"@{text}" if text.startswith("@") else f" {text}" if text == "-" else text]
         return shlex.join(words)
 
 
@@ -326,9 +331,10 @@ def merge_mentions(tree: Tree, node: Node, other: Node) -> None:
     """Add to a memory the mentions that another one has besides."""
     mine = mentions(node)
     more = [mention for mention in mentions(other) if mention not in mine]
+    more = more[len(mine) - MAX_MENTIONS :] if len(mine) < MAX_MENTIONS else []  # what is there already stays
     if more:
         all_mentions = sorted([*mine, *more], key=lambda mention: str(mention.get("at")))
-        tree.update(replace(node, provenance={**node.provenance, "said": all_mentions[-MAX_MENTIONS:]}))
+        tree.update(replace(node, provenance={**node.provenance, "said": all_mentions}))
 
 
 def _updated(

@@ -120,11 +120,12 @@ class WorkingMemory:
         if self._keeper is not None:
             with self._keeper.batch():
                 return self._state(fact, provenance)
-        if provenance is not None or self._watchers or self._holding or fact in network.facts:
+        if provenance is not None or self._watchers or self._holding:
             return self._state(fact, provenance)
         # The way of most facts: nothing follows, so nothing has to be taken back, and no record of it is made.
         event = network.event
-        network.add(*fact)
+        if not network.add(*fact):
+            return self._state(fact, provenance)
         if network.touched or self._functions.failures:
             self._undo.append((self._unassert, fact, False))
             self._infer(event)
@@ -162,19 +163,29 @@ class WorkingMemory:
             value if type(value) is str else check_value(value),
         )
         network, truth = self._network, self._truth
-        since = network.facts.get(fact)
-        if since is None or fact in truth.derived:
-            return False
         event = network.event
+        # A fact is a tuple, hashed anew for each look-up: most memories need none of these.
+        if truth.derived and fact in truth.derived:
+            return False
         if self._keeper is not None:
+            if fact not in network.facts:
+                return False
             with self._keeper.batch():
                 self._take_back(fact)
                 self._infer(event)
-        elif self._watchers or fact in truth.support or fact in self._provenance:
+        elif (
+            self._watchers
+            or (truth.support and fact in truth.support)
+            or (self._provenance and fact in self._provenance)
+        ):
+            if fact not in network.facts:
+                return False
             self._take_back(fact)
             self._infer(event)
         else:
-            network.remove(*fact)
+            since = network.remove(*fact)
+            if not since:
+                return False
             if network.touched or self._functions.failures:
                 self._undo.append((self._unretract, fact, False, since))
                 self._infer(event)

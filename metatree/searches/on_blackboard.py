@@ -99,7 +99,7 @@ class BoardLink:
         answers: dict[int, dict[str, Any]] = {}
         for effect in pending:
             if effect.kind == "ask":
-                answer = self._answer(effect.id)
+                answer = self._answer(effect.id, effect.payload.question)
                 if answer is not None:
                     answers[effect.id] = {"answer": answer}
         return answers
@@ -195,9 +195,12 @@ class BoardLink:
     def _question_id(self, effect_id: int) -> str:
         return f"{self._run}:q{effect_id}"
 
-    def _answer(self, effect_id: int) -> str | None:
+    def _answer(self, effect_id: int, question: str | None = None) -> str | None:
         try:
-            answer = self.board.get(self._question_id(effect_id)).get_value("answer")
+            item = self.board.get(self._question_id(effect_id))
+            answer = item.get_value("answer")
+            if item.section != "questions" or question not in (None, item.get_value("question")):
+                return None  # it was never asked: somebody else wrote it
         except UnknownItem:  # it was removed from the board: nobody can answer it there
             return None
         return None if answer is None else str(answer)

@@ -190,6 +190,10 @@ def _drop_what_was_not_shown(store: Store, own: bool) -> None:
         if store.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)):
             store.execute(f"DELETE FROM {table}")
     if not own:
+        store.execute(  # they would answer what a run of this user will ask
+            "DELETE FROM item WHERE (section = 'questions' OR id GLOB '*:q[0-9]*') AND NOT EXISTS"
+            " (SELECT 1 FROM run WHERE substr(item.id, 1, length(run.id) + 2) = run.id || ':q')"
+        )
         store.execute(
             "INSERT OR REPLACE INTO meta(key, value) SELECT ? || id, 'true' FROM run NOT INDEXED",
             (IMPORTED_RUN,),

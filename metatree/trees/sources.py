@@ -25,6 +25,23 @@ FOLDER = ".metatree"
 _ENDS = ("/", "::", "#")
 
 
+def typed_path(given: str | os.PathLike[str]) -> Path:
+    """Return a path as somebody typed it: `~` is their home, unless something here has that very name.
+
+    `metatree build *` names what a clone has, which may be a folder called `~`.
+
+    Raises:
+        UserError: there is no user of the name after `~`.
+    """
+    path = Path(given)
+    if os.path.lexists(path):
+        return path
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise UserError(f"{str(given)!r} does not exist, and no user has that home: give a path") from None
+
+
 def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:
     """Return how a source is kept: relative to the folder of the tree when both can be moved together.
 

@@ -22,7 +22,15 @@ from metatree.trees.edits import Editor, create_root
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.overlay import Overlay
 from metatree.trees.source_types import SourceRef, load_builder
-from metatree.trees.sources import FOLDER, is_path, source_of, source_record, sources_of, tree_path
+from metatree.trees.sources import (
+    FOLDER,
+    is_path,
+    source_of,
+    source_record,
+    sources_of,
+    tree_path,
+    typed_path,
+)
 
 if TYPE_CHECKING:
     import networkx
@@ -108,7 +116,7 @@ class Tree:
         layer = Layer(store)
         create_root(layer, Node(ROOT, title, description, kind="folder"))
         if source_root is not None:
-            source = SourceRef(str(Path(source_root).expanduser().resolve()))
+            source = SourceRef(str(typed_path(source_root).resolve()))
             with store.transaction():
                 layer.set_fact("sources", [source_record(source, None)])
                 layer.name_files([""])

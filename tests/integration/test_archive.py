@@ -439,7 +439,7 @@ if sys.argv[1] == "export":
     export_memory(Tree.open(sys.argv[2]), sys.argv[3], progress=die)
 else:
     from metatree.notes.archive._board_merge import BoardMerge
-    BoardMerge.all = lambda self: die("journal", 0)
+    BoardMerge.all = lambda *_, **__: die("journal", 0)
     import_memory(Tree.open(sys.argv[2]), sys.argv[3])
 """
 

@@ -312,3 +312,18 @@ def test_exports_among_other_files_of_a_folder_are_read_too(tmp_path: Path) -> N
             "Which paint for the ketch?",
             "Epoxy",
         ]
+
+
+def test_what_an_export_has_no_more_leaves_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In pages smaller than the export, and with wishes and sessions that go with it."""
+    monkeypatch.setattr("metatree_memory_tools.build._source._PAGE", 7)
+    export = telegram(40)
+    export["messages"][35]["text"] = "Never call me before nine."
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(export))
+    with build_tree(file, out=tmp_path / "tree") as tree:
+        assert (len(turns(tree)), len(standing(tree))) == (40, 1)
+        file.write_text(json.dumps(telegram(12)))
+        tree.refresh()
+        assert said(tree) == [f"message {number}" for number in range(1, 13)]
+        assert standing(tree) == [] and "result.json/~wishes" not in tree

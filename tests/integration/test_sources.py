@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -360,3 +361,29 @@ def test_the_name_of_a_link_that_leads_to_nothing_is_no_source(
         with pytest.raises(UserError, match="is a link that leads to nothing"):
             build_tree(name, out=tmp_path / "tree")
     assert not (tmp_path / "tree").exists()
+
+
+def test_a_folder_that_is_called_tilde_is_that_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`metatree build *` gives its name, and the home of the user is not what was meant."""
+    home, clone = tmp_path / "home", tmp_path / "clone"
+    for folder, text in (
+        (home, "The diary."),
+        (clone / "~", "Of the clone."),
+        (clone / "~nobody_here", "Of it, too."),
+    ):
+        folder.mkdir(parents=True)
+        (folder / "a.md").write_text(f"# A\n\n{text}\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(clone)
+    for name, text in (("~", "Of the clone."), ("~nobody_here", "Of it, too.")):
+        for given in (name, Path(name)):
+            with build_tree(given, out=tmp_path / "tree") as tree:
+                assert text in tree.content("a.md")
+            shutil.rmtree(tmp_path / "tree")
+    with pytest.raises(UserError, match="no user has that home"):
+        build_tree("~nobody_else/notes", out=tmp_path / "tree")
+    monkeypatch.chdir(tmp_path)
+    with build_tree("~", out=tmp_path / "tree") as tree:
+        assert "The diary." in tree.content("a.md")

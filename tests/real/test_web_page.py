@@ -382,6 +382,8 @@ def test_the_walk_is_watched_while_it_grows(
     assert "waiting for an engine" in page.inner_text(".question")
     claim = large.claim(page)
     topic, ((_, text),) = claim["Topic"], claim["Queries"][0].items()
+    assert page.locator(".so-far[open]").count() == 0, "a page stays calm until somebody wants to watch"
+    page.click(".so-far > summary")
     for number in range(1, 4):
         large.call("Engine_1", "POST", "give-progress", {"Topic": topic, "Seq": 1, "Steps": [step(number)]})
         page.wait_for_selector(f".walk >> text='Place {number + 1}'")
@@ -637,10 +639,10 @@ def test_a_walk_is_there_before_its_scripts_are(large: Site, visit: Visit) -> No
         page.wait_for_timeout(20)
     assert page.locator(".walk").count() == 0
     held[0].continue_()
-    page.wait_for_selector(".walk >> text='Place 3'")
+    page.wait_for_selector(".walk >> text='Place 3'", state="attached")
     silent.log_in(large)
     silent.page.goto(page.url)
-    assert "Place 3" in silent.page.inner_text(".walk")
+    assert "Place 3" in (silent.page.text_content(".walk") or "")
     assert silent.page.locator("noscript").count() == 1, "it loads itself again"
     silent.page.goto(f"{large.url}/tree?id=letters&start=200")
     assert silent.page.get_by_text("Letter 250", exact=True).is_visible()
@@ -796,7 +798,7 @@ def test_what_is_hostile_in_an_answer_is_shown_as_text(large: Site, visit: Visit
         "Choice": "javascript:alert(1)",
     }
     large.call("Engine_1", "POST", "give-progress", {"Topic": claim["Topic"], "Seq": 1, "Steps": [hostile]})
-    page.wait_for_selector(".walk")
+    page.wait_for_selector(".walk", state="attached")
     body = {"Topic": claim["Topic"], "Seq": 1, "Query": text, "Answer": [evil], "Think": [evil],
             "Sources": [{"Node": "javascript:alert(1)", "Title": evil, "Quote": evil, "Path": evil}]}  # fmt: skip
     large.call("Engine_1", "POST", "give-new-answer", body)

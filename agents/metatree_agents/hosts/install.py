@@ -392,8 +392,10 @@ def _arguments(host: Host, root: Path, source: Path | None) -> list[str]:
 def _skill(host: Host, level: Level, root: Path) -> Change:
     path = host.skill(level, root)
     try:
-        path = _followed(path, level, root)
-        data = _bytes(_text(path))
+        followed = _followed(path, level, root)
+        if level == "project" and followed.parts[-2:] != path.parts[-2:]:
+            raise ValueError(f"a link of the project leads to {str(followed)!r}, which is another file")
+        path, data = followed, _bytes(_text(followed))
     except ValueError as exc:
         return Change(host.name, level, "skill", path, None, None, "refused", f"left alone: {exc}")
     after = skill().encode()

@@ -17,7 +17,14 @@ from metatree import Tree
 from metatree.errors import TransientError
 from metatree_agents.service.accounts.limits import AddressLimit
 from metatree_agents.service.database.database import ServiceDatabase
-from metatree_agents.service.http import admin_routes, engine_routes, events, human_input_routes, tree_routes
+from metatree_agents.service.http import (
+    admin_routes,
+    engine_routes,
+    events,
+    human_input_routes,
+    stop_routes,
+    tree_routes,
+)
 from metatree_agents.service.http import routes as wire
 from metatree_agents.service.http.body_limit import BodyLimit
 from metatree_agents.service.http.error_responses import error_response
@@ -59,7 +66,16 @@ def create_app(
         title="metatree", version=version("metatree"), lifespan=running, docs_url=None, redoc_url=None
     )
     app.state.service = service
-    parts = (wire, engine_routes, human_input_routes, tree_routes, events, admin_routes, openai_routes)
+    parts = (
+        wire,
+        engine_routes,
+        human_input_routes,
+        stop_routes,
+        tree_routes,
+        events,
+        admin_routes,
+        openai_routes,
+    )
     app.router.routes.append(PathRouter(route for part in parts for route in part.router.routes))
     for part in parts:
         app.include_router(part.router)

@@ -20,6 +20,7 @@ from metatree_agents.service.queue.progress import Progress
 from metatree_agents.service.queue.queue import ATTEMPTS, LEASE_S, Queue
 from metatree_agents.service.queue.recommendations import Recommendations
 from metatree_agents.service.queue.revocation import Revocation
+from metatree_agents.service.queue.stopping import Stopping
 from metatree_agents.service.queue.waiting import Waiting
 from metatree_agents.service.replication.trees import Trees
 
@@ -64,6 +65,7 @@ class Service:
             database, lease_s=settings.lease_s, attempts=settings.attempts, shared=settings.shared
         )
         self.human_input = HumanInput(database)
+        self.stopping = Stopping(database)
         self.lookups = Lookups(database)
         self.recommendations = Recommendations(database)
         self.progress = Progress(database)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from metatree import plugins
 from metatree.errors import UserError
 from metatree.trees.source_types import SourceRef, SourceType, load_source_type, source_traits_of
-from metatree.trees.sources import FILES, FOLDER, is_path, public_location
+from metatree.trees.sources import FILES, FOLDER, is_path, public_location, typed_path
 from metatree_memory_tools.trees.source import is_tree
 
 Given = str | Path | SourceRef | Mapping[str, Any]
@@ -132,7 +132,7 @@ def _typed(given: Given) -> SourceRef:
         raise UserError("a source is empty: give a folder, a file, or another location")
     if source.type:
         return _read_by(source, source.type, location)
-    place = Path(location).expanduser()
+    place = typed_path(location)
     if (
         os.path.lexists(place) and not place.exists()
     ):  # `build *` names it too, and it may be called `mcp:PROGRAM`
@@ -165,7 +165,7 @@ def _typed(given: Given) -> SourceRef:
 
 
 def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
-    place = Path(location).expanduser()
+    place = typed_path(location)
     if kind in ("folder", "file"):
         if not (place.is_dir() if kind == "folder" else place.is_file()):
             raise UserError(f"{location!r} is no {kind}: give the path of one")

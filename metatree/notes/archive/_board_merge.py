@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from metatree._util.private import private_folder
 from metatree._util.secret_text import redacted
 from metatree.notes.archive._report import MergeConflict
 from metatree.notes.archive._rows import Merge, scalar, text
+from metatree.storage.trust import IMPORTED_RUN
 
 _ITEM = (
     *("section", "data", "tokens", "version", "at", "agent", "run", "step", "round", "sources", "audience"),
     *("pinned", "image", "base", "synced"),
 )
 
+ASKED: Final = re.compile(r"(?P<run>.*):q\d+", re.DOTALL)
+"""Id of the item that a run asks a person with."""
+
 
 class BoardMerge(Merge):
     """Merges boards by name, items by id: the later version stays."""
 
-    def all(self) -> None:
-        """Merge all of them."""
-        self._boards()
+    def all(self, *, permissions: bool) -> None:
+        """Merge all of them; what answers a question of a run of one's own, only with `permissions`."""
+        self._boards(permissions)
         self.each("images", self._image)
 
-    def _boards(self) -> None:
+    def _boards(self, permissions: bool) -> None:
         numbers: dict[str, int] = {}
         for place, row in enumerate(self.archive.rows("boards"), start=1):
             with self.sound("boards", place):
@@ -43,7 +48,15 @@ class BoardMerge(Merge):
                 numbers[name] = int(number_row[0])
         for place, row in enumerate(self.archive.rows("items"), start=1):
             with self.sound("items", place):
-                self._item(numbers[row["board"]], row)
+                if permissions or self._answers_nobody(row):
+                    self._item(numbers[row["board"]], row)
+
+    def _answers_nobody(self, row: dict[str, Any]) -> bool:
+        """Whether no run of this user would take an item for a person's answer, now or when it will have begun."""
+        asks = ASKED.fullmatch(text(row["id"]))
+        if asks is None and row["section"] != "questions":
+            return True
+        return asks is not None and self.layer.fact(IMPORTED_RUN + asks["run"]) is not None
 
     def _item(self, board: int, row: dict[str, Any]) -> None:
         names = _ITEM

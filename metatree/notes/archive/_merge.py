@@ -55,7 +55,7 @@ def import_memory(
         plain.said()
         RunMerge(tree, archive, report, permissions=permissions).all()
         plain.calls()
-        BoardMerge(tree, archive, report).all()
+        BoardMerge(tree, archive, report).all(permissions=permissions)
         plain.rules()
         plain.permissions(take=permissions)
     return report

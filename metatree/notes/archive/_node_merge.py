@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from metatree._util.secret_text import redacted, without_secrets
 from metatree.node import Node, Source, digest_of
 from metatree.notes.archive._report import MergeConflict
 from metatree.notes.archive._rows import Merge, scalar, text
 from metatree.notes.notes import known_text, mentions, merge_mentions, note_text
-from metatree.notes.placement import MEMORY_KIND
+from metatree.notes.placement import BRANCH as MEMORIES
+from metatree.notes.placement import GROUP_KIND, MEMORY_KIND
+from metatree.notes.wishes import BRANCH as WISHES
+from metatree.notes.wishes import BRANCH_KIND as WISHES_KIND
 from metatree.notes.wishes import KIND as WISH
 from metatree.notes.wishes import check_wish
 from metatree.trees.layer import APPENDED, ROOT
 from metatree.trees.overlay import above
+
+_BRANCHES: Final = {MEMORIES: GROUP_KIND, WISHES: WISHES_KIND}
+"""What what is remembered lies under; the kind of each."""
 
 
 class NodeMerge(Merge):
@@ -76,7 +82,9 @@ class NodeMerge(Merge):
             merge_mentions(tree, same, node)
             self.report.count("nodes", new=False)
             return
-        if existing is not None:
+        # An id of a branch that the user's own is put under is for such a branch alone.
+        taken = existing is not None or (node.id in _BRANCHES and node.kind != _BRANCHES[node.id])
+        if taken:
             other = f"{node.id}~{digest_of(node)[:8]}"
             if other in tree:
                 self.report.count("nodes", new=False)

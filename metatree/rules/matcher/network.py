@@ -94,12 +94,12 @@ class Network:
             self._replan()
         return True
 
-    def remove(self, f0: Any, f1: Any, f2: Any) -> bool:
-        """Retract a fact; False when it is not there."""
+    def remove(self, f0: Any, f1: Any, f2: Any) -> int:
+        """Retract a fact and return the event it came with; 0 when it is not there."""
         facts = self.facts
         fact = (f0, f1, f2)
         if fact not in facts:
-            return False
+            return 0
         self.event = event = self.event + 1
         hits = self._hits(f0, f1, f2)
         if hits:
@@ -108,10 +108,10 @@ class Network:
                     handle(f0, f1, f2, event)
             for alpha in hits:
                 alpha.delete(f0, f1, f2)
-        del facts[fact]
+        since = facts.pop(fact)
         if self._dirty:
             self._settle(event)
-        return True
+        return since
 
     def values_of(self, f0: Any, f1: Any) -> list[Any]:
         """Return the values of facts with this id and attribute; the first call for an attribute reads all facts."""

@@ -296,6 +296,19 @@ def test_a_project_has_files_of_its_own_that_name_no_place_of_this_machine(
     assert everything(home) == before
 
 
+@pytest.mark.parametrize("link", [".claude/skills/metatree/SKILL.md", ".claude/skills/metatree"])
+def test_a_link_in_a_project_has_no_other_file_written_over(
+    home: Path, capsys: pytest.CaptureFixture[str], link: str
+) -> None:
+    other = Path("notes/SKILL.md" if link.endswith("metatree") else "notes/own.txt")
+    other.parent.mkdir()
+    other.write_text("mine")
+    Path(link).parent.mkdir(parents=True)
+    Path(link).symlink_to((other.parent if link.endswith("metatree") else other).resolve())
+    assert run(["install", "claude-code", "--project"]) == 5
+    assert "leads to" in capsys.readouterr().out and other.read_text() == "mine"
+
+
 def test_a_link_in_a_project_leads_no_write_out_of_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path(".mcp.json").symlink_to(home / FILES["cursor"][0])
     Path(".claude").symlink_to(home)

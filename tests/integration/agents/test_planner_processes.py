@@ -103,3 +103,35 @@ def _until(holds: object, seconds: float = 30.0) -> None:
     while not holds():
         assert time.monotonic() < deadline, "it did not come"
         time.sleep(0.02)
+
+
+BEGUN_ONCE = """
+import os, sys
+from metatree_agents.planner import Agents, Domain, TaskContext
+
+domain = Domain("clock")
+
+@domain.task("note()")
+def note(context: TaskContext) -> None:
+    with open(sys.argv[2], "a") as file:
+        file.write(f"{context.attempt} {context.since!r}\\n")
+    if context.attempt == 1:
+        os.kill(os.getpid(), 9)
+
+with Agents(sys.argv[1], domain) as agents:
+    agent = agents.start("note()") if sys.argv[3] == "start" else sys.argv[3]
+    print(agent, flush=True)
+    print(agents.run(agent).status)
+"""
+
+
+def test_when_an_intent_was_begun_is_the_same_in_the_process_that_takes_over(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", BEGUN_ONCE, str(tmp_path / "a.db"), str(tmp_path / "times")]
+    killed = subprocess.run([*command, "start"], capture_output=True, text=True, check=False)
+    assert killed.returncode == -9
+    agent = killed.stdout.split()[0]
+    done = subprocess.run([*command, agent], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [agent, "complete"]
+    (first, since), (second, again) = (line.split() for line in (tmp_path / "times").read_text().splitlines())
+    assert (first, second) == ("1", "2")
+    assert since == again != "0.0"

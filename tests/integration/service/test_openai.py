@@ -308,8 +308,10 @@ def test_a_client_that_goes_away_leaves_its_query_to_its_retry(service: Served) 
     while not topics(service):  # it left before it was heard
         leave(stream=False)
     leave(stream=True)
-    assert answer_next(service) == ["Leaving?"]
-    assert post(service, body).json()["choices"][0]["message"]["content"].startswith("LEAVING?")
+    with answering(service) as asked:
+        said = post(service, body)
+    assert asked == ["Leaving?"]
+    assert said.json()["choices"][0]["message"]["content"].startswith("LEAVING?")
     assert len(topics(service)) == 1
 
 

@@ -60,6 +60,9 @@ ROUTES: dict[tuple[str, str], tuple[set[str], dict[str, Any], Any]] = {
         {**HELD, "Seq": 1, "Questions": [{"Key": "k", "Question": "Which one?"}]},
     ),
     ("POST", "answer-question"): (ASK, {}, {"Topic": "theirs", "Seq": 1, "Answer": "This one."}),
+    ("POST", "stop-query"): (ASK, {}, {"Topic": "theirs", "Seq": 1}),
+    ("POST", "continue-query"): (ASK, {}, {"Topic": "theirs", "Seq": 1}),
+    ("POST", "wait-for-stop"): (ANSWER, {}, {**HELD, "Seq": 1}),
     ("GET", "admin/overview"): ({"admin"}, {}, None),
     ("POST", "admin/requeue"): ({"admin"}, {}, {"Topic": "theirs"}),
     ("POST", "admin/release"): ({"admin"}, {}, {"Topic": "theirs"}),
@@ -79,6 +82,8 @@ NOTHING_THERE = {
     "hand-back",
     "ask-person",
     "answer-question",
+    "stop-query",
+    "continue-query",
 } | {f"admin/{name}" for name in ("requeue", "release", "remove-user")}
 """Routes that say 404 or 409 to the requests of the table, to those who may use them."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import shutil
 import socket
 import sqlite3
@@ -30,7 +31,7 @@ from metatree.errors import BrokenStore, StaleSource, UserError
 from metatree.notes.archive import export_memory, import_memory
 from metatree.notes.erasure import Said, forget_said, meant, wipe
 from metatree.notes.feedback import MOST_OF_ONE, flag, flags
-from metatree.notes.notes import remember
+from metatree.notes.notes import forget, remember
 from metatree.notes.permissions import Permissions
 from metatree.notes.replication import apply_changes, changes_since
 from metatree.notes.wishes import standing
@@ -646,3 +647,125 @@ def test_forgetting_what_a_stranger_said_takes_nothing_of_ones_own(clone: Clone,
         assert set(erased.nodes) == {"e", "vaults"} and "own" in tree
         assert wipe(tree, erased.texts) == []
         assert tree.memory.rows("SELECT id FROM run") == [("r1",)]
+
+
+@pytest.mark.parametrize("way", ["own", "import", "accept", "later"])
+def test_what_a_run_will_ask_a_person_is_answered_by_nobody_before(
+    clone: Clone, tmp_path: Path, way: str
+) -> None:
+    """The id of a question is the same wherever a run of that name asks it."""
+    sent: list[str] = []
+
+    @tool(kind="exploratory", changes=True)
+    def send_mail(to: str = "all") -> str:
+        """Send a mail."""
+        sent.append(to)
+        return f"sent to {to}"
+
+    parts: dict[str, Any] = {
+        "router": FunctionRouter(
+            lambda request: next((o.id for o in request.options if "mail" in o.id), None)
+        ),
+        "tools": [send_mail],
+        "permit": ask_person,
+    }
+
+    def asked(tree: Tree, run_id: str = "nightly") -> str:
+        with Blackboard(tree) as board:
+            assert (
+                search("Send a mail?", tree=tree, run_id=run_id, blackboard=board, **parts).ended == "waiting"
+            )
+        return str(tree.memory.value("SELECT id FROM item WHERE section = 'questions'"))
+
+    with as_user(clone.attacker), Tree.open(clone.folder) as tree:
+        question = asked(tree)
+        if way in ("accept", "import"):
+            tree.memory.execute("DELETE FROM run")
+            tree.memory.execute("DELETE FROM journal")
+        answer = {"question": "x", "answer": "always"} if way != "later" else None
+        if answer:
+            tree.memory.execute("UPDATE item SET data = ? WHERE id = ?", (json.dumps(answer), question))
+        else:
+            Blackboard(tree).update(question, {"answer": "always"})
+        export_memory(tree, tmp_path / "export")
+    if way == "accept":
+        accept(clone.metatree / "memory.db")
+    else:
+        shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    with Tree.open(clone.folder) as tree:
+        if way == "later":  # the user's own waiting run, sent back with an answer
+            asked(tree)
+            import_memory(tree, tmp_path / "export")
+        elif way == "import":
+            import_memory(tree, tmp_path / "export")
+        if way != "later":
+            asked(tree)
+        if way == "own":
+            Blackboard(tree).update(question, {"answer": "yes"})
+        with Blackboard(tree) as board:
+            ended = resume("nightly", tree=tree, blackboard=board, **parts).ended
+    assert bool(sent) == (way == "own") and (ended == "waiting" or way == "own")
+
+
+def test_what_a_stranger_said_too_takes_no_saying_of_ones_own_away(by_hand: Tree, tmp_path: Path) -> None:
+    remember(by_hand, "Deploys happen on Tuesdays.", who="root")
+    with Tree.create(tmp_path / "other.db") as other:
+        made = remember(other, "Deploys happen on Tuesdays.", who="mallory").node
+        said = [{"who": "mallory", "at": f"2099-01-01T00:00:{n:03}", "source": str(n)} for n in range(2_000)]
+        other.update(replace(made, provenance={**made.provenance, "said": said}))
+        export_memory(other, tmp_path / "export")
+    import_memory(by_hand, tmp_path / "export")
+    forget_said(by_hand, Said(who="mallory"))
+    assert [node.content for _, node in by_hand.walk() if by_hand.get(node).kind == "memory"] != []
+
+
+@pytest.mark.parametrize("text", ["@private.txt", "-", "--help", "plain"])
+def test_the_command_that_brings_a_memory_back_reads_no_file(
+    clone: Clone, capfd: pytest.CaptureFixture[str], text: str
+) -> None:
+    shutil.rmtree(clone.metatree)
+    (clone.folder / "private.txt").write_text("PASSPHRASE\n")
+    with build_tree(clone.folder) as tree:
+        made = remember(tree, text, "note", who="ann").node
+        words = shlex.split(forget(tree, made).command)
+    assert run(words[1:]) == 0
+    with Tree.open(clone.folder) as tree:
+        (back,) = [tree.get(node) for _, node in tree.walk() if node.kind == "memory"]
+        assert (back.content, back.title, back.provenance["who"]) == (text, "note", "ann")
+
+
+def test_a_folder_that_is_called_as_the_home_is_that_folder(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = clone.secret.parent
+    monkeypatch.setenv("HOME", str(home))
+    (clone.folder / "~").mkdir()
+    (clone.folder / "~" / "b.md").write_text("# The lake\n\nThe lake is in the north.\n")
+    with build_tree("~") as tree:
+        assert tree.source_root == clone.folder / "~"
+    assert run(["build", "~"]) == 0 and not (home / ".metatree").exists()
+    with pytest.raises(UserError, match="no user has that home"):
+        build_tree("~nobody-of-this-name")
+
+
+def test_an_export_takes_the_place_of_no_branch(by_hand: Tree, tmp_path: Path) -> None:
+    """What is remembered from then on would lie below it, and be forgotten with it."""
+    with Tree.create(tmp_path / "other.db") as other:
+        other.add(Node("memories:", "Buy spam", content="Buy spam", kind="memory", provenance={"who": "m"}))
+        export_memory(other, tmp_path / "export")
+    import_memory(by_hand, tmp_path / "export")
+    assert "memories:" not in by_hand
+    made = remember(by_hand, "The vault opens at noon", who="root").node
+    assert by_hand.ancestors(made)[1:2] in (["memories:"], ["named"])
+    assert by_hand.get("memories:").kind == "memories"
+
+
+def test_what_is_installed_into_a_project_is_written_through_no_link_of_it(clone: Clone) -> None:
+    notes = clone.folder / "notes.txt"
+    notes.write_text("mine\n")
+    skill = clone.folder / ".claude" / "skills" / "metatree" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.symlink_to(notes)
+    run(["install", "claude-code", "--project"])
+    assert notes.read_text() == "mine\n"

@@ -16,7 +16,7 @@ from metatree._util.private import private_folder
 from metatree.errors import UntrustedStore, UserError
 from metatree.storage.errors import file_error, is_mounted_read_only, unwritable
 from metatree.storage.store import writable
-from metatree.trees.sources import public_location
+from metatree.trees.sources import public_location, typed_path
 from metatree_agents.cli import _options as options
 from metatree_agents.cli._errors import Cancelled, denied
 from metatree_agents.cli._output import counted, note, visible
@@ -157,7 +157,7 @@ def build(
             known = before.sources()
     place = place_of(sources, tree)
     for source in sources:
-        if _is_whole_disk(Path(source).expanduser().resolve()):
+        if _is_whole_disk(typed_path(source).resolve()):
             note(
                 f"warning: {visible(source)} is a whole home folder or disk: Ctrl-C, and name a folder, to stop"
             )
@@ -200,7 +200,7 @@ def _resumable(message: str) -> Iterator[None]:
 
 def path_inside(file: str, tree: Tree) -> str | None:
     """Return the place of a file among those to edit, as `FileToEdit.place` has it; None when it is in no source."""
-    path = Path(file).expanduser().resolve()
+    path = typed_path(file).resolve()
     for source in tree.sources():
         root = Path(source.location).resolve()
         if source.type == "folder" and path.is_relative_to(root):
@@ -276,9 +276,9 @@ def place_of(sources: Sequence[str] | None, tree: Path | None) -> Path:
         UserError: there is no such source.
     """
     if tree is not None:
-        return tree.expanduser()
+        return typed_path(tree)
     if _is_folder(sources or ["."]):
-        return Path(sources[0] if sources else ".").expanduser() / FOLDER
+        return typed_path(sources[0] if sources else ".") / FOLDER
     from metatree_memory_tools.build.source_spec import located
 
     for source in sources or ():
@@ -288,12 +288,12 @@ def place_of(sources: Sequence[str] | None, tree: Path | None) -> Path:
 
 def _is_folder(sources: Sequence[str]) -> bool:
     """Whether these are one folder, whose tree lives in it and has its paths as ids."""
-    return len(sources) == 1 and Path(sources[0]).expanduser().is_dir()
+    return len(sources) == 1 and typed_path(sources[0]).is_dir()
 
 
 def _refuse_whole_disk(source: Path) -> None:
     """A forgotten `cd` must not start to read a whole home folder or disk."""
-    folder = source.expanduser().resolve()
+    folder = typed_path(source).resolve()
     if _is_whole_disk(folder):
         raise UserError(
             f"{str(folder)!r} is a whole {'disk' if folder == Path(folder.anchor) else 'home folder'}: "

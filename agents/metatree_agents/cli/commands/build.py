@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from metatree.errors import UserError
-from metatree.trees.sources import public_location
+from metatree.trees.sources import public_location, typed_path
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND
@@ -103,7 +103,7 @@ def _where(sources: Sequence[str], tree: Path | None, *, add: bool) -> str:
     """Return the option that names the tree to other commands; empty when they find it in the current folder."""
     if tree is not None:
         return f" --tree {shlex.quote(str(tree))}"
-    folder = Path(sources[0]).expanduser()
+    folder = typed_path(sources[0])
     if not add and len(sources) == 1 and folder.is_dir() and folder.resolve() != Path.cwd().resolve():
         return f" --source {shlex.quote(sources[0])}"
     return ""

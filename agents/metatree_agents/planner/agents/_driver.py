@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from metatree._util.threads import in_thread
@@ -153,6 +153,8 @@ class Driving:
             self.began,
             # Only the first time: when it is interrupted once more, a person is asked once more.
             bool(effect.payload.get("again")) and attempt.number == 1,
+            _since(state, intent),
+            partial(_is_wanted, state, intent),
         )
         try:
             return await self.world.run(action, intent, context)
@@ -164,6 +166,25 @@ class Driving:
             # The kernel waits between attempts at what may work later.
             why = str(exc) if isinstance(exc, ToolFailed) else f"{type(exc).__name__}: {exc}"
             raise TransientError(why) from exc
+
+
+def _since(state: AgentState, intent: Intent) -> float:
+    """Return when an intent was first begun, with the candidate that it has now."""
+    since = 0.0
+    for entry in reversed(state.trace):
+        if entry.get("intent") == intent.id:
+            if entry["event"] == "struck":
+                break
+            if entry["event"] == "active":
+                since = entry["at"]
+    return since
+
+
+def _is_wanted(state: AgentState, intent: Intent) -> bool:
+    now = state.network.get(intent.id)
+    if state.closing is not None or state.ended is not None or now is None:
+        return False
+    return now.status in ("pending", "active") and now.key == intent.key
 
 
 def missing_functions(library: Library, world: World) -> list[str]:

@@ -215,7 +215,8 @@ class Domain:
             when: precondition; it may give values to more variables.
             effect: facts that it makes true or false.
             cost: its own, a number or one of the variables.
-            does: a body that is no function: `{"search": …}`, `{"tool": …}`, `{"ask": …}`; see `bodies`.
+            does: a body that is no function: `{"search": …}`, `{"tool": …}`, `{"ask": …}`, `{"sleep": …}`,
+                `{"until": …}`; see `bodies`.
             repeatable: False for what may not happen twice, so that a person decides about an interrupted one.
             attempts: how often it is tried when it fails.
             backoff_s: wait before the second attempt; doubles each time.

@@ -12,6 +12,8 @@ from metatree_agents.service.queue.statuses import ENDED, SHOWN
 from metatree_agents.service.queue.turns import OPENED, join, open_again
 
 LISTED: Final = 1_000
+HEARD_S: Final = 130.0
+"""For how long an engine counts as connected that was heard of: it asks once a minute, which is noted as often."""
 _UNSETTLED: Final = ("Open", "Pending", "Waiting", "Failed")
 _AMONG: Final = "('Open', 'Pending', 'Waiting', 'Failed')"
 
@@ -128,6 +130,23 @@ class Administration:
                 for name, role, made_at, seen, keys in users
             ],
         }
+
+    async def has_engines(self, *, waiting: int) -> bool:
+        """Say whether any engine is connected: one waits here, has a topic, or was heard of by another server just now.
+
+        Args:
+            waiting: how many wait for queries at this server.
+        """
+        if waiting:
+            return True
+        now = self._database.clock()
+        row = await self._database.row(
+            "SELECT 1 WHERE EXISTS (SELECT 1 FROM topic WHERE engine IS NOT NULL AND lease_until > ?)"
+            " OR EXISTS (SELECT 1 FROM service_use JOIN service_user ON service_user.name = service_use.name"
+            " WHERE service_user.role = 'engine' AND service_use.at > ?)",
+            *(now, now - HEARD_S),
+        )
+        return row is not None
 
     async def requeue(self, topic: str, seq: int | None = None) -> int:
         """Open failed queries of a topic again, with all their attempts before them.

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from textwrap import shorten
 from typing import Any, Final
@@ -187,6 +188,17 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
     )
 
 
+def found_so_far(tree: Tree, query: EngineQuery) -> EngineAnswer:
+    """Return what the run of a query had found when it was stopped."""
+    try:
+        result = load_run(run_id_of(query), tree=tree)
+    except UnknownRun:
+        return EngineAnswer([], [], [], "cancelled", ending=Ending("stopped"))
+    reply = said_of(tree, result)
+    ending = replace(reply.ending, end="stopped")
+    return replace(reply, answer=reply.answer if result.answer else [], asks=[], ending=ending)
+
+
 def _is_quoted(answer: QuestionAnswer) -> bool:
     """Whether each line of an answer stands in what it quotes."""
     quotes = "\n".join(source.quote for source in answer.sources)
@@ -291,6 +303,9 @@ def _narrowed(tree: Tree, query: EngineQuery) -> tuple[str | None, str]:
         asked = f"Asked before: {turn['Query'][:_TURN_CHARS]}"
         if turn.get("End") in ("closest", "nothing"):
             context.append(f"{asked}\nNothing answered it.")
+        elif turn.get("End") == "stopped":
+            found = " ".join(turn["Answer"])[:_TURN_CHARS]
+            context.append(f"{asked}\nIts search was stopped; found so far: {found}")
         else:
             context.append(f"{asked}\nAnswered: {' '.join(turn['Answer'])[:_TURN_CHARS]}")
     return start, "\n".join(context)

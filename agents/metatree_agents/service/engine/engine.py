@@ -14,7 +14,7 @@ from metatree._util.threads import run_beside
 from metatree.durable.renewal import SHARE, Renewal
 from metatree.errors import LeaseLost, MetatreeError, TransientError, UserError
 from metatree_agents.service.engine._memories import Memory, OwnTree
-from metatree_agents.service.engine.answering import CUT_OFF, answer_query
+from metatree_agents.service.engine.answering import CUT_OFF, answer_query, found_so_far
 from metatree_agents.service.engine.client import (
     ServiceAway,
     ServiceClient,
@@ -37,6 +37,7 @@ PAUSE_S: Final = 5.0
 """How long a topic is kept back after its search failed for now; doubled each time."""
 TRIES: Final = 5
 """How often an engine searches for an answer when it fails for now."""
+SKIPPED: Final = "stopped before its search began"
 _MOST_FAILING: Final = 1_000
 _log = logging.getLogger("metatree.engine")
 T = TypeVar("T")
@@ -165,9 +166,13 @@ class Engine:
                 query = EngineQuery(topic, int(seq), text, modifiers, told=replies, run=run)
                 if lost.is_set():
                     return
-                if self._stopping.is_set() or not (reply := await self._answer(query, lost)):
+                if self._stopping.is_set() or not (reply := await self._answer(query, lost, lease)):
                     await self._hand_back(topic, lease)
                     return
+                if reply.ended == "cancelled":
+                    if reply.detail == SKIPPED:
+                        continue
+                    return  # the lease has ended with the search
                 if reply.asks:
                     await self._park(query, reply, lease)
                     return
@@ -179,25 +184,37 @@ class Engine:
         with suppress(MetatreeError):
             await self._client.call("POST", "hand-back", body={"Topic": topic, "Lease": lease})
 
-    async def _answer(self, query: EngineQuery, lost: asyncio.Event) -> EngineAnswer | None:
-        """Answer one query, or come to where its run asks a person; None when the topic goes back, or is lost."""
+    async def _answer(
+        self, query: EngineQuery, lost: asyncio.Event, lease: str | None
+    ) -> EngineAnswer | None:
+        """Answer one query, or come to where its run asks a person; None when the topic goes back, or is lost.
+
+        One whose search is stopped is `cancelled`.
+        """
         topic, seq = query.topic, query.seq
         try:
             thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
         except ServiceRefused:
             thread = []  # a service that shows engines no threads: the query stands alone
         query = replace(query, earlier=thread)
+        if any(one.get("Seq") == seq and one.get("Status") == "Stopped" for one in thread):
+            return EngineAnswer([], [], [], "cancelled", SKIPPED)
         steps: list[dict[str, Any]] = []
-        telling = asyncio.ensure_future(self._tell(topic, seq, steps))
+        telling, stopped = asyncio.ensure_future(self._tell(topic, seq, steps)), asyncio.Event()
+        watching = asyncio.ensure_future(self._watch(query, lease, stopped, lost))
         try:
-            reply = await self._until_stopped(self._search(query, steps), lost)
+            reply = await self._until_stopped(self._search(query, steps), lost, stopped)
         except WrongCredentials:
             raise
         except (MetatreeError, OSError) as exc:
             reply = await self._failed(query, exc)
         finally:
             telling.cancel()
+            watching.cancel()
         if reply is None:
+            if stopped.is_set():
+                await self._send(topic, seq, steps)
+                return await self._give_found(query)
             if lost.is_set():
                 _log.warning("the lease of %s has ended: its search is given up, for another engine", topic)
             return None
@@ -208,6 +225,35 @@ class Engine:
         if self._on_answer is not None:
             self._on_answer(query, reply)
         return reply
+
+    async def _watch(
+        self, query: EngineQuery, lease: str | None, stopped: asyncio.Event, lost: asyncio.Event
+    ) -> None:
+        """Hear of it when somebody stops the search for a query; a service that cannot say so is not asked again."""
+        while lease:
+            try:
+                body = {"Topic": query.topic, "Seq": query.seq, "Lease": lease}
+                ended = (await self._client.call("POST", "wait-for-stop", body=body)).get("Ended")
+            except ServiceAway:
+                await asyncio.sleep(IDLE_S)
+                continue
+            except MetatreeError:
+                return
+            if ended:
+                (stopped if ended == "stopped" else lost).set()
+                return
+            await asyncio.sleep(STEPS_S)
+
+    async def _give_found(self, query: EngineQuery) -> EngineAnswer:
+        """Give what a search had found that was stopped; its run is in the journal, so it may go on later."""
+        found = EngineAnswer([], [], [], "cancelled", ending=Ending("stopped"))
+        try:
+            async with self._memory.using() as tree:
+                found = await asyncio.to_thread(found_so_far, tree, query)
+        except (MetatreeError, OSError) as exc:
+            _log.warning("what %s %d had found is not known: %s", query.topic, query.seq, exc)
+        await self._give(query, found)
+        return replace(found, ended="cancelled", detail="")
 
     async def _failed(self, query: EngineQuery, exc: MetatreeError | OSError) -> EngineAnswer | None:
         """Keep a query whose search fails for now back for a while; None to hand it back, others may have its memory.

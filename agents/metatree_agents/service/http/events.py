@@ -19,8 +19,10 @@ from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http._description import described
 from metatree_agents.service.http.calls import admitted, disconnected, number, refused, still_authorized
 from metatree_agents.service.http.routes import ASKING, answered, topic_of
+from metatree_agents.service.http.stop_routes import FOUND_S
 from metatree_agents.service.queue.human_input import on_wire
 from metatree_agents.service.queue.queue import Query
+from metatree_agents.service.queue.statuses import UNSETTLED
 from metatree_agents.service.queue.waiting import first_of
 from metatree_agents.service.settings import Service
 
@@ -66,6 +68,7 @@ async def stream(
     deadline, left = time.monotonic() + service.settings.stream_s, disconnected(request)
     sent: dict[int, dict[str, Any]] = {}
     query: Query | None = None
+    late = False
     yield "retry: 2000\n\n"
     with service.revocation.of(who) as out, ExitStack() as ending:
         ending.callback(left.cancel)
@@ -83,7 +86,11 @@ async def stream(
                     if sent.get(ask["Id"]) != ask:
                         sent[ask["Id"]] = ask
                         yield f"event: question\ndata: {json.dumps(ask)}\n\n"
-                if query.status in ("Done", "Failed"):
+                if query.status == "Stopped" and query.answer is None and query.attempts and not late:
+                    late = True  # its engine may give what it had found
+                    await first_of(FOUND_S, turn, left, out)
+                    continue
+                if query.status not in UNSETTLED:
                     yield f"event: answer\ndata: {json.dumps(answered(query))}\n\n"
                     return
                 rest_s = deadline - time.monotonic()

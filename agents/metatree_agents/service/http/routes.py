@@ -91,7 +91,7 @@ async def check_query(request: Request) -> Response:
     service, who, given = await admitted(request, *ASKING)
     topic, seq = await topic_of(service, who, given), number(given, "Seq")
     deadline, left = time.monotonic() + service.settings.answer_timeout_s, disconnected(request)
-    ending, query = ["Done", "Failed"], None
+    ending, query = ["Done", "Failed", "Stopped"], None
     with service.revocation.of(who) as out, ExitStack() as stack:
         stack.callback(left.cancel)
         while True:

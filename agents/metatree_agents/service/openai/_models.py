@@ -25,6 +25,7 @@ from metatree_agents.service.openai.closest_passages import (
     shown_quote,
 )
 from metatree_agents.service.queue.human_input import forms
+from metatree_agents.service.queue.models import STOPPED, STOPPED_WITH
 from metatree_agents.service.queue.queue import Query
 
 MODEL: Final = "metatree"
@@ -56,12 +57,15 @@ def content_of(query: Query) -> str:
             if question.choices:
                 return f"{question.question} ({' or '.join(question.choices)})"
             return f"{ASKS_BACK} {question.question}"
-    if not query.ending.answered:
+    if query.status == "Stopped" and not query.answer:
+        return STOPPED
+    if query.status != "Stopped" and not query.ending.answered:
         return "\n\n".join([said_of_open(query), *_closest_lines(query)])
     pieces = with_marks(
         answer_segments(query.answer or (), quotes_of(query.sources)), numbers_of(query.sources)
     )
     text = "\n\n".join(_marked(piece, number) for piece, number in pieces)
+    text = f"{STOPPED_WITH}\n\n{text}" if query.status == "Stopped" else text
     listed = sources_listed(query.sources or ())
     text += "\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else ""
     return "\n\n".join([text, *_closest_lines(query)])

@@ -177,7 +177,7 @@ class Conversations:
         rows = await do.rows(
             f"SELECT topic.last_seq, {COLUMNS} FROM chat JOIN topic ON topic.id = chat.topic"
             " JOIN query ON query.topic = chat.topic AND query.seq = chat.seq"
-            " WHERE chat.asked = ? AND query.status IN ('Done', 'Waiting') ORDER BY chat.number DESC",
+            " WHERE chat.asked = ? AND query.status IN ('Done', 'Waiting', 'Stopped') ORDER BY chat.number DESC",
             conversation.before().asked(owner),
         )
         for last, *columns in rows:
@@ -237,4 +237,6 @@ def _is_retry(last: Sequence[Any], retry: str | None, *, again: bool, same: bool
     _, _, _, its_retry, delivered_at, status, *_ = last
     if again or (retry is not None and retry == its_retry):
         return True
-    return same and (status in ("Open", "Pending", "Waiting") or (status == "Done" and delivered_at is None))
+    return same and (
+        status in ("Open", "Pending", "Waiting") or (status in ("Done", "Stopped") and delivered_at is None)
+    )

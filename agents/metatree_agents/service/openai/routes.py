@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import ExitStack, aclosing, suppress
 from hashlib import sha256
 from typing import Annotated, Any, Final
 
@@ -20,7 +20,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.background import BackgroundTask
 
-from metatree.errors import TransientError
+from metatree.errors import MetatreeError, TransientError
 from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http.bodies import Body, inlined
 from metatree_agents.service.http.calls import disconnected
@@ -47,6 +47,9 @@ _HASH_CHARS: Final = 24
 BEAT_S: Final = 10.0
 """How often a comment is sent in a stream while nothing happens, so that proxies keep the connection."""
 FAILED: Final = "no engine answered this query: ask it again, or ask the administrator of the service"
+CLIENT_LEFT: Final = "its client, which went away"
+_leaving: Final[set[asyncio.Future[None]]] = set()
+"""What is done for clients that went away."""
 GONE: Final = "the topic of this query was deleted"
 
 
@@ -233,7 +236,9 @@ async def _answer(request: Request, service: Service, who: Caller, place: ChatQu
                     raise Wrong(GONE, status=404)
                 if query.status == "Failed":
                     raise Wrong(FAILED, status=500)
-                if query.status in ("Done", "Waiting"):
+                if await _taken_up(service, query):
+                    continue
+                if query.status in ("Done", "Waiting", "Stopped"):
                     return query
                 wait_s = deadline - time.monotonic()
                 if wait_s <= 0:
@@ -243,7 +248,28 @@ async def _answer(request: Request, service: Service, who: Caller, place: ChatQu
                     raise Wrong(_no_more(who), status=401)
         if service.waiting.ended:
             raise Wrong("the server stops: try again", status=503)
-        return None
+    await _leave(service, place)
+    return None
+
+
+async def _leave(service: Service, place: ChatQuery) -> None:
+    """Stop the search for a client that went away, when nobody else waits for its answer; its retry goes on with it."""
+    if service.waiting.ended or service.waiting.callers_of(place.topic, place.seq):
+        return
+    with suppress(MetatreeError):  # a database that is away: the search goes on
+        became = await service.stopping.stop(place.topic, place.seq, by=CLIENT_LEFT)
+        if became in ("searching", "queued"):
+            service.waiting.answered(place.topic, place.seq)
+            service.waiting.engines.notify()
+
+
+async def _taken_up(service: Service, query: Query) -> bool:
+    """Go on with a search that was stopped for a client that went away: one is here that waits for it."""
+    if query.status != "Stopped" or query.ending.by != CLIENT_LEFT:
+        return False
+    if await service.stopping.go_on(query.topic, query.seq):
+        service.waiting.engines.notify()
+    return True
 
 
 def _no_more(who: Caller) -> str:
@@ -260,6 +286,20 @@ def _not_yet(query: Query) -> str:
 async def _stream(
     request: Request, service: Service, who: Caller, place: ChatQuery, chat: ChatRequest, text: str
 ) -> AsyncIterator[str]:
+    try:
+        async with aclosing(_parts(request, service, who, place, chat, text)) as parts:
+            async for part in parts:
+                yield part
+    except (asyncio.CancelledError, GeneratorExit):  # the client went away while something was sent
+        leaving = asyncio.ensure_future(_leave(service, place))
+        _leaving.add(leaving)
+        leaving.add_done_callback(_leaving.discard)
+        raise
+
+
+async def _parts(
+    request: Request, service: Service, who: Caller, place: ChatQuery, chat: ChatRequest, text: str
+) -> AsyncGenerator[str]:
     usage = chat.stream_options is not None and chat.stream_options.include_usage
     chunks = Chunks(place.id, chat.model, usage=usage)
     left, after, reasoning = disconnected(request), 0, ""
@@ -286,7 +326,9 @@ async def _stream(
                     status, why = (404, GONE) if query is None else (500, FAILED)
                     yield event(openai_error(status, why))
                     return
-                if query.status in ("Done", "Waiting"):
+                if await _taken_up(service, query):
+                    continue
+                if query.status in ("Done", "Waiting", "Stopped"):
                     break
                 if time.monotonic() > deadline:
                     yield event(openai_error(503, _not_yet(query)))
@@ -298,6 +340,7 @@ async def _stream(
                 if not turn.done():
                     yield ": still at work\n\n"
         else:
+            await _leave(service, place)
             return
         if chat.thinks and not reasoning and (reasoning := thinking_of(query)):
             yield chunks.delta(reasoning_content=reasoning)

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-End = Literal["answered", "closest", "nothing"]
+End = Literal["answered", "closest", "nothing", "stopped"]
 NOT_SAID: Final = "The sources do not say, as far as this search can tell."
 """What an asker reads of a question that nothing answers."""
+STOPPED: Final = "The search was stopped before it found an answer."
+STOPPED_WITH: Final = "The search was stopped. What it had found so far:"
+"""What an asker reads of a question whose search was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,17 +19,19 @@ class Ending:
     """How a question ended, beside what is said of it."""
 
     end: End | None = None
-    """`closest` and `nothing`: it stayed open, with passages to show or without. None: the engine did not say, so
-    what it gave counts as an answer."""
+    """`closest` and `nothing`: it stayed open, with passages to show or without. `stopped`: its search was stopped,
+    and what was given is what it had found. None: the engine did not say, so what it gave counts as an answer."""
     open: list[str] = field(default_factory=list)
     """The questions that stayed open; one with an answer may have some, too."""
     closest: list[dict[str, Any]] = field(default_factory=list)
     """The passages that come closest to these, the likeliest first, as the wire has them."""
+    by: str | None = None
+    """Who stopped the search."""
 
     @property
     def answered(self) -> bool:
         """Whether what was given is an answer."""
-        return self.end not in ("closest", "nothing")
+        return self.end not in ("closest", "nothing", "stopped")
 
 
 @dataclass(frozen=True, slots=True)

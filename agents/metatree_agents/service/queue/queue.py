@@ -12,7 +12,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal
 
 from metatree._util.process import is_dead
@@ -41,7 +41,7 @@ from metatree_agents.service.queue.turns import (
 LEASE_S: Final = 60.0
 """How long an engine has for a topic that says nothing more: our own renew after a third of it, while they work."""
 ATTEMPTS: Final = 5
-Status = Literal["Open", "Pending", "Done", "Failed", "Waiting"]
+Status = Literal["Open", "Pending", "Done", "Failed", "Waiting", "Stopped"]
 Given = Literal["accepted", "again", "conflict", "unknown"]
 """What becomes of an answer: the first wins, the same again is fine, another or an unclear one is refused."""
 
@@ -384,7 +384,8 @@ class Queue:
         answer_json, think_json = json.dumps(list(answer)), json.dumps(list(think))
         named = json.dumps([dict(source) for source in sources])
         ended = None if ending is None or ending == Ending() else json.dumps(asdict(ending))
-        if self._database.skip_locked and seq is not None:
+        was_stopped = ending is not None and ending.end == "stopped"
+        if self._database.skip_locked and seq is not None and not was_stopped:
             now = self._database.clock()
             values = (
                 topic,
@@ -412,12 +413,21 @@ class Queue:
                 return (
                     "again" if (stored_answer, stored_think) == (answer_json, think_json) else "conflict"
                 ), seq
+            if was_stopped and status != "Stopped":
+                return "conflict", seq  # it goes on again: what was found before is found there, too
+            if status == "Stopped" and stored_answer is not None:
+                return ("again" if stored_answer == answer_json else "conflict"), seq
+            if status == "Stopped":  # what its search had found; the topic is not its engine's any more
+                row = await do.row("SELECT ending FROM query WHERE topic = ? AND seq = ?", topic, seq)
+                by = json.loads(row[0]).get("by") if row and row[0] else None
+                ended = json.dumps(asdict(replace(ending or Ending(), end="stopped", by=by)))
             await do.execute(
-                "UPDATE query SET status = 'Done', answer = ?, think = ?, sources = ?, engine = ?, answered_at = ?,"
-                " ending = ? WHERE topic = ? AND seq = ?",
+                f"UPDATE query SET status = '{'Stopped' if status == 'Stopped' else 'Done'}', answer = ?, think = ?,"
+                " sources = ?, engine = ?, answered_at = ?, ending = ? WHERE topic = ? AND seq = ?",
                 *(answer_json, think_json, named, engine, now, ended, topic, seq),
             )
-            await self._renew(do, topic, now)
+            if status != "Stopped":
+                await self._renew(do, topic, now)
         return "accepted", seq
 
     async def _find_target(

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
+UNSETTLED: Final = ("Open", "Pending", "Waiting")
+"""The statuses of queries that may still be answered by themselves; the others are `Done`, `Failed` and `Stopped`."""
 ENDED: Final = "query.status = 'Pending' AND topic.lease_until <= ?"
 """Whether a query joined with its topic is shown as open although its row says otherwise; the value is the time."""
 SHOWN: Final = f"CASE WHEN {ENDED} THEN 'Open' ELSE query.status END"

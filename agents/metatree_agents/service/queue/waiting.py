@@ -7,7 +7,7 @@ Leases that end, and what was not heard, are seen by one watcher a process, whic
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -70,6 +70,8 @@ class Waiting:
     def __init__(self, database: ServiceDatabase, queue: Queue) -> None:
         self.engines = Notifier()
         self._answers: dict[tuple[str, int], Notifier] = {}
+        self._searching: Counter[tuple[str, int]] = Counter()
+        """How many of those who wait for a query are engines that search for it."""
         self._database = database
         self._queue = queue
         self.ended = False
@@ -94,19 +96,29 @@ class Waiting:
                 self.answered(its, seq)
 
     @asynccontextmanager
-    async def answer(self, topic: str, seq: int) -> AsyncIterator[asyncio.Future[None]]:
-        """Wait for a change of one query."""
+    async def answer(
+        self, topic: str, seq: int, *, engine: bool = False
+    ) -> AsyncIterator[asyncio.Future[None]]:
+        """Wait for a change of one query; an engine that does is no caller."""
         notifier = self._answers.setdefault((topic, seq), Notifier())
+        self._searching[topic, seq] += engine
         try:
             async with notifier.waiter() as waiter:
                 yield waiter
         finally:
+            self._searching[topic, seq] -= engine
+            if not self._searching[topic, seq]:
+                del self._searching[topic, seq]
             if not notifier and self._answers.get((topic, seq)) is notifier:
                 del self._answers[topic, seq]
 
     def callers(self) -> int:
         """Return how many wait for answers."""
-        return sum(len(notifier) for notifier in self._answers.values())
+        return sum(len(notifier) for notifier in self._answers.values()) - self._searching.total()
+
+    def callers_of(self, topic: str, seq: int) -> int:
+        """Return how many wait for the answer to one query."""
+        return len(self._answers.get((topic, seq), ())) - self._searching[topic, seq]
 
     def on_change(self, change: QueueChange | None) -> None:
         """Wake those who wait for what another process did; None is looked for."""

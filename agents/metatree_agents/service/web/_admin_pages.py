@@ -40,6 +40,8 @@ async def admin_page(request: Request, session: Administrator, service: Here) ->
         topics=await topics_by_owner(service.database),
         counts={**overview, "Done": await answered(service.database)},
         attempts=service.settings.attempts,
+        engines_here=len(service.waiting.engines),
+        engines=await service.admin.has_engines(waiting=len(service.waiting.engines)),
     )
 
 

@@ -47,7 +47,7 @@ async def log_in(request: Request) -> Response:
     given, throttle = await posted(request), Web.of(request).throttle
     name, code, target = (
         given.get("name", "").strip()[:64],
-        given.get("code", "").strip(),
+        given.get("code", "").strip().rpartition("#code=")[2],  # some paste the whole link
         given.get("next", "/"),
     )
     address = f"address {request.client.host if request.client else ''}"

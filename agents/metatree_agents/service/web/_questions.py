@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from metatree_agents.service.openai.answer_segments import numbers_of, quoted_sources, quotes_of
 from metatree_agents.service.openai.closest_passages import closest_of, place_of, said_of_open, shown_quote
 from metatree_agents.service.queue.human_input import forms
+from metatree_agents.service.queue.models import STOPPED, STOPPED_WITH
 from metatree_agents.service.queue.queue import Query
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._search_path import PathNode, search_path
@@ -21,21 +23,35 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
     """Return what the template of a question shows."""
     walk, latest = await search_path_so_far(service, query.topic, query.seq)
     head, rest = headline(query.text)
+    waits = query.status == "Open" and not await service.admin.has_engines(
+        waiting=len(service.waiting.engines)
+    )
     return {
         "query": query,
         "head": head,
         "rest": rest,
         "walk": walk,
+        "no_engine": waits,
+        "looked": list(dict.fromkeys(each.title for each in _all(walk) if each.read and not each.useful)),
         "latest": latest,
         "quotes": quotes_of(query.sources),
         "numbers": numbers_of(query.sources),
         "sources": _sources(query),
         "answered": query.ending.answered,
-        "not_said": None if query.ending.answered else said_of_open(query),
+        "not_said": _not_said(query),
         "closest": closest_of(query),
-        "forms": forms(query.topic, query.seq, query.asked, admin=session.role == "admin"),
+        "forms": forms(query.topic, query.seq, query.asked, admin=session.role == "admin")
+        if query.status == "Waiting"
+        else [],
         "told": [ask for ask in query.asked if ask.answer is not None],
     }
+
+
+def _not_said(query: Query) -> str | None:
+    """Return what is said of a question that has no answer; None for one that has."""
+    if query.status == "Stopped":
+        return STOPPED_WITH if query.answer else STOPPED
+    return None if query.ending.answered else said_of_open(query)
 
 
 def _sources(query: Query) -> list[dict[str, Any]]:
@@ -52,6 +68,13 @@ def _sources(query: Query) -> list[dict[str, Any]]:
                 {"node": node, "title": title, "path": place, "quote": quote, "number": number},
             )
     return list(rows.values())
+
+
+def _all(walk: list[PathNode]) -> Iterator[PathNode]:
+    """Yield the places of a search, each before those that were reached from it."""
+    for place in walk:
+        yield place
+        yield from _all(place.below)
 
 
 async def search_path_so_far(service: Service, topic: str, seq: int) -> tuple[list[PathNode], int]:

@@ -12,15 +12,19 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from metatree_agents.service.http import bodies, events
+from metatree_agents.service.http import bodies, events, stop_routes
 from metatree_agents.service.queue.human_input import Became
 from metatree_agents.service.queue.queue import Query, TopicTaken
 from metatree_agents.service.queue.recommendations import TYPES
+from metatree_agents.service.queue.statuses import UNSETTLED
 from metatree_agents.service.settings import Service
+from metatree_agents.service.web._exports import TYPES as TYPES_OF_FILES
+from metatree_agents.service.web._exports import Form as FileForm
+from metatree_agents.service.web._exports import exported, file_name
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of
 from metatree_agents.service.web._listing import TOPICS, topics_of
 from metatree_agents.service.web._questions import question_of, search_path_so_far
-from metatree_agents.service.web._replies import HEADERS, PageError, page, redirect
+from metatree_agents.service.web._replies import HEADERS, PRIVATE, PageError, page, redirect
 from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
@@ -56,7 +60,8 @@ async def _topics_page(
     params = request.query_params
     of = params.get("of", session.name) if session.sees_all else session.name
     start = number_of(params.get("start", "0"))
-    listed, more = await topics_of(service.database, of, start=start)
+    words = params.get("q", "").replace("\0", "").strip()[:200]
+    listed, more = await topics_of(service.database, of, start=start, words=words)
     return page(
         request,
         "topics.html",
@@ -64,6 +69,7 @@ async def _topics_page(
         status=status,
         of=of,
         topics=listed,
+        words=words,
         start=start,
         later=start + TOPICS if more else None,
         earlier=max(0, start - TOPICS) if start else None,
@@ -111,9 +117,23 @@ async def ask(request: Request, session: Entered, service: Here, given: Form) ->
 
 
 @router.get("/thread")
-async def thread(request: Request, session: Entered, topic: str = "") -> Response:
-    """Show the questions of a topic with their answers."""
-    return await _thread_page(request, session, topic)
+async def thread(
+    request: Request, session: Entered, service: Here, topic: str = "", edit: Number = 0
+) -> Response:
+    """Show the questions of a topic with their answers; one may be put into the box, to be asked in other words."""
+    given = {"question": (await question_in(service, session, topic, edit)).text} if edit else None
+    return await _thread_page(request, session, topic, given=given)
+
+
+@router.get("/thread/export")
+async def export(session: Entered, service: Here, topic: str = "", form: FileForm = "md") -> Response:
+    """Give a topic as a file."""
+    await owner_of(service, session, topic)
+    text = await asyncio.to_thread(exported, topic, await service.queue.thread(topic), form)
+    disposition = {"Content-Disposition": f'attachment; filename="{file_name(topic, form)}"'}
+    # A lone surrogate, which JSON may have in it, is no reason to give nothing.
+    data = text.encode("utf-8", "replace")
+    return Response(data, media_type=TYPES_OF_FILES[form], headers={**PRIVATE, **disposition})
 
 
 async def _asked(service: Here, session: Entered, topic: str = "", seq: Number = 0) -> Query:
@@ -150,7 +170,7 @@ async def _thread_page(
         wrong=wrong,
         given=given or {},
         kinds=TYPES,
-        live=any(query.status in ("Open", "Pending", "Waiting") for query in queries),
+        live=any(query.status in UNSETTLED for query in queries),
     )
 
 
@@ -213,6 +233,24 @@ async def answer(session: Entered, service: Here, given: Form) -> Response:
     service.waiting.answered(topic, seq)
     service.waiting.engines.notify()
     return redirect("/thread", anchor=f"q{seq}", topic=topic)
+
+
+@router.post("/stop")
+async def stop(session: Entered, service: Here, given: Form) -> Response:
+    """Stop the search for a question; what it has found is kept."""
+    query = await question_in(service, session, given.get("topic", ""), number_of(given.get("seq", "")))
+    await stop_routes.stop(service, query.topic, query.seq, by=session.name)
+    return redirect("/thread", anchor=f"q{query.seq}", topic=query.topic)
+
+
+@router.post("/continue")
+async def go_on(session: Entered, service: Here, given: Form) -> Response:
+    """Go on with a search that was stopped."""
+    query = await question_in(service, session, given.get("topic", ""), number_of(given.get("seq", "")))
+    if await service.stopping.go_on(query.topic, query.seq):
+        service.waiting.answered(query.topic, query.seq)
+        service.waiting.engines.notify()
+    return redirect("/thread", anchor=f"q{query.seq}", topic=query.topic)
 
 
 @router.post("/recommend")

@@ -313,3 +313,14 @@ def test_pages_are_read_without_what_is_not_seen() -> None:
     html = hidden + "<div>One<br>two<![CDATA[x]]></div>"
     assert text_of_html(html).split("\n")[:2] == ["One", "two"]
     assert text_of_html("<p>" * 5000 + "deep") == "deep"
+    assert (
+        text_of_html("a < b <b>and</b> 1<2 <!-- <p>no</p> -->&lt;p&gt;<SCRIPT>no</script >yes")
+        == "a < b and 1<2 <p>yes"
+    )
+    assert text_of_html("<head>open<p>seen</p><style>no") == "open\nseen\nno"
+
+
+@pytest.mark.parametrize("page", ["<p", "<!--", "<![CDATA[", "<a b='", "</", "<script>", "&", "<style"])
+def test_pages_that_nothing_closes_take_no_time(page: str) -> None:
+    """The square of it would be hours."""
+    assert len(text_of_html(page * 400_000)) < 4_000_000

@@ -96,6 +96,40 @@ def release(
     return FOUND if done else NOTHING
 
 
+@queue_app.add("stop")
+def stop(
+    topic: Topic,
+    seq: Annotated[
+        int | None,
+        typer.Option("--seq", min=1, metavar="N", help="This query alone; all of the topic by default."),
+    ] = None,
+    *,
+    service: ServiceOptions,
+) -> int:
+    """Stop the searches for the queries of a topic; what they have found is kept, and their engine is free.
+
+    \b
+    Example: metatree service queue stop "DGQIn+5troxI" --seq 2
+    """
+    count = service.call(lambda opened: _stopped(opened, topic, seq))
+    output.note(
+        f"stopped {count:,} {'query' if count == 1 else 'queries'}"
+        if count
+        else "nothing is searched or queued there: `metatree service queue status` lists what is"
+    )
+    return FOUND if count else NOTHING
+
+
+async def _stopped(database: ServiceDatabase, topic: str, seq: int | None) -> int:
+    from metatree_agents.service.queue.queue import Queue
+    from metatree_agents.service.queue.stopping import Stopping
+
+    # The last first, so that no engine is given another of them in between.
+    numbers = [seq] if seq is not None else [query.seq for query in await Queue(database).thread(topic)][::-1]
+    became = [await Stopping(database).stop(topic, number, by="an administrator") for number in numbers]
+    return sum(each in ("searching", "queued") for each in became)
+
+
 def _lines(model: ServiceOutput) -> list[str]:
     waited = f", the oldest for {model.oldest_open_s:,.0f} s" if model.open else ""
     lines = [

@@ -36,16 +36,21 @@ for (const menu of document.querySelectorAll("details.menu")) {
 }
 
 // A one-time code comes behind the `#`, which no server sees; it leaves the address at once, and a person presses the button.
+// A link that is pasted into the address of an open page loads nothing: the page hears of it by `hashchange`.
 const code = document.getElementById("code");
-const given = new URLSearchParams(location.hash.slice(1)).get("code");
-if (code && given) {
-  code.value = given;
+function takeCode() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("code");
+  if (!given) return;
   history.replaceState(null, "", location.pathname + location.search);
+  if (!code) return; // a page of somebody who is logged in
+  code.value = given;
   document.getElementById("by-secret").hidden = true;
   const details = document.getElementById("by-code");
   details.open = true;
   details.querySelector("button").focus();
 }
+takeCode();
+addEventListener("hashchange", takeCode);
 
 // Ctrl+Enter or Cmd+Enter sends a question; what was sent is not sent twice.
 for (const form of document.querySelectorAll("form[data-submit-by-keys]")) {
