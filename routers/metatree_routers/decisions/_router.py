@@ -46,7 +46,7 @@ _QUESTION, _CONTEXT, _DESCRIPTION, _SHORT, _HINT = 400, 3_000, 160, 60, 110
 """Characters."""
 _MANY_OPTIONS = 60
 _TEXT = 6_000
-_LEAST_PRIOR = 0.1
+_LEAST_PRIOR = 0.3
 """How likely a text answers at the least, since a router led there, and how likely it does not: words cannot tell what
 is said in other words, nor what only sounds alike."""
 

@@ -16,6 +16,7 @@ from metatree.protocols import (
     Describer,
     DescribeRequest,
     Description,
+    Passage,
     Reader,
     Reading,
     ReadRequest,
@@ -27,6 +28,7 @@ from metatree_routers.llm._budget import clipped, clipped_context, clipped_quest
 from metatree_routers.llm._connection import Connection
 from metatree_routers.llm._extract import MAX_CHARS
 from metatree_routers.llm._response_models import DescriptionForm, DescriptionsForm, ReadForm, arguments_form
+from metatree_routers.llm._second_opinion import SecondOpinion
 from metatree_routers.llm._tokens import TokenCounter
 from metatree_routers.llm.errors import for_the_model
 from metatree_routers.llm.labels import labels
@@ -91,7 +93,18 @@ class LLMReader(ModelPart, Reader):
 
     Args: as of `LLMRouter`; a prompt never takes more than `prompt_tokens` (6,000), a longer text is cut to the parts
         that share words with the questions.
+        passages: `Evidence.passages` of the tree, which what the model says is weighed with; None takes its word.
     """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        passages: Callable[..., list[Passage]] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(model, **options)
+        self._passages = passages
 
     async def read(self, request: ReadRequest) -> Reading:
         short = clipped(
@@ -117,7 +130,10 @@ class LLMReader(ModelPart, Reader):
                 answers.append(Answer(question, item.answer.strip(), unquoted(item.quote), item.complete))
         new = tuple(question.strip() for question in answer.new_questions if question.strip())
         notes = answer.notes.strip()
-        return Reading(tuple(answers), new, notes, useful=bool(answers or new or notes))
+        reading = Reading(tuple(answers), new, notes, useful=bool(answers or new or notes))
+        if self._passages is None or request.asked_for:
+            return reading
+        return await SecondOpinion(self._passages, self.connection.trust_in_reading).on(request, reading)
 
 
 def _question(label: str, questions: tuple[str, ...]) -> str | None:

@@ -86,9 +86,10 @@ class LLMRouter(ModelPart, Router):
     def suite(self, evidence: Evidence | None = None) -> Suite:
         """Return this router with a reader, a tool caller, a composer and a describer over the same connection."""
         shared: dict[str, Any] = {"connection": self.connection, "prompts": self.prompts}
+        passages = evidence.passages if evidence is not None and evidence.traits.gives_passages else None
         return Suite(
             self,
-            LLMReader(**shared, prompt_tokens=self.read_tokens),
+            LLMReader(**shared, prompt_tokens=self.read_tokens, passages=passages),
             LLMToolCaller(**shared),
             LLMComposer(**shared),
             LLMDescriber(**shared),

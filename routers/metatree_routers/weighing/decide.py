@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from metatree.protocols import Option, RouteDecision, RouteRequest
 from metatree_routers.weighing._experts import RULED_OUT, STRONG, Case, Weighed, cases_of, weigh
@@ -17,6 +18,7 @@ def decided(request: RouteRequest, said: RouteDecision, trust: Trust) -> RouteDe
     Its choice counts as much as it was right so far; so does what it rules out, which is ruled out where the evidence
     does not speak for it; that nothing leads to an answer is a vote. Where the evidence says nothing, its words stand.
     """
+    said = replace(said, unviable={i: why for i, why in said.unviable.items() if i != said.choice})
     cases = cases_of(request.options)
     if len(cases) < 2:
         return said

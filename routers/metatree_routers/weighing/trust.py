@@ -21,7 +21,7 @@ from metatree_routers.wrappers.disk_cache import Cache
 _VALUES = tuple((step + 0.5) / 25 for step in range(25))
 _CHOOSES = (1.0, 1.6)
 """Of a beta distribution: before anything is known, a model is taken to be right in 2 of 5 menus."""
-JUDGES = (4.5, 0.5)
+JUDGES = (2.7, 0.3)
 """Of what gives a probability of one thing alone, it is taken for what it says in 9 of 10 cases."""
 _FORGETS = 0.99
 """What was learned counts so much less with each choice, so that a model that was exchanged is known after some 100."""
@@ -80,9 +80,10 @@ class Trust:
 
     def yes_or_no(self, prior: float, said: float) -> float:
         """Return how likely something is that has a prior and that the model finds so likely; learn from both."""
-        worth = self.accuracy
-        self._learn([v * (prior * said + (1 - prior) * (1 - said)) + (1 - v) / 2 for v in _VALUES])
-        likely = worth * said + (1 - worth) / 2
+        worth = max(0.5, self.accuracy)  # a model that is mostly wrong says nothing, not the contrary
+        agreed = prior * said + (1 - prior) * (1 - said)
+        self._learn([value * agreed + (1 - value) * (1 - agreed) for value in _VALUES])
+        likely = worth * said + (1 - worth) * (1 - said)
         return prior * likely / (prior * likely + (1 - prior) * (1 - likely))
 
     def _learn(self, likelihoods: Sequence[float]) -> None:

@@ -206,6 +206,58 @@ def test_what_memory_lacks_is_said_where_a_person_is_asked(service: Served) -> N
     assert said == ["Do you know the answer to your question?"], "the question is not repeated"
 
 
+def test_topics_are_found_by_what_was_asked(service: Served) -> None:
+    browser = entered(service, "User_1")
+    service.user.ask("How many Watts?", user="User_1", topic="one")
+    service.user.ask("And how many 100% lamps?", user="User_1", topic="one")
+    service.user.ask("Who pays?", user="User_1", topic="two")
+    service.frontend.ask("How many lamps?", user="User_2", topic="theirs")
+
+    def found(words: str) -> set[str]:
+        page = browser.get("/topics", params={"q": words}).text
+        return set(re.findall(r'href="/thread\?topic=(\w+)"', page))
+
+    assert (found("watts"), found("0% L"), found("two"), found("")) == (
+        {"one"},
+        {"one"},
+        {"two"},
+        {"one", "two"},
+    )
+    assert found("%") == {"one"} and found("_") == set()
+    assert "No topic says “&lt;b&gt;”." in browser.get("/topics", params={"q": "<b>"}).text
+
+
+def test_a_topic_is_exported_as_markdown_and_json(service: Served) -> None:
+    browser, other = entered(service, "User_1"), entered(service, "User_2")
+    service.user.ask("How many watts?", user="User_1", topic="My lamps")
+    source = {"Node": "hall", "Title": "Hall", "Quote": "nine watts", "Path": "hall.md", "Number": 1}
+    service.engine.answer("How many watts?", "nine watts", topic="My lamps", Sources=[source])
+    service.user.ask("And why?", user="User_1", topic="My lamps")
+    file = browser.get("/thread/export", params={"topic": "My lamps"})
+    assert file.headers["Content-Disposition"] == 'attachment; filename="My-lamps.md"'
+    assert (
+        "> How many watts?" in file.text and "nine watts" in file.text and "[1] Hall (hall.md)" in file.text
+    )
+    assert file.text.rstrip().endswith("(not answered yet)")
+    given = browser.get("/thread/export", params={"topic": "My lamps", "form": "json"}).json()
+    wire = service.user.get("get-topic-thread", Topic="My lamps").json()
+    assert all(given["Queries"][number].items() >= each.items() for number, each in enumerate(wire))
+    assert [each["Answer"] for each in given["Queries"]] == [["nine watts"], None]
+    assert other.get("/thread/export", params={"topic": "My lamps"}).status_code == 404
+
+
+def test_a_question_is_edited_and_asked_again(service: Served) -> None:
+    browser = entered(service, "User_1")
+    topic = asked(browser, "How many wats?")
+    service.engine.answer("How many wats?", "None.", topic=topic)
+    assert f"/thread?topic={topic}&amp;edit=1#question" in browser.get(f"/thread?topic={topic}").text
+    box = re.search(
+        r'<textarea id="question"[^>]*>([^<]*)', browser.get(f"/thread?topic={topic}&edit=1").text
+    )
+    assert box is not None and box[1].strip() == "How many wats?"
+    assert browser.get(f"/thread?topic={topic}&edit=7").status_code == 404
+
+
 def test_a_form_needs_the_token_of_its_session(service: Served) -> None:
     browser, other = entered(service, "User_1"), entered(service, "User_1")
     topic = asked(browser)

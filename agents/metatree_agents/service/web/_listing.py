@@ -24,14 +24,25 @@ class Listed:
     """When its last question was asked."""
 
 
-async def topics_of(database: ServiceDatabase, owner: str, *, start: int = 0) -> tuple[list[Listed], bool]:
-    """Return some topics of a user, the newest first, and whether there are more."""
+async def topics_of(
+    database: ServiceDatabase, owner: str, *, start: int = 0, words: str = ""
+) -> tuple[list[Listed], bool]:
+    """Return some topics of a user, the newest first, and whether there are more.
+
+    Args:
+        words: what a question of the topic, or its name, says somewhere; all topics when it is empty.
+    """
+    like = "%" + words.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
+    among = (
+        " AND (lower(topic.id) LIKE ? ESCAPE '!' OR EXISTS (SELECT 1 FROM query AS each WHERE each.topic = topic.id"
+        " AND lower(each.text) LIKE ? ESCAPE '!'))"
+    )
     rows = await database.rows(
         f"SELECT topic.id, opening.text, topic.last_seq, {SHOWN}, query.at FROM topic"
         " JOIN query AS opening ON opening.topic = topic.id AND opening.seq = 1"
         " JOIN query ON query.topic = topic.id AND query.seq = topic.last_seq"
-        " WHERE topic.owner = ? ORDER BY topic.made_at DESC, topic.id LIMIT ? OFFSET ?",
-        *(database.clock(), owner, TOPICS + 1, max(0, start)),
+        f" WHERE topic.owner = ?{among if words else ''} ORDER BY topic.made_at DESC, topic.id LIMIT ? OFFSET ?",
+        *(database.clock(), owner, *((like, like) if words else ()), TOPICS + 1, max(0, start)),
     )
     return [Listed(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows[:TOPICS]], len(rows) > TOPICS
 

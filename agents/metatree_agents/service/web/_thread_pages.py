@@ -18,10 +18,13 @@ from metatree_agents.service.queue.queue import Query, TopicTaken
 from metatree_agents.service.queue.recommendations import TYPES
 from metatree_agents.service.queue.statuses import UNSETTLED
 from metatree_agents.service.settings import Service
+from metatree_agents.service.web._exports import TYPES as TYPES_OF_FILES
+from metatree_agents.service.web._exports import Form as FileForm
+from metatree_agents.service.web._exports import exported, file_name
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of
 from metatree_agents.service.web._listing import TOPICS, topics_of
 from metatree_agents.service.web._questions import question_of, search_path_so_far
-from metatree_agents.service.web._replies import HEADERS, PageError, page, redirect
+from metatree_agents.service.web._replies import HEADERS, PRIVATE, PageError, page, redirect
 from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
@@ -57,7 +60,8 @@ async def _topics_page(
     params = request.query_params
     of = params.get("of", session.name) if session.sees_all else session.name
     start = number_of(params.get("start", "0"))
-    listed, more = await topics_of(service.database, of, start=start)
+    words = params.get("q", "").replace("\0", "").strip()[:200]
+    listed, more = await topics_of(service.database, of, start=start, words=words)
     return page(
         request,
         "topics.html",
@@ -65,6 +69,7 @@ async def _topics_page(
         status=status,
         of=of,
         topics=listed,
+        words=words,
         start=start,
         later=start + TOPICS if more else None,
         earlier=max(0, start - TOPICS) if start else None,
@@ -112,9 +117,23 @@ async def ask(request: Request, session: Entered, service: Here, given: Form) ->
 
 
 @router.get("/thread")
-async def thread(request: Request, session: Entered, topic: str = "") -> Response:
-    """Show the questions of a topic with their answers."""
-    return await _thread_page(request, session, topic)
+async def thread(
+    request: Request, session: Entered, service: Here, topic: str = "", edit: Number = 0
+) -> Response:
+    """Show the questions of a topic with their answers; one may be put into the box, to be asked in other words."""
+    given = {"question": (await question_in(service, session, topic, edit)).text} if edit else None
+    return await _thread_page(request, session, topic, given=given)
+
+
+@router.get("/thread/export")
+async def export(session: Entered, service: Here, topic: str = "", form: FileForm = "md") -> Response:
+    """Give a topic as a file."""
+    await owner_of(service, session, topic)
+    text = await asyncio.to_thread(exported, topic, await service.queue.thread(topic), form)
+    disposition = {"Content-Disposition": f'attachment; filename="{file_name(topic, form)}"'}
+    # A lone surrogate, which JSON may have in it, is no reason to give nothing.
+    data = text.encode("utf-8", "replace")
+    return Response(data, media_type=TYPES_OF_FILES[form], headers={**PRIVATE, **disposition})
 
 
 async def _asked(service: Here, session: Entered, topic: str = "", seq: Number = 0) -> Query:

@@ -1,0 +1,5 @@
+"""An answer as Markdown, for chats and for exports."""
+
+from metatree_agents.service.openai._models import content_of
+
+__all__ = ["content_of"]

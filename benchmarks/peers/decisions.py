@@ -1,0 +1,94 @@
+"""metatree with its shipped prompts, and with decision models, on the made tree of the peers.
+
+    python -m benchmarks.peers.decisions [--searches 60]
+
+Searches, leaves and errors are those of `benchmarks.peers`; tokens are counted with metatree's own counter, since the
+packages that are compared there are not needed here. A calibrated model is as sure as it is right; an over-confident
+one is sure with 0.99, right or wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import random
+import statistics
+from collections.abc import Callable
+from typing import Any, Literal
+
+from metatree_routers.decisions import DecisionRouter
+from metatree_routers.evidence.evidence import text_evidence
+from metatree_routers.llm._tokens import counter_for
+
+from benchmarks.peers.decision_stub import StubDecisions
+from benchmarks.peers.made_tree import MadeTree
+from benchmarks.peers.measure import measure
+from benchmarks.peers.ours import make_tree
+from benchmarks.peers.shipped import shipped
+from benchmarks.peers.stub import Condition, Stub
+from metatree import Evidence, Tree, search
+from metatree.testing.parts import PlainComposer, PlainDescriber, ScriptedToolCaller
+
+ERRORS = (0.0, 0.1, 0.3)
+
+
+class WithRouter:
+    """metatree's search with a router and the reader that it brings."""
+
+    def __init__(self, tree: Tree, stub: Stub, router: Any, evidence: Evidence | Literal[False]) -> None:
+        self._tree, self._stub, self._router, self._evidence = tree, stub, router, evidence
+        self.calls: list[int] = []
+
+    def search(self, question: str) -> str:
+        answer = search(
+            question,
+            tree=self._tree,
+            router=self._router,
+            tool_caller=ScriptedToolCaller({}),
+            composer=PlainComposer(),
+            describer=PlainDescriber(),
+            evidence=self._evidence,
+        ).answer
+        self.calls.append(self._stub.meter.calls)
+        return answer
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--searches", type=int, default=60)
+    parser.add_argument("--leaves", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=7)
+    given = parser.parse_args()
+    logging.disable(logging.WARNING)
+    made = MadeTree(len(str(given.leaves)) - 1)
+    stub = Stub(random.Random(given.seed), count=counter_for("gpt-4o").text)
+    tree = make_tree(made, None)
+    evidence = text_evidence(tree)
+    evidence.refresh()
+    routers: dict[str, Callable[[], Any]] = {
+        "chat model, shipped prompts": lambda: shipped(stub),
+        "decisions, calibrated": lambda: DecisionRouter(StubDecisions(stub, calibrated=True), cache=False),
+        "decisions, over-confident": lambda: DecisionRouter(
+            StubDecisions(stub, calibrated=False), cache=False
+        ),
+    }
+    print(f"{made.leaves:,} leaves, {given.searches} searches each")
+    print(f"{'model':28} {'hints':6} errors   found  calls, mean  median  tokens  largest")
+    for name, make in routers.items():
+        for hints in (True, False):
+            for errors in ERRORS:
+                system = WithRouter(tree, stub, make(), evidence if hints else False)
+                measured = measure(
+                    system, stub, made, Condition(errors, 0.2), searches=given.searches, seed=given.seed
+                )
+                print(
+                    f"{name:28} {'with' if hints else 'without':7} {errors:4.1f} {100 * measured.hit_rate:7.1f}"
+                    f" {measured.calls:12.2f} {statistics.median(system.calls):7.0f} {measured.tokens:7.0f}"
+                    f" {measured.largest:8}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""What a model read, beside the passages of the tree."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from metatree_routers.llm._second_opinion import SecondOpinion
+from metatree_routers.weighing.trust import JUDGES, Trust
+
+from metatree import Answer, Node, Passage, Reading, ReadRequest
+
+HERE, THERE = Node("here", "here"), Node("there", "there")
+SAID = Reading((Answer("q", "seven", "seven"),))
+NOTHING = Reading(useful=False)
+
+
+def passages(here: float, there: float) -> Any:
+    def ranked(question: str, **_: Any) -> list[Passage]:
+        both = [
+            Passage("here", "here", "it is seven\n", 0, (1, 1), here),
+            Passage("there", "there", "it is eight\n", 0, (1, 1), there),
+        ]
+        return sorted(both, key=lambda passage: -passage.score)
+
+    return ranked
+
+
+def read(reading: Reading, here: float, there: float, trust: Trust | None = None) -> Reading:
+    opinion = SecondOpinion(passages(here, there), trust or Trust(prior=JUDGES))
+    return asyncio.run(opinion.on(ReadRequest(HERE, "it is seven", ("q",)), reading))
+
+
+def useless() -> Trust:
+    """Return what is known of a reader that answers from each text that does not answer."""
+    trust = Trust(prior=JUDGES)
+    for _ in range(4):
+        read(SAID, 0.02, 0.9, trust)
+        read(NOTHING, 0.9, 0.02, trust)
+    assert trust.accuracy < 0.5, "it says nothing"
+    return trust
+
+
+def test_where_the_passages_say_nothing_the_word_of_the_model_stands() -> None:
+    trust = useless()
+    before = trust.accuracy
+    assert read(SAID, 0.1, 0.3, trust) == SAID
+    assert read(NOTHING, 0.1, 0.3, trust) == NOTHING
+    assert trust.accuracy == before
+
+
+def test_a_model_of_which_nothing_is_known_is_believed() -> None:
+    believed = read(SAID, 0.02, 0.8)
+    assert [answer.answer for answer in believed.answers] == ["seven"]
+    assert read(NOTHING, 0.6, 0.02).answers == ()
+
+
+def test_a_reader_that_was_wrong_answers_no_more_than_the_passages() -> None:
+    assert read(SAID, 0.02, 0.9, useless()).answers == ()
+    found = read(NOTHING, 0.9, 0.02, useless())
+    assert [(answer.answer, answer.quote) for answer in found.answers] == [("it is seven", "it is seven")]
+    assert found.answers[0].confidence is not None and found.answers[0].confidence >= 0.5
+
+
+def test_a_part_of_an_answer_and_new_questions_stay() -> None:
+    part = Reading((Answer("q", "between six and eight", "six", complete=False),), ("Which?",), "a note")
+    kept = read(part, 0.02, 0.9, useless())
+    assert kept.answers == part.answers and kept.new_questions == ("Which?",) and kept.useful
