@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-SHAPES_VERSION: Final = "3"
+SHAPES_VERSION: Final = "4"
 """Another one has files read again, since other texts are masked."""
 
 _NAME = (
@@ -71,9 +71,19 @@ _SHAPES: Final = (
         r"://[^\s/:@\"'\\]{0,100}:(?P<value>[^\s/@\"'\\]{3,200})@",
         inside=True,
     ),
+    _shape(
+        "a password in an address",  # as JSON of PHP and properties of Java write it
+        ":\\/\\/ \\://",
+        r":(?:\\?/){2}[^\s/:@\"'\\]{0,100}\\?:(?P<value>[^\s/@\"'\\]{3,200})@",
+        inside=True,
+    ),
 )
 _ASSIGNED = re.compile(
     rf"(?i){_NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}\s{{0,3}}(?:=>?|:|\bis\b)[*_]{{0,2}}\s{{0,3}}[\"'\\*`]{{0,4}}"
+    rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
+)
+_VALUE = re.compile(  # `- name: DB_PASSWORD` with `value: …` behind it, in YAML and in JSON
+    rf"(?i){_NAME}[\"']{{0,2}}\s{{0,3}},?\s{{0,40}}[\"']?value[\"']?\s{{0,3}}:\s{{0,3}}[\"']?"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
 )
 _ELEMENT = re.compile(rf"(?i){_NAME}>(?P<value>{_LETTERS_AND_DIGITS}[^\s<>]{{8,200}})</")
@@ -179,6 +189,8 @@ def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]
         if any(mark in text for mark in marks):
             spans += _matches(kind, shape.finditer(text))
     spans += _matches("a password or key", _after_names(_QUOTED if code else _ASSIGNED, text))
+    if "value" in text:
+        spans += _matches("a password or key", _after_names(_VALUE, text))
     if "</" in text:
         spans += _matches("a password or key", _after_names(_ELEMENT, text))
     return sorted(spans)

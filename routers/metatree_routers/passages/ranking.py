@@ -31,6 +31,9 @@ _JOINED = 3
 """Of the first so many, those that go on where the first ends are part of the answer."""
 _GAP = 3
 """Lines that may lie between them."""
+_MOST_CHARS = 6_000
+_LONG_SHARE = 0.5
+"""Of how likely a longer passage answers: a text in one line has most words of any question, and shows no answer."""
 _MOST_LINES = 24
 """Lines of an answer that is made of several."""
 
@@ -55,9 +58,11 @@ def rank_passages(
     scores = rows @ RANKER
     order = np.argsort(-scores, kind="stable")
     best = claim_probability(claim_features(asked, rows[order], scores[order]))
-    likelihood = best * np.exp(scores[order] - scores[order[0]])
     ordered = [candidates[number] for number in order]
     ordered[0] = joined(ordered, contents[ordered[0].node])
+    if len(ordered[0].text) > _MOST_CHARS:
+        best *= _LONG_SHARE
+    likelihood = best * np.exp(scores[order] - scores[order[0]])
     return list(zip(ordered, map(float, likelihood), strict=True))
 
 

@@ -91,6 +91,16 @@ def test_a_file_that_a_program_made_in_one_line_is_no_passage() -> None:
         assert {candidate.node for candidate, _ in ranked} == found
 
 
+def test_a_book_in_one_line_is_half_as_likely_to_answer() -> None:
+    asked = read_question("How long does it wait between two tries?")
+
+    def likely(more: int) -> float:
+        book = Text(Node(id="book", title="Book"), PAGES["network"] + " And so on." * more, 1.0)
+        return rank_passages(asked, [book], {}, 1, None)[0][1]
+
+    assert likely(600) == pytest.approx(likely(500) / 2, rel=0.05)
+
+
 @pytest.mark.parametrize(("title", "answers"), [("Tries", False), ("Wait between two tries", True)])
 def test_a_title_that_says_the_question_speaks_for_what_stands_below(title: str, answers: bool) -> None:
     asked = read_question("How long is the wait between two tries?")

@@ -27,6 +27,7 @@ from metatree_memory_tools.git.tools import blame
 from metatree_memory_tools.text.lines import text_of
 
 from metatree import Blackboard, Node, Source, Tree, ask_person, plugins, resume, search
+from metatree._util.secret_text import masked
 from metatree.errors import BrokenStore, StaleSource, UserError
 from metatree.notes.archive import export_memory, import_memory
 from metatree.notes.erasure import Said, forget_said, meant, wipe
@@ -769,3 +770,19 @@ def test_what_is_installed_into_a_project_is_written_through_no_link_of_it(clone
     skill.symlink_to(notes)
     run(["install", "claude-code", "--project"])
     assert notes.read_text() == "mine\n"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        '{"db": "https:\\/\\/bob:%s@db.example.com\\/x"}',
+        "db.url=jdbc\\:postgresql\\://bob\\:%s@db.example.com/x",
+        '[{"name": "DB_PASSWORD", "value": "%s"}]',
+        "env:\n  - name: DB_PASSWORD\n    value: %s\n",
+    ],
+)
+def test_passwords_apart_from_their_names_are_masked(form: str) -> None:
+    secret = "Xk29fjQmZp77LwQnn"
+    for code in (False, True):
+        assert secret not in masked(form % secret, code=code)[0]
+    assert masked(form % "${PASSWORD}")[1] == 0
