@@ -45,6 +45,7 @@ def home(tmp_path: Path, pdf: Callable[..., bytes]) -> Path:
     (shop / "docs").mkdir()
     (shop / "docs" / "guide.md").write_text("# Guide\n\nRefunds are paid within 14 days.\n")
     (shop / "README.md").write_text("# Shop\n\nA small shop.\n")
+    (shop / "mcp.json").write_text('{"mcpServers": {"notes": {"command": "notes-server"}}}')
     (shop / "handbook.pdf").write_bytes(pdf([[(12, "Deploys need two people.")]]))
     with closing(sqlite3.connect(shop / "shop.db")) as connection:
         connection.execute("CREATE TABLE customer(name TEXT)")
@@ -112,7 +113,7 @@ def test_the_commands_of_the_readme_run_in_their_order(home: Path) -> None:
             for words in commands("README.md", "cd ~/src/requests")
         ]
         assert [words[1] for words in lines if words[0] == "metatree"] == [
-            *("ask", "files", "trace", "build", "build", "remember", "mcp", "serve", "plan")
+            *("ask", "files", "trace", "build", "build", "remember", "mcp", "gateway", "serve", "plan")
         ]
         run_all(lines, home, home, METATREE_WEB_ALLOW=server.host)
         (found,) = run_all([["metatree", "show"]], home, home / "src" / "shop")

@@ -453,7 +453,7 @@ def test_limit_is_exit_code_3_and_says_how_to_go_on(
         (["ask", "Why?", "--start", "src/shop/kart.py"], "did you mean 'src/shop/cart.py'"),
         (
             ["ask", "Why?", "--router", "crystal-ball"],
-            "no router 'crystal-ball' is installed; there is embedded",
+            "no router 'crystal-ball' is installed; there is ",
         ),
         (["ask", "Why?", "--colour"], "No such option"),
         (["find", "Why?", "-k", "0"], "Invalid value for '-k'"),
