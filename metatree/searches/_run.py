@@ -209,7 +209,9 @@ class Search:
             detail = f"{type(exc).__name__}: {exc}"
             # What a caller can act on stands in the result; of what nobody expects, the place is of use.
             expected = isinstance(exc, MetatreeError)
-            _log.log(logging.INFO if expected else logging.WARNING, "run %s failed", run_id, exc_info=not expected)
+            _log.log(
+                logging.INFO if expected else logging.WARNING, "run %s failed", run_id, exc_info=not expected
+            )
             return result_of(replayed.state, replayed.used, ended="failed", detail=detail, run_id=run_id)
         waiting = finish.waiting if finish.ended == "waiting" else ()
         result = result_of(
