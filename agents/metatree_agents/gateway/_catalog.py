@@ -308,7 +308,8 @@ def _described(definition: Definition) -> tuple[str, str]:
     """Return the description of a node of a tool, and its content: together, all that its server says of it.
 
     Lost: the description cut to its first sentence, and the types of the arguments among the words, as they stand in
-    the trees of `mcp:` sources (StableToolBench R@5 .70 and .69 for .72, LiveMCPBench .46 and .49 for .52).
+    the trees of `mcp:` sources (StableToolBench R@5 .70 and .69 for .72; for LiveMCPBench, with 38
+    requests, nothing can be said).
     """
     first, _, rest = plain_text(definition.description).strip().partition("\n\n")
     first = " ".join(first.split())

@@ -3,8 +3,8 @@
 A line is read up to a size and no further, and its standard error is kept to its last words: a server that floods
 costs what it is allowed and no more.
 
-Lost: `mcp.client.stdio.stdio_client`, which takes lines of any length (50 MB in one line: 12 s in which no other
-thread runs, since each piece is joined to all before it) and gives standard error a file without an end.
+Lost: `mcp.client.stdio.stdio_client`, which takes lines of any length (each piece is joined to all before it, which
+is quadratic, and no other thread runs meanwhile) and gives standard error a file without an end.
 """
 
 from __future__ import annotations
