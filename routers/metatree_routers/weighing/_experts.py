@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from metatree.protocols import ABSTAINED, Option
 
 SHARPNESS = 4.0
-"""Power of the scores that makes shares of them, fitted to menus of which the right option is known
-(`python -m benchmarks.model_quality --fit`)."""
+"""Power of the scores that makes shares of them; chosen by hand, not fitted."""
 LEAST_SCORE = 0.05
 NONE_RIGHT = 0.1
 """How likely it is, before anything is known of a menu, that none of its options leads to an answer."""
