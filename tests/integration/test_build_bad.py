@@ -96,7 +96,7 @@ def test_a_file_alone_whose_name_is_no_text(tmp_path: Path) -> None:
     with build_tree(os.fsdecode(place), out=tmp_path / "t") as tree:
         (top,) = tree.children()
         assert top.title == "caf\\xe9.md"
-        assert "nine" in search("When do you open?", tree=tree).answer
+        assert "nine" in search("At which hours do we open?", tree=tree).answer
         found = tree.file_of(top)
         assert found is not None and found.read_bytes().startswith(b"# Caf")
         tree.refresh()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 Mount = Callable[[str], Path]
 READS = (
-    ["ask", "How often are parcels sent?"],
+    ["ask", "When are parcels sent?"],
     ["find", "refunds"],
     ["files", "The cart takes too many items"],
     ["show"],

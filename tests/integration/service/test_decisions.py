@@ -272,7 +272,7 @@ def test_a_region_narrows_the_search_and_an_unknown_model_is_the_default(
         "Modifiers": {"Region": "Shipping", "Category": [], "TBD": {"a": 1}},
         "Model": "no-such-model",
     }
-    assert service.frontend.ask("What is the discount rate?", **asked).status_code == 200
+    assert service.frontend.ask("What percent is the discount rate?", **asked).status_code == 200
     with working(service, tree):
         said = service.frontend.get("check-query", Topic="T", Seq=1).json()
     assert said["Sources"][0]["Path"] == "shipping/rates.py"

@@ -21,7 +21,7 @@ from .test_web import entered
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., Served]
-WHO = "Who approves refunds?"
+WHO = "Which team approves refunds?"
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_the_run_of_a_query_keeps_its_name_for_the_engine_that_takes_over(servic
 
 def test_a_query_without_a_name_for_its_run_has_a_hash() -> None:
     """Of an older service, or asked with an older version."""
-    assert run_id_of(EngineQuery("T", 1, WHO, {})) == "query-5391e68cf1bdfd77d8fc"
+    assert run_id_of(EngineQuery("T", 1, "Who approves refunds?", {})) == "query-5391e68cf1bdfd77d8fc"
 
 
 @pytest.mark.parametrize("page", [False, True])

@@ -31,8 +31,8 @@ Serve = Callable[..., Served]
 FILES = {
     "billing/invoice.py": "def total_of(invoice):\n    'Add up the lines of an invoice, with value added tax.'\n",
     "billing/reminder.py": "def remind(customer):\n    'Send a reminder to a customer after thirty days.'\n",
-    "billing/rates.py": "def discount():\n    'The discount rate is three percent.'\n",
-    "shipping/rates.py": "def discount():\n    'The discount rate is nine percent.'\n",
+    "billing/rates.py": "def discount_rate():\n    'The discount rate is three percent.'\n",
+    "shipping/rates.py": "def discount_rate():\n    'The discount rate is nine percent.'\n",
     "shipping/parcel.py": "def weigh(parcel):\n    'Weigh a parcel in grams.'\n",
 }
 
@@ -113,7 +113,7 @@ def test_a_conversation_is_answered_with_sources_and_steps(serve: Serve, tree: T
 def test_a_category_narrows_the_search(serve: Serve, tree: Tree, category: str) -> None:
     service = serve(answer_timeout_s=20.0)
     service.frontend.ask(
-        "What is the discount rate?", Modifiers={"Category": [category.title()], "Region": 5}
+        "What percent is the discount rate?", Modifiers={"Category": [category.title()], "Region": 5}
     )
     with working(service, tree):
         said = service.frontend.get("check-query", Topic="T", Seq=1).json()

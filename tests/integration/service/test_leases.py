@@ -71,7 +71,7 @@ def test_an_engine_whose_event_loop_is_blocked_keeps_its_topic(
         return request.options[0].id
 
     service = serve(lease_s=LEASE_S)
-    service.frontend.ask("How many watts has the lamp?")
+    service.frontend.ask("How many watts has the lamp one?")
     memory = Blocking(tree, begun) if blocked == "engine" else tree
     parts = {"router": FunctionRouter(choose)} if blocked == "search" else {}
     with working(service, memory, parts=parts):

@@ -139,7 +139,7 @@ def key_of(name: str) -> str:
 
     Example:
         >>> key_of("1715939999.000200"), key_of("<a@example.org>")
-        ('1715939999.000200', 'x6b9f7d8a0c1e')
+        ('1715939999.000200', 'x54242dd68d4602ee')
     """
     return name if _KEY.fullmatch(name) else "x" + hashed(name)
 

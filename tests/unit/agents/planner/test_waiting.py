@@ -124,7 +124,7 @@ def test_an_agent_that_sleeps_is_cancelled(tmp_path: Path) -> None:
 
 
 def test_a_body_sees_that_it_is_cancelled(tmp_path: Path) -> None:
-    domain, begun, saw = Domain("long"), threading.Event(), []
+    domain, begun, ended, saw = Domain("long"), threading.Event(), threading.Event(), []
 
     @domain.task("dig()")
     def dig(context: TaskContext) -> None:
@@ -132,6 +132,7 @@ def test_a_body_sees_that_it_is_cancelled(tmp_path: Path) -> None:
         while not context.cancelled:
             time.sleep(0.01)
         saw.append(context.since)
+        ended.set()
 
     with Agents(tmp_path / "a.db", domain, lease_s=0.6) as agents:
         agent = agents.start("dig()")
@@ -145,6 +146,7 @@ def test_a_body_sees_that_it_is_cancelled(tmp_path: Path) -> None:
         thread.start()
         info = agents.run(agent)
         thread.join()
+        assert ended.wait(30)  # the agent does not wait for what it has cancelled
     assert info.status == "cancelled"
     assert len(saw) == 1
     assert saw[0] > 0
