@@ -61,6 +61,9 @@ class SelfTest:
     """How many the embedded router chose rightly in."""
     passages: int
     """How many of the three passages it read rightly."""
+    of_menus: int
+    """How many menus there was time for."""
+    of_passages: int
     requests: int
     failed: int
     """Requests without a usable answer."""
@@ -75,7 +78,7 @@ class SelfTest:
             return "it gives no usable answers: take another, or `--router embedded`"
         if self.menus < self.without:
             return "this model chooses worse than no model: take another, or `--router embedded`"
-        if self.passages < len(PASSAGES):
+        if self.passages < self.of_passages:
             return "it chooses well enough, and misreads: see to its answers' sources"
         return "it can be used"
 
@@ -83,23 +86,30 @@ class SelfTest:
         """Return all of it in a line."""
         each = self.tokens / max(1, self.requests)
         return (
-            f"right in {self.menus} of {len(MENUS)} menus ({self.without} without a model) and {self.passages} of"
-            f" {len(PASSAGES)} passages, {each:.0f} tokens and {self.milliseconds:.0f} ms a request"
+            f"right in {self.menus} of {self.of_menus} menus ({self.without} without a model) and {self.passages} of"
+            f" {self.of_passages} passages, {each:.0f} tokens and {self.milliseconds:.0f} ms a request"
             + (f", {self.failed} of {self.requests} without a usable answer" if self.failed else "")
             + f"; {self.recommendation}"
         )
 
 
-def self_test(suite: Suite) -> SelfTest:
-    """Ask a model about the ten menus and the three passages; wait for it.
+def self_test(suite: Suite, limit_s: float = 60.0) -> SelfTest:
+    """Ask a model about the ten menus and the three passages, or the first of them that there is time for; wait for it.
+
+    Args:
+        suite: the model's parts.
+        limit_s: after how many seconds nothing more is asked; two menus and a passage always are.
 
     Raises:
         BadModelAnswer: it gave no usable answer in the first two menus; the message says why.
     """
     spent = 0.0
     results = list[SearchResult]()
-    menus = passages = without = 0
+    menus = passages = without = of_menus = of_passages = 0
     for number, menu in enumerate(MENUS):
+        if number >= 2 and spent > limit_s * 2 / 3:
+            break
+        of_menus += 1
         began = time.monotonic()
         found = _choose(menu, number, suite.router)
         spent += time.monotonic() - began
@@ -110,8 +120,11 @@ def self_test(suite: Suite) -> SelfTest:
         if number == 1 and not any(map(_answered, results)):
             raise BadModelAnswer(f"it gives no usable answers: {found.detail}")
         without += [node.id for node in _choose(menu, number, None).nodes] == ["right"]
-    began = time.monotonic()
     for question, text, holds in PASSAGES:
+        if of_passages and spent > limit_s:
+            break
+        of_passages += 1
+        began = time.monotonic()
         with Tree.create(":memory:") as tree:
             tree.add(Node("text", "notes", content=text))
             parts: dict[str, Any] = {"router": suite.router, "reader": suite.reader}
@@ -121,12 +134,14 @@ def self_test(suite: Suite) -> SelfTest:
         results.append(found)
         said = found.answers[0].answer if found.answers else ""
         passages += holds in said.casefold() if holds else not found.answers
-    spent += time.monotonic() - began
+        spent += time.monotonic() - began
     requests = sum(found.usage.model_calls for found in results)
     return SelfTest(
         menus,
         without,
         passages,
+        of_menus,
+        of_passages,
         requests,
         sum(found.usage.failed_attempts for found in results),
         sum(found.usage.tokens_in + found.usage.tokens_out for found in results),

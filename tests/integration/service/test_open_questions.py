@@ -211,7 +211,10 @@ def test_what_is_hostile_in_a_passage_is_text(service: Served) -> None:
     said = article(browser.get(f"/thread?topic={topic}").text)
     assert "<script" not in said and "<img" not in said and 'onerror="' not in said
     assert said.count("&lt;script&gt;") >= 7
-    assert all(link.startswith(("/node?", "/run?", "/thread?", "/thread/export?")) for link in re.findall(r'href="([^"]*)"', said))
+    assert all(
+        link.startswith(("/node?", "/run?", "/thread?", "/thread/export?"))
+        for link in re.findall(r'href="([^"]*)"', said)
+    )
 
 
 # chats
