@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 import requests
+from metatree_agents.service.queue.stopping import Stopping
 from metatree_memory_tools import build_tree
 from metatree_routers import EmbeddedRouter
 
 from metatree import RouteDecision, RouteRequest, Tree
 
-from .conftest import Client, Served
+from .conftest import Client, Served, opened
 from .test_engine import FILES, working
 from .test_openai import post, topics
 from .test_web import Browser
@@ -130,6 +131,25 @@ def test_what_is_in_the_queue_and_what_waits_for_a_person_is_stopped(service: Se
     service.frontend.ask("Third?", topic="queued")
     assert stop(service.frontend, topic="queued").json()["Status"] == "Stopped"
     assert service.other_engine.get("get-new-queries").json()["Queries"] is None
+
+
+def test_a_chat_client_that_read_what_is_asked_leaves_it_open(service: Served, place: Path | str) -> None:
+    """It closes its connection then, and comes back with the answer of a person."""
+    service.frontend.ask("Book it?")
+    lease = service.engine.get("get-new-queries").json()["Lease"]
+    asks = {"Topic": "T", "Seq": 1, "Lease": lease, "Questions": [{"Key": "k", "Question": "Which day?"}]}
+    assert service.engine.post("ask-person", asks).status_code == 200
+
+    async def leave() -> str:
+        database = opened(place)
+        try:
+            return await Stopping(database).stop("T", 1, by="its client", parked=False)
+        finally:
+            await database.close()
+
+    assert asyncio.run(leave()) == "ended"
+    assert thread_of(service)[0]["Status"] == "Waiting"
+    assert stop(service.frontend).json()["Status"] == "Stopped"
 
 
 def test_what_has_ended_is_not_stopped_nor_what_belongs_to_another(service: Served) -> None:

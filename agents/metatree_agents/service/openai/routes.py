@@ -257,7 +257,8 @@ async def _leave(service: Service, place: ChatQuery) -> None:
     if service.waiting.ended or service.waiting.callers_of(place.topic, place.seq):
         return
     with suppress(MetatreeError):  # a database that is away: the search goes on
-        became = await service.stopping.stop(place.topic, place.seq, by=CLIENT_LEFT)
+        # A client that has read that a person is asked closes its connection, and comes back with the answer.
+        became = await service.stopping.stop(place.topic, place.seq, by=CLIENT_LEFT, parked=False)
         if became in ("searching", "queued"):
             service.waiting.answered(place.topic, place.seq)
             service.waiting.engines.notify()

@@ -35,8 +35,15 @@ class Stopping:
     def __init__(self, database: ServiceDatabase) -> None:
         self._database = database
 
-    async def stop(self, topic: str, seq: int, *, by: str) -> Stop:
-        """End the search for a query, whoever has it; what it has found so far may still come from its engine."""
+    async def stop(self, topic: str, seq: int, *, by: str, parked: bool = True) -> Stop:
+        """End the search for a query, whoever has it; what it has found so far may still come from its engine.
+
+        Args:
+            topic: of the query.
+            seq: its number in the topic.
+            by: who stops it, as it is shown.
+            parked: whether one that waits for a person is stopped, too; nobody searches for it.
+        """
         async with self._database.transaction() as do:
             # The topic's row first, as everywhere.
             held = await do.row(
@@ -46,7 +53,7 @@ class Stopping:
             if held is None or row is None:
                 return "unknown"
             status = str(row[0])
-            if status not in UNSETTLED:
+            if status not in UNSETTLED or (status == "Waiting" and not parked):
                 return "again" if status == "Stopped" else "ended"
             first = await do.row("SELECT min(seq) FROM query WHERE topic = ? AND status = 'Pending'", topic)
             await do.execute(
