@@ -410,7 +410,8 @@ def test_a_question_of_an_agent_is_answered_from_another_machine(address: str, t
             board.answer(asked["May piano be sold?"], "yes")
         _until(lambda: agents.show("asks-piano").status == "complete")
         assert agents.show("asks-piano").result == "yes"
-        assert agents.show("asks-lamp").status == "waiting"
+        # It may just be looking whether the answer was meant for it.
+        _until(lambda: agents.show("asks-lamp").status == "waiting")
         agents.answer(asked["May lamp be sold?"], "no")
         _until(lambda: agents.show("asks-lamp").status == "complete")
         assert agents.show("asks-lamp").result == "no"
