@@ -46,7 +46,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
         return processes[-1]
 
     monkeypatch.setattr(_pool, "_start", counted)
-    monkeypatch.setattr(_pool, "_cores", lambda: 2)
+    monkeypatch.setattr(_pool, "cores", lambda: 2)
     monkeypatch.setattr(_pool, "MIN_FILES", 10)
     monkeypatch.setattr(_pool, "_CHUNK_FILES", 7)
     return processes
