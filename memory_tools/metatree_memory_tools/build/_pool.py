@@ -154,7 +154,9 @@ def main() -> None:
     sys.stdout = sys.stderr  # what a memory type prints is no answer
     types = memory_types()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 20)  # syntax trees are many objects and no garbage: it was a tenth of the time
+    gc.set_threshold(
+        100_000, 20, 20
+    )  # syntax trees are many objects and no garbage: it was a tenth of the time
     while (request := _next(source)) is not None:
         reader, chunk = request
         pickle.dump(

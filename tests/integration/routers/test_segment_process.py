@@ -14,7 +14,7 @@ from metatree import Node, Tree
 
 pytestmark = pytest.mark.integration
 
-WORDS = "cat dog getURL half_open a.b.c naïve 你好 running café x1 --no-ff".split()
+WORDS = ["cat", "dog", "getURL", "half_open", "a.b.c", "naïve", "你好", "running", "café", "x1", "--no-ff"]
 
 
 def made() -> Tree:
@@ -52,8 +52,14 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
 def everything(tree: Tree) -> dict[str, list[object]]:
     """All that the index holds, table by table."""
     store = tree.index
-    names = [row[0] for row in store.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-    return {name: store.rows(f'SELECT * FROM "{name}" ORDER BY 1, 2') for name in names if name.startswith("text_")}
+    names = [
+        row[0] for row in store.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+    ]
+    return {
+        name: store.rows(f'SELECT * FROM "{name}" ORDER BY 1, 2')
+        for name in names
+        if name.startswith("text_")
+    }
 
 
 @pytest.fixture
