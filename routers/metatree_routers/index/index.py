@@ -117,7 +117,7 @@ class TextIndex:
 
     @contextlib.contextmanager
     def _helper(self) -> Iterator[SegmentProcess | None]:
-        """Start a process that makes the segments, if this is the first index of a large tree and there is a core for it."""
+        """Start a process that makes the segments of the first index of a large tree, if there is a core for it."""
         helper = None
         if self.store.sequence() == 0 and len(self._tree) >= MIN_NODES and cores() > 1:
             with contextlib.suppress(ProcessLost):
