@@ -1,8 +1,8 @@
 """Texts turned into posting lists in a process of our own, while the caller reads the texts of the next nodes.
 
 The first index of a large tree is most of what is left of a build once files are read on all cores, and half of it is
-cutting texts into terms: Python, which holds one core. What goes over is texts, what comes back is one segment, the same
-that `SegmentBuilder` gives here.
+cutting texts into terms: Python, which holds one core. Texts go over and one segment comes back, the same that
+`SegmentBuilder` gives here.
 """
 
 from __future__ import annotations
