@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+from typing import Any
 
 import pytest
 from metatree_routers.index import _segment_process
@@ -49,7 +50,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     return processes
 
 
-def everything(tree: Tree) -> dict[str, list[object]]:
+def everything(tree: Tree) -> dict[str, list[Any]]:
     """All that the index holds, table by table."""
     store = tree.index
     names = [
@@ -63,7 +64,7 @@ def everything(tree: Tree) -> dict[str, list[object]]:
 
 
 @pytest.fixture
-def alone(tree: Tree) -> dict[str, list[object]]:
+def alone(tree: Tree) -> dict[str, list[Any]]:
     """What the index of such a tree holds that this process made by itself."""
     other = made()
     TextIndex(other).refresh()
