@@ -19,7 +19,7 @@ from metatree_routers.wrappers.disk_cache import key_of
 T = TypeVar("T")
 
 BATCH = 20
-RULES_TOKENS, NAMED_TOKENS, WRITTEN_TOKENS, TOKEN_CHARS = 150, 25, 50, 4
+RULES_TOKENS, NAMED_TOKENS, WRITTEN_TOKENS, TOKEN_CHARS = 140, 18, 40, 4
 """About what the rules take, the name of a node, and what is written of it; and characters of a token."""
 MARK = "described"
 """Key in a node's provenance under which the basis of its description stands: a hash of the texts below the node.
