@@ -162,7 +162,10 @@ async def adescribe_tree(
                     group.create_task(settle(number))
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
-    work.report.tokens_in, work.report.tokens_out = int(used.get("tokens_in", 0)), int(used.get("tokens_out", 0))
+    work.report.tokens_in, work.report.tokens_out = (
+        int(used.get("tokens_in", 0)),
+        int(used.get("tokens_out", 0)),
+    )
     work.report.cost_usd = used.get("cost_usd")
     return work.report
 

@@ -132,7 +132,9 @@ def test_a_model_that_brings_nothing_is_not_asked_on(
     done = json.loads(told.out)["described"]
     assert done["written"] == 0
     assert len(done["failed"]) == 391
-    assert done["calls"] == len(server.requests) <= 24, "four side by side, three attempts each, twice at most"
+    assert done["calls"] == len(server.requests) <= 24, (
+        "four side by side, three attempts each, twice at most"
+    )
     assert "brought nothing" in told.err
 
 
