@@ -127,7 +127,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         problem = self.problem
-        self.state = [set(facts) for facts in problem.initial]
+        self.state = problem.fresh_state()
         self.steps = {key: 0.0 if action.idle else 1.0 for key, action in problem.actions.items()}
         for key, methods in problem.methods.items():
             self.steps[key] = min((method.steps for method in methods), default=0.0)
