@@ -15,8 +15,9 @@ from metatree_agents.cli._errors import FAILED, FOUND, LIMIT, WRONG_USE, Cancell
 from metatree_agents.cli.commands._trees import TreeOptions, node_named
 
 if TYPE_CHECKING:
-    from metatree.protocols import Describer
     from metatree_routers.llm import Described, Estimate
+
+    from metatree.protocols import Describer
 
 Model = Annotated[
     str | None,
