@@ -6,7 +6,7 @@ from metatree_agents.cli.schemas._model import Output
 
 
 class EstimateOutput(Output):
-    """What it would take: `requests` exactly, unless one fails; tokens about; `cost_usd` null when no price is known."""
+    """What it would take: `requests` exactly, tokens about; `cost_usd` is null when no price is known."""
 
     nodes: int
     unchanged: int
