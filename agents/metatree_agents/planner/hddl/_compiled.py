@@ -55,6 +55,8 @@ class CompiledMethod:
     """A method."""
 
     source: Method
+    holds: Callable[[State, Arguments], bool]
+    """Whether its precondition holds, given the values of its parameters."""
     instances: Callable[[State, Arguments], Iterator[Arguments]]
     """The values of its parameters for which it can be chosen, given its task's arguments."""
     order: tuple[int, ...]
@@ -127,6 +129,9 @@ class Compiled:
                 self.methods[self.task[method.task]].append(self._method(method, needs))
         for listed in self.methods.values():
             listed.sort(key=lambda one: (one.steps, self._recursive(one.source), one.source.number))
+        least = self.knowledge.least(problem.least_costs())
+        self.floor = {self.task[name]: cost for name, cost in least.items()}
+        """Task -> what it costs at least, by the metric or in steps, those without effects included."""
         self.actions = {self.task[name]: self._action(action) for name, action in domain.actions.items()}
         self.top = self._method(problem.top, self.knowledge.method_needs(problem.top))
         """The initial network, as the only method of a task without arguments."""
@@ -297,8 +302,11 @@ class Compiled:
         names = [variable.name for variable in method.parameters]
         count = len(method.subtasks)
         before = closure(count, method.order)
+        known = {name: f"a[{n}]" for n, name in enumerate(names)}
+        body = [f"return {self._expression(method.precondition, known, 'F')}"]
         return CompiledMethod(
             method,
+            self._function("holds", ["F", "a"], body),
             _no_instances if needs is None else self._instances(method, needs),
             tuple(linear(count, method.order)),
             tuple(self._subtask(subtask, names) for subtask in method.subtasks),

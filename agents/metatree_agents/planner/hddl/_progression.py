@@ -74,7 +74,8 @@ class _Search:
             seen += 1
             if not node.tasks:
                 if self.problem.goal(list(node.world)):  # type: ignore[arg-type]  # only read
-                    return Searched(plan_of(self.problem, _trail(node)), seen, False, False)
+                    trail = _trail(node)
+                    return Searched(plan_of(self.problem, trail), seen, False, False, trail)
                 continue
             for following in self._following(node):
                 weight = 1 + (len(node.tasks) + sum(map(len, node.world))) // _TASKS
