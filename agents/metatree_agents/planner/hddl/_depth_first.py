@@ -286,9 +286,9 @@ class Run:
             ids = range(self.ids + 1, self.ids + 1 + len(order))
             self.ids += len(order)
             root = tasks.root if tasks.task >= 0 else len(order)
+            bound = method.bind(values)
             for index in reversed(order):
-                task, places = method.subtasks[index]
-                arguments = tuple(values[p] if p >= 0 else -1 - p for p in places)
+                task, arguments = method.subtasks[index], bound[index]
                 if tasks.task < 0:
                     root -= 1
                 rest = TaskList(task, arguments, ids[index], rest, above, self.steps[task], salt, root)

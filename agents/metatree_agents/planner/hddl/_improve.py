@@ -14,16 +14,21 @@ from typing import Final
 from metatree_agents.planner.hddl._compiled import Compiled
 from metatree_agents.planner.hddl._depth_first import random_order, search
 from metatree_agents.planner.hddl._progression import progress
-from metatree_agents.planner.hddl._windows import Pieces, Trail, Windows, whole
+from metatree_agents.planner.hddl._windows import How, Pieces, Trail, Windows, ends_of, whole
 
-NODES: Final = 2_000
+NODES: Final = 1_000
 """Nodes of a window at first."""
+
+BUILD: Final = 80
+"""How many times as many are for a plan that is built."""
 
 WINDOWS: Final = 60
 """Windows in a round."""
 
 SIZES: Final = (4.0, 8.0, 16.0, 32.0)
 """What windows cost, in steps of the plan's mean cost."""
+
+_HOW: Final[tuple[How, ...]] = ("near", "near", "some", "all")
 
 DEAD_ENDS: Final = 500
 """Of a run that searches for a cheaper plan, at first."""
@@ -43,8 +48,8 @@ def improve(problem: Compiled, trail: Trail, *, total: bool, seed: int) -> Itera
     """
     rng = Random(f"{seed}:improve")
     cost = cost_of(problem, trail)
-    nodes, dead_ends, turn = NODES, DEAD_ENDS, 0
-    while True:
+    nodes, dead_ends, turn, least = NODES, DEAD_ENDS, 0, problem.floor_of(problem.top)
+    while cost > least:
         turn += 1
         before = cost
         for made in _round(problem, trail, turn, nodes, dead_ends, rng, total):
@@ -69,19 +74,22 @@ def _round(
     """Yield plans that may be cheaper; None when there is no cheaper one."""
     windows = Windows(problem, 0, rng, False, 0, None, False)
     best, cost = trail, cost_of(problem, trail)
-    for ahead in (1, 2) if turn == 1 else (rng.choice((1, 2, 3)),):
-        windows.ids = max(entry[1] for entry in best) + sum(len(e[5]) for e in best if e[0] == "method")
-        top = best[0]
-        made = windows.built(top, random_order(top[3], rng), [], ahead=ahead, below=cost, nodes=nodes)
-        if made is not None:
-            best, cost = made, cost_of(problem, made)
-            yield best
+    windows.ids = max(_ids(best))
+    keep: Trail = []
+    order = random_order(best[0][3], rng)
+    if turn > 2 and whole(best):
+        keep, order = _front(best, order, rng)
+    ahead = turn if turn < 3 else rng.choice((1, 2, 3))
+    made = windows.built(best[0], order, keep, ahead=ahead, below=cost, nodes=BUILD * nodes)
+    if made is not None:
+        best, cost = made, cost_of(problem, made)
+        yield best
     if len(best) > 1 and whole(best):
         pieces = _pieces(windows, best)
         mean = pieces.costs[-1] / max(1, len(best) - 1)
         for _ in range(WINDOWS):
             window = pieces.drawn(rng, rng.choice(SIZES) * mean)
-            found = pieces.redone(*window, nodes, "near" if rng.random() < 0.8 else "all")
+            found = pieces.redone(*window, nodes, rng.choice(_HOW))
             if found is not None:
                 best, cost = found, cost_of(problem, found)
                 pieces = _pieces(windows, best)
@@ -97,9 +105,21 @@ def _round(
 
 
 def _pieces(windows: Windows, trail: Trail) -> Pieces:
-    windows.ids = max(windows.ids, max(number for entry in trail for number in (entry[1], *_ids(entry))))
+    windows.ids = max(windows.ids, *_ids(trail))
     return Pieces(windows, trail)
 
 
-def _ids(entry: tuple[object, ...]) -> tuple[int, ...]:
-    return entry[5] if entry[0] == "method" else ()  # type: ignore[return-value]
+def _front(trail: Trail, order: list[int], rng: Random) -> tuple[Trail, list[int]]:
+    """Draw how much of a plan to keep; return that, and the order of its network with the rest as it was drawn."""
+    ends, ids, place, first = ends_of(trail), trail[0][5], 1, []
+    for _ in range(rng.randrange(len(ids))):
+        first.append(ids.index(trail[place][1]))
+        place = ends[place]
+    return trail[1:place], first + [one for one in order if one not in set(first)]
+
+
+def _ids(trail: Trail) -> Iterator[int]:
+    """Yield the ids of all tasks of a plan."""
+    yield from trail[0][5]
+    for entry in trail:
+        yield entry[1]

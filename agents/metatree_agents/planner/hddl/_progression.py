@@ -116,10 +116,10 @@ class _Search:
                 ids = tuple(range(self.ids + 1, self.ids + 1 + count))
                 self.ids += count
                 made = []
-                for index, (number, places) in enumerate(method.subtasks):
+                bound = method.bind(values)
+                for index, number in enumerate(method.subtasks):
                     before = frozenset(ids[b] for b in range(count) if method.before[index] >> b & 1)
-                    arguments = tuple(values[p] if p >= 0 else -1 - p for p in places)
-                    made.append(_Task(ids[index], number, arguments, before))
+                    made.append(_Task(ids[index], number, bound[index], before))
                 rest = self._without(node.tasks, task, tuple(made), frozenset(ids))
                 # The initial network's tasks are all the same to each other.
                 focus = frozenset(ids) if task.task >= 0 else frozenset()

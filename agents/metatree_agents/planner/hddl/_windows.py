@@ -7,8 +7,8 @@ in the middle where what follows stays possible. Orders that a network leaves op
 A plan is its *trail* here: decompositions and steps in the order in which they happen, what belongs to a task in one
 piece.
 
-Source: Hart, Nilsson, Raphael 1968 (A*); Ruiz, Stützle 2007 (iterated greedy); Siddiqui, Haslum 2015, "Continuing
-Plan Quality Optimisation" (windows of a plan as subproblems).
+Source: Hart, Nilsson, Raphael 1968 (A*); Lipovetzky, Geffner 2012 (novelty, here in recursion); Ruiz, Stützle 2007
+(iterated greedy); Siddiqui, Haslum 2015, "Continuing Plan Quality Optimisation" (windows of a plan as subproblems).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import islice
 from random import Random
 from typing import Any, Final, Literal
 
@@ -26,7 +27,16 @@ Entry = tuple[Any, ...]
 """("step", id, task, arguments) or ("method", id, task list, method, values, ids of its subtasks)."""
 Trail = list[Entry]
 
-How = Literal["all", "near", "quick"]
+INSTANCES: Final = 500
+"""Instances of a method that are looked at."""
+
+LEAST, MOST = 100, 4_000
+"""Nodes of a window, where a plan is built."""
+
+SOME: Final = 4
+"""Instances of a method that are drawn."""
+
+How = Literal["all", "near", "some", "quick"]
 """How a window is searched; see `Windows.cheapest`."""
 
 TRIES: Final = 40
@@ -60,6 +70,9 @@ class _Node:
 class Windows(Run):
     """A state that steps change, and searches from it; made for one plan after the other of one problem."""
 
+    spent: int = 0
+    """Nodes that were looked at."""
+
     def __post_init__(self) -> None:
         Run.__post_init__(self)
         self.steps = self.problem.floor
@@ -82,20 +95,22 @@ class Windows(Run):
             below: what it has to cost less than.
             nodes: how many to look at.
             accept: whether what follows can be done in the state that is reached.
-            how: `all` looks at all ways; `near` looks once at a task that recursion comes to, however it came there,
-                as in a search for the shortest path; `quick` does so too, and goes for an end and not for a cheap one.
+            how: `all` looks at all ways; `near` looks at a task that recursion comes to once, and again where a fact
+                is new, as in a search for the shortest path; `some` does so too, and draws a few of a method's
+                instances; `quick` goes for an end as `near` does, and not for a cheap one.
         """
         look, limits = self.problem.limits.step, nodes
         first = _Node(tasks, self.hash, 0.0, None, [], [])
         heap: list[tuple[float, float, float, int, _Node]] = [(tasks.steps, tasks.steps, 0.0, 0, first)]
         best: dict[tuple[int, int], float] = {}
-        looked: set[tuple[int, Arguments]] = set()
+        looked: set[tuple[int, Any]] = set()
         at, made, tried = first, 0, 0
         draw = self.rng.random if self.rng is not None else float
         try:
             while heap and limits > 0:
-                bound, _, _, _, node = heappop(heap)
+                node = heappop(heap)[-1]
                 limits -= 1
+                self.spent += 1
                 look(2)
                 self._move(at, node)
                 at = node
@@ -106,9 +121,10 @@ class Windows(Run):
                     if tried >= TRIES:
                         return None
                     continue
-                if self._again(node.tasks, looked, how != "all"):
+                if self._again(node, looked, how != "all"):
                     continue
-                for child in self._children(node):
+                children = self._children(node, how)
+                for child in reversed(list(children)) if how == "quick" else children:
                     rest = 0.0 if child.tasks is None else child.tasks.steps
                     if child.cost + rest >= below:
                         continue
@@ -117,14 +133,18 @@ class Windows(Run):
                         continue
                     best[key] = child.cost
                     made += 1
-                    bound = rest if how == "quick" else child.cost + rest
-                    heappush(heap, (bound, rest, draw(), made, child))
+                    if how == "quick":
+                        heappush(heap, (0.0, 0.0, 0.0, -made, child))
+                    else:
+                        heappush(heap, (child.cost + rest, rest, draw(), made, child))
             return None
         finally:
             self._move(at, first)
 
-    def _again(self, tasks: TaskList, looked: set[tuple[int, Arguments]], near: bool) -> bool:
-        """Say whether recursion has come to a task before, in one state or in any: what comes first costs no more."""
+    def _again(self, node: _Node, looked: set[tuple[int, Any]], near: bool) -> bool:
+        """Say whether recursion has come to a task before, and to no fact that it had not come to."""
+        tasks = node.tasks
+        assert tasks is not None
         above, root = tasks.above, None
         while above is not None and (near or above.state == self.hash):
             if above.task == tasks.task:
@@ -134,13 +154,15 @@ class Windows(Run):
             above = above.above
         if root is None:
             return False
-        key = (id(root), tasks.arguments)
-        if key in looked:
-            return True
-        looked.add(key)
-        return False
+        known = len(looked)
+        looked.add((id(root), tasks.arguments))
+        at: _Node | None = node
+        while at is not None and (at is node or at.tasks is None or at.tasks.task != tasks.task):
+            looked.update((id(root), change) for added, _ in at.changes for change in added)
+            at = at.above
+        return len(looked) == known
 
-    def _children(self, node: _Node) -> Iterator[_Node]:
+    def _children(self, node: _Node, how: How) -> Iterator[_Node]:
         tasks = node.tasks
         assert tasks is not None
         if tasks.task in self.problem.actions:
@@ -150,7 +172,10 @@ class Windows(Run):
             return
         above = Above(tasks.task, tasks.arguments, self.hash, tasks.above)
         for method in self.problem.methods[tasks.task]:
-            for values in list(method.instances(self.state, tasks.arguments)):
+            found = list(islice(method.instances(self.state, tasks.arguments), INSTANCES))
+            if how == "some" and self.rng is not None and len(found) > SOME:
+                found = self.rng.sample(found, SOME)
+            for values in found:
                 order: Sequence[int] = method.order
                 if self.rng is not None and not method.total:
                     order = random_order(method, self.rng)
@@ -171,10 +196,10 @@ class Windows(Run):
         rest = tasks.rest
         ids = range(self.ids + 1, self.ids + 1 + len(order))
         self.ids += len(order)
+        bound, subtasks, steps, root = method.bind(values), method.subtasks, self.steps, tasks.root
         for index in reversed(order):
-            task, places = method.subtasks[index]
-            arguments = tuple(values[p] if p >= 0 else -1 - p for p in places)
-            rest = TaskList(task, arguments, ids[index], rest, above, self.steps[task], root=tasks.root)
+            task = subtasks[index]
+            rest = TaskList(task, bound[index], ids[index], rest, above, steps[task], 0, root)
         return rest, ("method", tasks.id, tasks, method, values, tuple(ids))
 
     def _advanced(self, node: _Node, tasks: TaskList | None, did: list[Entry]) -> _Node | None:
@@ -251,14 +276,13 @@ class Windows(Run):
             keep: what is done of the first of them, if anything.
             ahead: how many tasks a window has, of which only the first one is done then.
             below: what the plan has to cost less than.
-            nodes: how many to look at in a window.
+            nodes: how many to look at, about, all windows together.
         """
         _, _, tasks, method, values, ids = top
-        roots = []
-        for place, index in enumerate(order):
-            task, places = method.subtasks[index]
-            arguments = tuple(values[p] if p >= 0 else -1 - p for p in places)
-            roots.append((task, arguments, ids[index], place))
+        bound = method.bind(values)
+        roots = [
+            (method.subtasks[index], bound[index], ids[index], place) for place, index in enumerate(order)
+        ]
         self._start()
         whole = self._listed(roots, tasks)
         self._look_ahead(whole)
@@ -271,24 +295,32 @@ class Windows(Run):
             done += entry[1] in ids
         for kept in roots[:done]:
             floor -= self.steps[kept[0]]
+        hard: dict[int, int] = {}
+        """Task -> how many more of its windows had no end than had one."""
+        spent = self.spent
         while done < len(roots):
             found = None
-            ways: list[tuple[int, How]] = [(ahead, "near"), (1, "quick"), (1, "all")]
-            for count, how in ways:
-                if found is not None:
-                    break
+            ways: list[tuple[int, How]] = [(ahead, "near"), (1, "some"), (1, "quick"), (1, "all")]
+            share = 3 * (nodes - self.spent + spent) // (len(roots) - done)
+            kind = roots[done][0]
+            for count, how in ways[hard.get(kind, 0) > 1 :]:
                 window = self._listed(roots[done : done + count], tasks)
                 assert window is not None
                 last = done + count >= len(roots)
                 found = self.cheapest(
                     window,
                     below=below - cost - (floor - window.steps),
-                    nodes=nodes,
+                    nodes=max(LEAST, min(MOST, share)),
                     accept=(lambda: self.problem.goal(self.state)) if last else None,
                     how=how,
                 )
-            if found is None:
+                if how == "near":
+                    hard[kind] = hard.get(kind, 0) + (-1 if found is not None else 1)
+                if found is not None:
+                    break
+            else:
                 return None
+            assert found is not None
             following = roots[done + 1][2] if done + 1 < len(roots) else -1
             for entry in found[1]:
                 if entry[1] == following:
