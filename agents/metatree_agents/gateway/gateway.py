@@ -434,9 +434,9 @@ class Gateway:
 
     async def _bounded(self, result: dict[str, Any], tool_id: str) -> dict[str, Any]:
         """Bound a result; what is long is kept, which takes its time, in a thread."""
-        if sum(len(str(part.get("text") or part)) for part in result.get("content") or ()) <= _SHORT:
-            if len(str(result.get("structuredContent") or "")) <= _SHORT:
-                return self._results.bounded(result, tool_id)
+        texts = [part.get("text") or part for part in result.get("content") or ()]
+        if sum(len(str(each)) for each in (*texts, result.get("structuredContent") or "")) <= _SHORT:
+            return self._results.bounded(result, tool_id)
         return await in_thread(partial(self._results.bounded, result, tool_id))
 
     def _is_current(self, mounted: Mounted) -> bool:
