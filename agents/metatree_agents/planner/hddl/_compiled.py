@@ -28,6 +28,7 @@ from metatree_agents.planner.hddl._language import (
     exact,
 )
 from metatree_agents.planner.hddl._numbers import NUMBERS, Number, Table
+from metatree_agents.planner.hddl._outlook import Outlook, Want
 from metatree_agents.planner.hddl._pullup import Literal, PullUp, literals
 from metatree_agents.planner.hddl.limits import SolverLimits
 
@@ -129,8 +130,17 @@ class Compiled:
         self.actions = {self.task[name]: self._action(action) for name, action in domain.actions.items()}
         self.top = self._method(problem.top, self.knowledge.method_needs(problem.top))
         """The initial network, as the only method of a task without arguments."""
+        self.outlook = Outlook(self.knowledge.changes, self.task, self.number, self.fluent)
+        self.wants = list(self._wants())
+        self.wanted = frozenset(self.wants)
         body = [f"return {self._expression(problem.goal, {}, 'F')}"]
         self.goal: Callable[[State], bool] = self._function("goal", ["F"], body)
+
+    def _wants(self) -> Iterator[Want]:
+        """Yield the facts that the goal names, those that it wants not to hold included."""
+        for sign, relation, terms in literals(self.problem.goal):
+            if relation in self.fluent and not any(map(is_variable, terms)):
+                yield sign, self.fluent[relation], tuple(self.number[term] for term in terms)
 
     def fresh_state(self) -> State:
         """Return the initial state, to be changed in place."""
@@ -277,7 +287,8 @@ class Compiled:
         if numeric:
             body.append("settle(new, F, add, delete)")
         effects = self._function("effects", ["F", "a"], [*body, "return add, delete"])
-        return CompiledAction(action.name, applicable, effects, not (action.effects or action.numeric))
+        idle = not (action.effects or action.numeric)
+        return CompiledAction(action.name, applicable, effects, idle)
 
     # Methods ----------------------------------------------------------------------------------------------------
 
