@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from metatree_routers.decisions import DecisionRouter
 from metatree_routers.evidence.evidence import text_evidence
@@ -27,7 +28,7 @@ from benchmarks.peers.ours import Greedy, Metatree, make_tree
 from benchmarks.peers.report import CONDITIONS, Row, plot, put_into_page, table
 from benchmarks.peers.shipped import shipped
 from benchmarks.peers.stub import Condition, Stub
-from metatree import Router
+from metatree import Evidence, Router
 
 MODELS = {
     "0 %": Condition(0.0),
@@ -79,7 +80,8 @@ def entries(made: MadeTree, stub: Stub, folder: Path) -> Iterator[Entry]:
         tree = make_tree(made, None)
         text = text_evidence(tree)
         text.refresh()  # here, not in the first search
-        for hints, evidence in (("", text), (", no index", False)):
+        both: tuple[tuple[str, Evidence | Literal[False]], ...] = (("", text), (", no index", False))
+        for hints, evidence in both:
             share = 2 if made.leaves <= 1000 else 5
             yield Entry(f"metatree{hints}", partial(Metatree, tree, chat, evidence), marks=True, share=share)
             yield Entry(
