@@ -1,8 +1,7 @@
 """What a model read, beside how likely the passages of the tree answer: a reader that errs is worth no more than none.
 
 Where the passages have no clear opinion, in this text or elsewhere, the word of a model that is right elsewhere stands:
-words cannot tell what is said in other words, or in another language. A model that is wrong more often than right is
-not heard at all: the embedded reader reads in its place, until it is right again.
+words cannot tell what is said in other words, or in another language.
 """
 
 from __future__ import annotations
@@ -12,10 +11,8 @@ from dataclasses import replace
 
 from metatree._util.threads import off_loop
 from metatree.protocols import SURE, Answer, Passage, Reading, ReadRequest
-from metatree_routers.embedded.reader import EmbeddedReader
 from metatree_routers.weighing.trust import HEARD, Trust
 
-NOT_HEARD = "nothing here answers; what the model says of texts is mostly wrong and is not heard"
 CLEAR = SURE
 """How likely a passage answers, here or elsewhere, from which on it has an opinion."""
 LEAST, MOST = 0.25, 0.95
@@ -33,19 +30,11 @@ class SecondOpinion:
 
     def __init__(self, passages: Callable[..., list[Passage]], trust: Trust) -> None:
         self._passages, self._trust = passages, trust
-        self._embedded = EmbeddedReader(passages=passages)
-
-    async def on(self, request: ReadRequest, reading: Reading) -> Reading:
-        """Return a reading without the answers that are likelier wrong than right, and with a passage that is likelier
-        right than what the model said of it; the embedded reader's where the model is mostly wrong."""
-        weighed = await self._weighed(request, reading)
-        if self._trust.accuracy >= HEARD:
-            return weighed
-        read = await self._embedded.read(request)
-        return replace(read, notes=read.notes or NOT_HEARD)
 
     @off_loop
-    def _weighed(self, request: ReadRequest, reading: Reading) -> Reading:
+    def on(self, request: ReadRequest, reading: Reading) -> Reading:
+        """Return a reading without the answers that are likelier wrong than right, and with a passage that is likelier
+        right than what the model said of it."""
         answers, notes = list(reading.answers), [reading.notes] if reading.notes else []
         for question in request.questions:
             said = [answer for answer in answers if answer.question == question and answer.complete]
@@ -58,8 +47,15 @@ class SecondOpinion:
                 if confidence >= request.sure:
                     continue
             else:
-                prior = min(MOST, max(LEAST, likely))
-                confidence = round(self._trust.yes_or_no(prior, 1.0 if said else 0.0), 4)
+                # What is likely of several texts is the less likely of each: one of them answers, not all.
+                share = likely / max(1.0, sum(each.score for each in ranked))
+                prior = likely if likely > elsewhere else share
+                yes = 1.0 if said else 0.0
+                confidence = round(self._trust.weighed(_within(prior), yes), 4)
+                self._trust.learn(_within(share), yes)
+            if said and likely and self._trust.accuracy < HEARD and here is not None:
+                answers = [answer for answer in answers if answer not in said]
+                said = []  # not its words either, but those of the passage, if they are likely enough
             if said and confidence < request.sure:
                 answers = [answer for answer in answers if answer not in said]
                 notes.append(
@@ -74,3 +70,7 @@ class SecondOpinion:
             reading.useful if answers == list(reading.answers) else bool(answers or reading.new_questions)
         )
         return replace(reading, answers=tuple(answers), notes="; ".join(notes), useful=useful)
+
+
+def _within(likely: float) -> float:
+    return min(MOST, max(LEAST, likely))

@@ -88,11 +88,20 @@ class Trust:
 
     def yes_or_no(self, prior: float, said: float) -> float:
         """Return how likely something is that has a prior and that the model finds so likely; learn from both."""
+        likely = self.weighed(prior, said)
+        self.learn(prior, said)
+        return likely
+
+    def weighed(self, prior: float, said: float) -> float:
+        """Return how likely something is that has a prior and that the model finds so likely."""
         worth = max(0.5, self.accuracy)  # a model that is mostly wrong says nothing, not the contrary
-        agreed = prior * said + (1 - prior) * (1 - said)
-        self._learn([value * agreed + (1 - value) * (1 - agreed) for value in _VALUES])
         likely = worth * said + (1 - worth) * (1 - said)
         return prior * likely / (prior * likely + (1 - prior) * (1 - likely))
+
+    def learn(self, prior: float, said: float) -> None:
+        """Learn from what the model said of something that has a prior."""
+        agreed = prior * said + (1 - prior) * (1 - said)
+        self._learn([value * agreed + (1 - value) * (1 - agreed) for value in _VALUES])
 
     def too_poor(self, least: float, right_in: str) -> str:
         """Return why a model is not worth asking that is right less often than `least`; '' where it is worth it.
