@@ -108,26 +108,30 @@ class _Solve:
 
     def _first_plan(self, total: bool) -> HtnPlan | None:
         """Return a plan, None where there is none; raises LimitReached."""
-        dead_ends, written, wide, most = FIRST_DEAD_ENDS, [True, True], True, 1 << 62
+        # In the written order looking at each task once in a state, as often as one comes to it, and thoroughly.
+        dead_ends, written, wide, most = FIRST_DEAD_ENDS, [True] * 3, True, 1 << 62
         while True:
-            for run in range(RUNS + 2):
-                if run < 2 and not written[run]:
+            for run in range(RUNS + len(written)):
+                in_order = run < len(written)
+                if in_order and not written[run]:
                     continue
-                rng = Random(f"{self.seed}:{self.runs}") if run > 1 else None
+                rng = Random(f"{self.seed}:{self.runs}") if not in_order else None
                 self.runs += 1
-                ends = dead_ends * (1 if run > 1 else WRITTEN)
+                ends = dead_ends * (WRITTEN if in_order else 1)
                 try:
-                    result = search(self.compiled, dead_ends=ends, rng=rng, once=run % 2 == 0)
+                    result = search(
+                        self.compiled, dead_ends=ends, rng=rng, once=run % 2 == 0, thorough=run == 2
+                    )
                 except LimitReached as exc:
                     self._freed(exc)
                     most = max(1, dead_ends // 2)
-                    if run < 2:
+                    if in_order:
                         written[run] = False
                     continue
                 self.nodes += result.nodes
                 if result.plan is not None or (result.exhausted and total):
                     return result.plan
-                if result.tried_all and run < 2:
+                if result.tried_all and in_order:
                     written[run] = False
             if wide:
                 # What depth-first search leaves out: tasks that are done in between, recursion that comes to itself.
