@@ -16,7 +16,17 @@ from metatree_agents.service.web._guard import Entered, Form, Here, Number, numb
 from metatree_agents.service.web._memory_pages import reading
 from metatree_agents.service.web._replies import PageError, link, redirect
 from metatree_agents.service.web._state import Web
-from metatree_agents.service.web._tables import PAGE, Cell, Do, Fields, Link, Shown, Table, paged, tables_page
+from metatree_agents.service.web._tables import (
+    PAGE,
+    Cell,
+    Button,
+    PageForm,
+    LinkCell,
+    ShownOnce,
+    ListedTable,
+    paged,
+    tables_page,
+)
 from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
@@ -35,26 +45,28 @@ async def memories_page(
     given = await service.recommendations.standing(by=by, start=start, limit=PAGE + 1)
     rows: list[list[Cell]] = [
         [
-            Link(each.fragment[:160], link("/thread", topic=each.topic))
+            LinkCell(each.fragment[:160], link("/thread", topic=each.topic))
             if each.fragment
             else each.comment[:160],
             each.type,
             each.query[:120],
             each.on_behalf_of,
             stamp(each.at).replace("T", " "),
-            [Do("Undo", "/memories/undo", {"number": each.number}, each.fragment[:60])],
+            [Button("Undo", "/memories/undo", {"number": each.number}, each.fragment[:60])],
         ]
         for each in given
     ]
     listed, earlier, later = paged(rows, "/memories", start)
     columns = ("What", "Kind", "For the question", "By", "When (UTC)", "")
     tables = [
-        Table("Recommendations", columns, listed, "Nobody recommended anything yet.", earlier, later),
+        ListedTable("Recommendations", columns, listed, "Nobody recommended anything yet.", earlier, later),
     ]
     if Web.of(request).memory is not None:
         told = await reading(request, _told, session)
         tables.append(
-            Table("Memories", ("What", "Said by", "When (UTC)", ""), told, "The memory was told nothing yet.")
+            ListedTable(
+                "Memories", ("What", "Said by", "When (UTC)", ""), told, "The memory was told nothing yet."
+            )
         )
     return tables_page(
         request,
@@ -73,10 +85,10 @@ def _told(tree: Tree, session: Session) -> list[list[Cell]]:
         may = session.role == "admin" or any(each["who"] == session.name for each in said)
         rows.append(
             [
-                Link(node.title or node.id, link("/node", id=node.id)),
+                LinkCell(node.title or node.id, link("/node", id=node.id)),
                 ", ".join(dict.fromkeys(each["who"] for each in said)),
                 str(said[-1]["at"])[:19].replace("T", " ") if said else None,
-                [Do("Forget", "/memories/forget", {"id": node.id}, node.title[:60])] if may else None,
+                [Button("Forget", "/memories/forget", {"id": node.id}, node.title[:60])] if may else None,
             ]
         )
     return rows
@@ -124,7 +136,7 @@ async def account(request: Request, session: Entered, service: Here) -> Response
 
 
 async def _account_page(
-    request: Request, session: Session, service: Service, *, shown: Shown | None = None, notice: str = ""
+    request: Request, session: Session, service: Service, *, shown: ShownOnce | None = None, notice: str = ""
 ) -> Response:
     keys = await service.keys.list(session.name)
     return tables_page(
@@ -140,31 +152,31 @@ async def _account_page(
             )
         ],
         lead="A key is sent with each request of a program (Authorization: Bearer …) and does what you may do.",
-        forms=[Fields("Another key", "/account/key", "Make a key")],
+        forms=[PageForm("Another key", "/account/key", "Make a key")],
         shown=[shown] if shown else (),
         notice=notice,
     )
 
 
-def keys_table(rows: list[list[Cell]], *, whose: bool = False) -> Table:
+def keys_table(rows: list[list[Cell]], *, whose: bool = False) -> ListedTable:
     """Return the table of API keys; with whose they are where they are of several."""
     columns = ("Id", *(("User",) if whose else ()), "Made (UTC)", "Last used (UTC)", "")
-    return Table("Keys", columns, rows, "There are no API keys.")
+    return ListedTable("Keys", columns, rows, "There are no API keys.")
 
 
 def _used(at: float | None) -> str | None:
     return None if at is None else stamp(at).replace("T", " ")
 
 
-def _end(key_id: str) -> list[Do]:
-    return [Do("End", "/account/key/end", {"id": key_id}, f"key {key_id}")]
+def _end(key_id: str) -> list[Button]:
+    return [Button("End", "/account/key/end", {"id": key_id}, f"key {key_id}")]
 
 
 @router.post("/account/key")
 async def make_key(request: Request, session: Entered, service: Here, _: Form) -> Response:
     """Make a key for this person, and show it this once."""
     key = await service.keys.add(session.name)
-    shown = Shown("Your new API key. It is shown this once:", key)
+    shown = ShownOnce("Your new API key. It is shown this once:", key)
     return await _account_page(request, session, service, shown=shown)
 
 

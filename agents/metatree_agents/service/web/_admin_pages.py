@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
@@ -27,12 +27,12 @@ from metatree_agents.service.web._state import Web
 from metatree_agents.service.web._tables import (
     PAGE,
     Cell,
-    Do,
-    Fields,
-    Input,
-    Link,
-    Shown,
-    Table,
+    Button,
+    PageForm,
+    FormField,
+    LinkCell,
+    ShownOnce,
+    ListedTable,
     paged,
     tables_page,
 )
@@ -88,10 +88,10 @@ async def admin_page(
         earlier = link("/admin", **other, **{name: max(0, at - PAGE)}) if at else None
         later = link("/admin", **other, **{name: at + PAGE}) if later else None
         columns = ("Question", "Of", "Status", "Asked (UTC)", "Engine", "Attempts", *([""] if ended else []))
-        tables.append(Table(heading, columns, rows, empty, earlier, later))
+        tables.append(ListedTable(heading, columns, rows, empty, earlier, later))
     columns = ("Engine", "Topic", "Since (UTC)", "Until (UTC)", "")
     leases = [_lease(each) for each in await service.admin.leases(limit=PAGE)]
-    tables.insert(1, Table("Who holds what", columns, leases, "No engine holds a topic."))
+    tables.insert(1, ListedTable("Who holds what", columns, leases, "No engine holds a topic."))
     return tables_page(
         request,
         session,
@@ -109,7 +109,7 @@ async def admin_page(
 
 def _query(row: dict[str, Any], attempts: int, *, again: bool) -> list[Cell]:
     cells: list[Cell] = [
-        Link(row["Query"][:100], link("/thread", topic=row["Topic"]) + f"#q{row['Seq']}"),
+        LinkCell(row["Query"][:100], link("/thread", topic=row["Topic"]) + f"#q{row['Seq']}"),
         row["Owner"],
         row["Status"].lower(),
         _spaced(row["Asked"]),
@@ -117,16 +117,16 @@ def _query(row: dict[str, Any], attempts: int, *, again: bool) -> list[Cell]:
         f"{row['Attempts']} of {attempts}",
     ]
     which = {"topic": row["Topic"], "seq": row["Seq"]}
-    return [*cells, [Do("Try again", "/admin/requeue", which, row["Query"][:60])]] if again else cells
+    return [*cells, [Button("Try again", "/admin/requeue", which, row["Query"][:60])]] if again else cells
 
 
 def _lease(row: dict[str, Any]) -> list[Cell]:
     return [
         row["Engine"],
-        Link(row["Topic"][:60], link("/thread", topic=row["Topic"])),
+        LinkCell(row["Topic"][:60], link("/thread", topic=row["Topic"])),
         _spaced(row["Since"]),
         _spaced(row["Until"]) + (" (ended)" if row["Ended"] else ""),
-        [Do("Take away", "/admin/release", {"topic": row["Topic"]}, row["Topic"][:60])],
+        [Button("Take away", "/admin/release", {"topic": row["Topic"]}, row["Topic"][:60])],
     ]
 
 
@@ -167,7 +167,7 @@ async def _users(
     service: Service,
     *,
     start: int = 0,
-    shown: Sequence[Shown] = (),
+    shown: Sequence[ShownOnce] = (),
     notice: str = "",
     wrong: str = "",
     status: int = 200,
@@ -180,8 +180,8 @@ async def _users(
         rows.append(
             [
                 name,
-                Link(f"{count:,}", link("/topics", of=name)) if count else None,
-                Link(f"{each['Keys']:,}", link("/admin/keys", of=name)) if each["Keys"] else None,
+                LinkCell(f"{count:,}", link("/topics", of=name)) if count else None,
+                LinkCell(f"{each['Keys']:,}", link("/admin/keys", of=name)) if each["Keys"] else None,
                 _spaced(each["Added"]),
                 _spaced(each["LastSeen"]),
                 *_doings(name, role, own=name == session.name),
@@ -189,13 +189,13 @@ async def _users(
         )
     columns = ("Name", "Topics", "Keys", "Added (UTC)", "Last seen (UTC)", "Role", "")
     listed, earlier, later = paged(rows, "/admin/users", start)
-    add = Fields(
+    add = PageForm(
         "Add somebody",
         "/admin/users/add",
         "Add",
         (
-            Input("name", "Name", pattern="[A-Za-z0-9_.@\\-]{1,64}"),
-            Input("role", "Role", choices=("user", "frontend", "engine", "admin"), value="user"),
+            FormField("name", "Name", pattern="[A-Za-z0-9_.@\\-]{1,64}"),
+            FormField("role", "Role", choices=("user", "frontend", "engine", "admin"), value="user"),
         ),
         "A user asks for themselves, a frontend for anybody, an engine answers, an administrator may do all this.",
     )
@@ -203,7 +203,7 @@ async def _users(
         request,
         session,
         "Users",
-        [Table("Users", columns, listed, "There is nobody.", earlier, later)],
+        [ListedTable("Users", columns, listed, "There is nobody.", earlier, later)],
         tabs=TABS,
         forms=[add],
         shown=shown,
@@ -218,16 +218,16 @@ def _doings(name: str, role: str, *, own: bool) -> tuple[Cell, Cell]:
     if name == INSIDE:
         return role, None
     which = {"name": name}
-    link_ = () if role == "engine" else (Do("Log-in link", "/admin/users/link", which, name),)
+    link_ = () if role == "engine" else (Button("Log-in link", "/admin/users/link", which, name),)
     doings = [
         *link_,
-        Do("New secret", "/admin/users/secret", which, name),
-        Do("New key", "/admin/keys/add", which, name),
+        Button("New secret", "/admin/users/secret", which, name),
+        Button("New key", "/admin/keys/add", which, name),
     ]
     if own:
         return role, doings
-    change = Do("Change", "/admin/users/role", which, f"the role of {name}", choices=ROLES, chosen=role)
-    return [change], [*doings, Do("Remove", "/admin/users/remove", which, name)]
+    change = Button("Change", "/admin/users/role", which, f"the role of {name}", choices=ROLES, chosen=role)
+    return [change], [*doings, Button("Remove", "/admin/users/remove", which, name)]
 
 
 def _of_others(session: Session, given: dict[str, str]) -> str:
@@ -255,7 +255,7 @@ async def add_user(request: Request, session: Administrator, service: Here, give
         secret = await service.users.add(name, role)
     except UserError as exc:
         return await _users(request, session, service, wrong=str(exc), status=422)
-    shown = [Shown(f"The secret of {name}. It is shown this once:", secret)]
+    shown = [ShownOnce(f"The secret of {name}. It is shown this once:", secret)]
     if role != "engine":
         shown.append(await _link_of(request, name))
     return await _users(request, session, service, shown=shown)
@@ -266,7 +266,9 @@ async def new_secret(request: Request, session: Administrator, service: Here, gi
     """Give a user a new secret; the one before and all sessions end."""
     name = _outside(given.get("name", ""))
     role = await _role_of(service, name)
-    shown = Shown(f"The new secret of {name}. It is shown this once:", await service.users.add(name, role))
+    shown = ShownOnce(
+        f"The new secret of {name}. It is shown this once:", await service.users.add(name, role)
+    )
     await service.revocation.check()
     if name == session.name:  # this session has ended with the others: one more page, and then the log-in
         return tables_page(request, session, "Your new secret", shown=[shown], notice="Log in with it again.")
@@ -284,10 +286,10 @@ async def new_link(request: Request, session: Administrator, service: Here, give
         raise PageError(422, str(exc)) from None
 
 
-async def _link_of(request: Request, name: str) -> Shown:
+async def _link_of(request: Request, name: str) -> ShownOnce:
     address = f"{request.url.scheme}://{request.url.netloc}"
     code = await sessions_of(request).make_code(name)
-    return Shown(f"This link logs {name} in, once, within 15 minutes:", login_link(address, code))
+    return ShownOnce(f"This link logs {name} in, once, within 15 minutes:", login_link(address, code))
 
 
 @router.post("/admin/users/role")
@@ -334,7 +336,7 @@ async def _keys(
     service: Service,
     *,
     of: str = "",
-    shown: Sequence[Shown] = (),
+    shown: Sequence[ShownOnce] = (),
     notice: str = "",
 ) -> Response:
     rows: list[list[Cell]] = [
@@ -345,7 +347,7 @@ async def _keys(
             None if each.used_at is None else _spaced(stamp(each.used_at)),
             None
             if each.name == INSIDE
-            else [Do("End", "/admin/keys/end", {"id": each.id}, f"key {each.id}")],
+            else [Button("End", "/admin/keys/end", {"id": each.id}, f"key {each.id}")],
         ]
         for each in await service.keys.list(of or None)
     ]
@@ -357,7 +359,9 @@ async def _keys(
         tabs=TABS,
         shown=shown,
         notice=notice,
-        forms=[Fields("Another key", "/admin/keys/add", "Make a key", (Input("name", "For", value=of),))],
+        forms=[
+            PageForm("Another key", "/admin/keys/add", "Make a key", (FormField("name", "For", value=of),))
+        ],
     )
 
 
@@ -366,7 +370,7 @@ async def add_key(request: Request, session: Administrator, service: Here, given
     """Make a key for a user, and show it this once."""
     name = _outside(given.get("name", "").strip())
     await _role_of(service, name)
-    shown = Shown(f"The new API key of {name}. It is shown this once:", await service.keys.add(name))
+    shown = ShownOnce(f"The new API key of {name}. It is shown this once:", await service.keys.add(name))
     return await _keys(request, session, service, shown=(shown,))
 
 
@@ -396,7 +400,7 @@ async def engines_page(request: Request, session: Administrator, service: Here) 
         session,
         "Engines",
         [
-            Table(
+            ListedTable(
                 "Engines",
                 ("Name", "Topics held", "Last seen (UTC)", "Connected"),
                 rows,
@@ -434,7 +438,10 @@ async def limits_page(request: Request, session: Administrator, service: Here) -
         request,
         session,
         "Limits",
-        [Table("Limits (--limit NAME=N)", columns, limits, ""), Table("Options", columns, others, "")],
+        [
+            ListedTable("Limits (--limit NAME=N)", columns, limits, ""),
+            ListedTable("Options", columns, others, ""),
+        ],
         tabs=TABS,
         lead="They are set when a server is started, and each server counts by itself.",
     )
@@ -450,7 +457,7 @@ async def backups_page(request: Request, session: Administrator) -> Response:
         tabs=TABS,
         lead="A backup is one file with all users, topics and answers, and the memory of the tree shown here.",
         forms=[
-            Fields(
+            PageForm(
                 "A backup of now",
                 "/admin/backups/make",
                 "Make and download",
@@ -474,10 +481,14 @@ async def make_backup(request: Request, _: Administrator, service: Here, given: 
     except MetatreeError as exc:
         raise PageError(503, f"The backup was not made: {exc}") from None
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
-    chunks = iter(lambda: made.read(_CHUNK), b"")
     return StreamingResponse(
-        chunks, media_type="application/octet-stream", headers={**PRIVATE, **disposition}
+        _chunks(made), media_type="application/octet-stream", headers={**PRIVATE, **disposition}
     )
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        yield from iter(lambda: file.read(_CHUNK), b"")
 
 
 def _backed_up(database: ServiceDatabase, memory: Path | None) -> BinaryIO:

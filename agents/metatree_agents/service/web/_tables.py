@@ -16,7 +16,7 @@ PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkCell:
     """A cell that goes somewhere."""
 
     text: str
@@ -24,7 +24,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Do:
+class Button:
     """A button in a cell, which posts a form."""
 
     label: str
@@ -37,11 +37,11 @@ class Do:
     chosen: str = ""
 
 
-Cell = str | Link | Sequence[Do] | None
+Cell = str | LinkCell | Sequence[Button] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ListedTable:
     """A table with its heading, and the pages before and after it."""
 
     heading: str
@@ -54,18 +54,18 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class PageForm:
     """A form of some fields."""
 
     heading: str
     action: str
     button: str
-    inputs: Sequence[Input] = ()
+    inputs: Sequence[FormField] = ()
     hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class FormField:
     """A field of a form: of text, or of choices."""
 
     name: str
@@ -76,7 +76,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownOnce:
     """What is shown this once: a secret, a key or a link."""
 
     what: str
@@ -96,13 +96,13 @@ def tables_page(
     request: Request,
     session: Session,
     title: str,
-    tables: Sequence[Table] = (),
+    tables: Sequence[ListedTable] = (),
     *,
     lead: str = "",
     tabs: Sequence[tuple[str, str]] = (),
-    forms: Sequence[Fields] = (),
+    forms: Sequence[PageForm] = (),
     figures: Sequence[tuple[str, str]] = (),
-    shown: Sequence[Shown] = (),
+    shown: Sequence[ShownOnce] = (),
     notice: str = "",
     wrong: str = "",
     status: int = 200,
