@@ -18,12 +18,12 @@ from metatree_agents.service.web._replies import PageError, link, redirect
 from metatree_agents.service.web._state import Web
 from metatree_agents.service.web._tables import (
     PAGE,
-    Cell,
     Button,
-    PageForm,
+    Cell,
     LinkCell,
-    ShownOnce,
     ListedTable,
+    PageForm,
+    ShownOnce,
     paged,
     tables_page,
 )

@@ -26,13 +26,13 @@ from metatree_agents.service.web._replies import PRIVATE, PageError, link, redir
 from metatree_agents.service.web._state import Web
 from metatree_agents.service.web._tables import (
     PAGE,
-    Cell,
     Button,
-    PageForm,
+    Cell,
     FormField,
     LinkCell,
-    ShownOnce,
     ListedTable,
+    PageForm,
+    ShownOnce,
     paged,
     tables_page,
 )
