@@ -6,12 +6,14 @@ usage: python -m benchmarks.planning --data FOLDER [--seconds 20] [--memory 1000
 FOLDER holds folders of HDDL: each problem beside `domain.hddl`, or `NAME.hddl` beside `NAME-domain.hddl`. The others
 run in a venv of their own (`make bench-planning`), one process for each problem; without it their columns are empty.
 
-Each is a whole command, from the start of Python to the end, and has SECONDS and as many megabytes as `--memory` says.
-That of metatree reads, searches, looks for cheaper plans (4 s by default, none with `--first`), and runs the verifier,
-which works on the text of the plan; a plan that it does not accept is none. Times are wall-clock seconds; `CPU` is what
-other work on the machine changes less. `val`: what aries-val says of the plan, where it can read the problem. GTPyhop
-has methods that its authors wrote by hand for two of the domains, and no HDDL.
+Each is a whole command, from the start of Python to the end, and has SECONDS and as many megabytes as `--memory` says;
+the others have SECONDS of CPU, and three times as many by the clock. metatree reads, searches, looks for cheaper plans
+(4 s by default, none with `--first`), and runs the verifier, which works on the text of the plan; a plan that it does
+not accept is none. Times are wall-clock seconds; `CPU` is what other work on the machine changes less. `val`: what
+aries-val says of the plan, where it can read the problem. GTPyhop has methods that its authors wrote by hand for two of
+the domains, and no HDDL.
 
+With `--cpu` metatree searches in this process and its seconds are those of CPU, for measuring how plans become cheaper.
 `--every 6` takes the second problem of each folder, the eighth, and so on. At the end there is a line for each folder,
 and how the cost of plans compares with the best that any planner found, here or in the files of `--best`, which
 earlier runs wrote with `--json`, by the seconds that metatree had searched.
@@ -33,6 +35,9 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+
+PATIENCE = 3
+"""How many times its seconds of CPU another planner may take by the clock on the wall."""
 
 
 def problems(folder: Path) -> Iterator[tuple[Path, Path]]:
@@ -82,7 +87,7 @@ def peer(
     """Run another planner in its venv: the whole command, ended after some seconds or beyond some megabytes."""
     command = [str(python), str(HERE / "peers.py"), *map(str, arguments)]
     began = time.perf_counter()
-    most = 0.0
+    most = cpu = 0.0
     with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as out:
         given.write(text)
         given.seek(0)
@@ -92,8 +97,9 @@ def peer(
         ended = ""
         while process.poll() is None and not ended:
             time.sleep(0.1)
-            most = max(most, megabytes_of(process.pid))
-            if time.perf_counter() - began > seconds:
+            megabytes, now = used_by(process.pid)
+            most, cpu = max(most, megabytes), max(cpu, now)
+            if cpu > seconds or time.perf_counter() - began > PATIENCE * seconds:
                 ended = "timeout"
             elif most > memory:
                 ended = "memory"
@@ -106,17 +112,40 @@ def peer(
         out.seek(0)
         lines = [line for line in out.read().splitlines() if line.startswith("{")]
     row = dict(json.loads(lines[-1])) if lines and not ended else {"ended": ended or "failed"}
-    return {**row, "seconds": took, "megabytes": most}
+    return {**row, "seconds": took, "cpu": cpu, "megabytes": most}
 
 
-def megabytes_of(group: int) -> float:
-    """Return how much memory the processes of a group have."""
-    total = 0
+def used_by(group: int) -> tuple[float, float]:
+    """Return the megabytes that the processes of a group have, and the seconds of CPU that they have used."""
+    pages = ticks = 0
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):
-            if int((folder / "stat").read_text().rpartition(")")[2].split()[2]) == group:
-                total += int((folder / "statm").read_text().split()[1])
-    return total * os.sysconf("SC_PAGE_SIZE") / 1e6
+            stat = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(stat[2]) == group:
+                ticks += sum(map(int, stat[11:15]))
+                pages += int((folder / "statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6, ticks / os.sysconf("SC_CLK_TCK")
+
+
+def searched(
+    domain: Path, problem: Path, seconds: float, memory: int, improve_for_s: float
+) -> dict[str, Any]:
+    """Search in this process, its seconds being those of CPU; the verifier has to accept the plan."""
+    from metatree_agents.planner.hddl.limits import SolverLimits
+    from metatree_agents.planner.hddl.parse import read_domain, read_problem
+    from metatree_agents.planner.hddl.solve import solve
+    from metatree_agents.planner.hddl.verify import verify_plan
+
+    read = read_problem(problem, read_domain(domain))
+    began = time.process_time()
+    limits = SolverLimits(seconds, memory * 1e6, clock=time.process_time)
+    solved = solve(read, limits, improve_for_s=improve_for_s)
+    took = time.process_time() - began
+    row: dict[str, Any] = {"ended": solved.ended, "seconds": took, "cpu": took, "megabytes": 0.0}
+    if solved.plan is not None:
+        verify_plan(solved.plan, read)
+        row |= {"steps": len(solved.plan), "found": solved.found}
+    return row
 
 
 def shown(row: dict[str, Any] | None) -> str:
@@ -216,6 +245,8 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="one problem in N of each folder")
     parser.add_argument("--first", action="store_true", help="the first plan of metatree")
     parser.add_argument("--improve-for", metavar="S", help="look for cheaper plans for S seconds")
+    parser.add_argument("--cpu", action="store_true", help="search in this process, by seconds of CPU")
+    parser.add_argument("--val", action="store_true", help="let aries-val check the plans, too")
     parser.add_argument("--best", type=Path, nargs="+", default=[], help="rows of other runs")
     parser.add_argument("--json", type=Path, help="write the rows there, too")
     arguments = parser.parse_args()
@@ -233,13 +264,17 @@ def main() -> None:
         counted[problem.parent] = counted.get(problem.parent, 0) + 1
         if (counted[problem.parent] - 1) % arguments.every != min(1, arguments.every - 1):
             continue
-        row, text = ours(domain, problem, arguments.seconds, arguments.memory, more)
+        if arguments.cpu:
+            for_s = float(arguments.improve_for or 4.0)
+            row, text = searched(domain, problem, arguments.seconds, arguments.memory, for_s), ""
+        else:
+            row, text = ours(domain, problem, arguments.seconds, arguments.memory, more)
         found: dict[str, Any] = {"problem": name, "metatree": row}
         if python.exists():
             limits = {"seconds": arguments.seconds, "memory": float(arguments.memory)}
             found["aries"] = peer(python, "aries", arguments.seconds, domain, problem, **limits)
             found["gtpyhop"] = peer(python, "gtpyhop", problem.parent.name, problem.stem, **limits)
-            if text:
+            if text and arguments.val:
                 row["val"] = peer(python, "val", domain, problem, text=text).get("valid", "-")
         rows.append(found)
         if arguments.json:
