@@ -34,7 +34,7 @@ FEATURES: Final = (
     "distinct_words", "line_cosine", "soft_cover_of_best", "exact", "wanted_kind", "cosine", "name_missing",
     "is_code", "lead_cosine", "defines", "heaviest_missing", "key_missing", "evidence_of_best", "short",
     "is_test", "cover", "exact_missing", "soft_cover", "wanted_near", "wanted_missing", "title_cover", "line_cover",
-    "title_cosine", "pairs", "is_readme", "cover_with_head", "of_its_node", "yes_by_changes", "code_by_code",
+    "title_cosine", "pairs", "is_readme", "cover_with_head", "of_its_node", "changes_if_still", "code_by_code",
     "defines_exact", "amount_far", "version_far", "count_missing", "person_missing", "default_missing",
 )  # fmt: skip
 """Distinct words of the question, of eight; cosine of the nearest line; words of the question by the nearest word of
@@ -48,7 +48,8 @@ say most of the question: nearly every passage has a number somewhere; whether i
 asked for, 0 when none is; share of the question's words in the title of its node; the most that one line says of the
 question, by its nearest words; cosine of the title; share of the question's pairs of words that are there; a README;
 share of the question's words that are there, in what it stands under or in the title; how many candidates its node has
-(logarithm); a changelog, when yes or no is asked; code, when code is asked for; whether it says what an exact thing of
+(logarithm); a changelog, when it is asked whether something still
+holds; code, when code is asked for; whether it says what an exact thing of
 the question is; no number, and no version, near the lines that say most of the question, when one is asked for; no
 number beside what is to be counted; no person who did anything, when `who` is asked; nothing said of a default, when
 one is asked for."""
@@ -93,6 +94,10 @@ _DEFINES = re.compile(
     re.IGNORECASE,
 )
 _README = re.compile(r"(?:^|/)(?:read[-_]?me|pkg-info)", re.IGNORECASE)
+_STILL = re.compile(
+    r"\b(?:still|now|nowadays|yet|any ?more|any longer|no longer|already|by now|these days|at the moment)\b",
+    re.IGNORECASE,
+)
 _CHANGES = re.compile(r"change|news|history|release|announce|whats.?new", re.IGNORECASE)
 _TEST = re.compile(r"(?:^|/)(?:tests?|testing|spec|examples?|demo)[/_.]|test_", re.IGNORECASE)
 
@@ -145,7 +150,7 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
     pairs = _pairs(asked.text)
     row["pairs"] = len(pairs & _pairs(candidate.text)) / max(1, len(pairs))
     row["is_readme"] = float(bool(_README.search(candidate.node)))
-    row["yes_by_changes"] = float(asked.kind == "yes" and bool(_CHANGES.search(candidate.node)))
+    row["changes_if_still"] = float(bool(_STILL.search(asked.text)) and bool(_CHANGES.search(candidate.node)))
     row["code_by_code"] = float(asked.kind == "code" and candidate.is_code)
     row["defines_exact"] = float(any(len(one) > 1 and is_defined(candidate.text, one) for one in asked.exact))
     row["count_missing"] = float(lacks_count(asked, candidate.text))
