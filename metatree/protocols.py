@@ -102,6 +102,9 @@ class Traits:
     """Of evidence: it has `passages`, with how likely each answers."""
     by_passages: bool = False
     """Of a reader: it answers by what `Evidence.passages` gives, which then says where to go as well."""
+    declines: Callable[[], str] | None = None
+    """Of a part that asks a model: why it is not worth asking, since it was wrong too often where the evidence has an
+    opinion; '' when it is. The embedded part then does its work."""
     may_abstain: bool = False
     """Of evidence: `score` says, by scores of at most `ABSTAINED`, that nothing can answer; `rank` never does."""
 

@@ -305,7 +305,7 @@ def test_a_whole_conversation(site: Site, visit: Visit, axe: str, size: tuple[in
     check(page, axe)
     picture(page, "node")
     page.click("text=Back to the answer")
-    page.click("summary:has-text('Recommend')")
+    page.click("summary:has-text('More:')")
     check(page, axe)
     picture(page, "recommend")
     page.check("[name=type][value='Make Correction']")
@@ -713,7 +713,7 @@ def test_everything_is_done_by_keyboard_alone(large: Site, visit: Visit) -> None
     body = {"Topic": topic, "Seq": 1, "Query": "Is it there?", "Answer": ["It is."], "Sources": sources}
     large.call("Engine_1", "POST", "give-new-answer", body)
     page.wait_for_selector(".answer")
-    tab_to(page, "Recommend")
+    tab_to(page, "More: correct")
     page.keyboard.press("Enter")
     tab_to(page, "Promote Answer")
     page.keyboard.press("ArrowRight")

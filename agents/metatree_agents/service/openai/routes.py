@@ -164,7 +164,8 @@ async def chat_completions(request: Request, who: Asker) -> Response:
     if query is None:
         return Response(status_code=499)  # the client went away; its retry finds the query
     done = BackgroundTask(service.conversations.delivered, place)
-    return JSONResponse(completion(place.id, chat.model, query, text, thinks=chat.thinks), background=done)
+    made = completion(place.id, chat.model, query, text, thinks=chat.thinks, base=str(request.base_url))
+    return JSONResponse(made, background=done)
 
 
 OFFERED: Final = ", ".join(
@@ -302,7 +303,7 @@ async def _parts(
     request: Request, service: Service, who: Caller, place: ChatQuery, chat: ChatRequest, text: str
 ) -> AsyncGenerator[str]:
     usage = chat.stream_options is not None and chat.stream_options.include_usage
-    chunks = Chunks(place.id, chat.model, usage=usage)
+    chunks = Chunks(place.id, chat.model, usage=usage, base=str(request.base_url))
     left, after, reasoning = disconnected(request), 0, ""
     deadline = time.monotonic() + service.settings.stream_s
     query: Query | None = None
