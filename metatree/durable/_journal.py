@@ -84,9 +84,7 @@ class Journal(Protocol):
         """
         ...
 
-    def release(
-        self, run_id: str, token: int, ended: str | None, *, wake_at: float | None = None
-    ) -> None:
+    def release(self, run_id: str, token: int, ended: str | None, *, wake_at: float | None = None) -> None:
         """Let go of a run and note how it stopped, and, in seconds since the epoch, when it goes on by itself."""
         ...
 
@@ -170,9 +168,7 @@ class MemoryJournal:
             raise LeaseLost(run_id)
         return run.flags
 
-    def release(
-        self, run_id: str, token: int, ended: str | None, *, wake_at: float | None = None
-    ) -> None:
+    def release(self, run_id: str, token: int, ended: str | None, *, wake_at: float | None = None) -> None:
         run = self._runs[run_id]
         if run.token == token:
             run.leased, run.ended = False, ended

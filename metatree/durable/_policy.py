@@ -26,7 +26,7 @@ class Attempt:
     progress: Any = None
     """What an earlier attempt reported last."""
     report: Callable[[Any], None] = _ignored
-    """Shows that it is at work, and keeps how far it is (JSON; None for nothing) for an attempt after it; for any thread."""
+    """Shows, from any thread, that it is at work, and keeps how far it is (JSON, or None) for an attempt after it."""
 
 
 Handler = Callable[[Effect, Attempt], "Awaitable[Any] | Any"]
@@ -60,7 +60,7 @@ class Policy:
     external: bool = False
     """Its outcome comes from outside (a person); the run waits for it, across restarts of the process."""
     due: Callable[[Effect], float] | None = None
-    """When it comes about by itself, in seconds since the epoch, with the value None; no process is needed until then."""
+    """When it comes about by itself, with the value None, in seconds since the epoch; without a process until then."""
     fatal: tuple[type[Exception], ...] = ()
     """Errors that are no outcome: the run stops there as failed, and can be taken up when they are fixed."""
     counts: tuple[str, ...] = ()

@@ -260,7 +260,7 @@ class Runner(Generic[S]):
             self._queue.append(effect)
 
     def _until_due(self) -> float | None:
-        """Return how long it takes until the first timer is due; no longer than a clock that is set may be wrong for."""
+        """Return how long it takes until the first timer is due, or until the clock is looked at again."""
         at = min((at for at, _ in self._timers.values()), default=None)
         return None if at is None else min(max(0.0, at - self._now()), _LONGEST_S)
 

@@ -193,9 +193,7 @@ class SqlJournal:
             self.database.value("SELECT refused FROM run WHERE number = ?", (self._number(run_id),)) or 0
         )
 
-    def release(
-        self, run_id: str, token: int, ended: str | None, *, wake_at: float | None = None
-    ) -> None:
+    def release(self, run_id: str, token: int, ended: str | None, *, wake_at: float | None = None) -> None:
         self._write(
             "UPDATE run SET owner = NULL, ended = ?, wake_at = ? WHERE number = ? AND token = ?",
             (ended, wake_at, self._numbers[run_id], token),
