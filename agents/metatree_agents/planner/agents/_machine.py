@@ -24,7 +24,6 @@ others.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -33,7 +32,7 @@ from metatree.durable import Effect, Event, Outcome, Signal
 from metatree.errors import UserError
 from metatree_agents.planner.agents._events import apply_signal, assert_goal
 from metatree_agents.planner.agents.bodies import fill_in
-from metatree_agents.planner.agents.state import AgentOptions, AgentState
+from metatree_agents.planner.agents.state import AgentOptions, AgentState, plain
 from metatree_agents.planner.domain import network as net
 from metatree_agents.planner.domain.conditions import atom_text, condition_text, group_of
 from metatree_agents.planner.domain.facts import facts_by_relation
@@ -327,10 +326,7 @@ class _Turn:
         action = state.library.actions.get(intent.action)
         if action is None or not action.undo or state.root(intent).id == state.undoing:
             return
-        scalar = (
-            result if result is None or isinstance(result, str | int | float | bool) else json.dumps(result)
-        )
-        values = {**dict(intent.binding), RESULT: scalar}
+        values = {**dict(intent.binding), RESULT: plain(result)}
         goal = (
             action.undo[0],
             *(values.get(one, one) if isinstance(one, str) else one for one in action.undo[1:]),
@@ -483,7 +479,9 @@ class _Turn:
         if not is_ready(state.network, intent):
             return False
         if any(
-            key == intent.id for purpose, key in state.issued.values() if purpose not in ("plan", "timeout", "deadline")
+            key == intent.id
+            for purpose, key in state.issued.values()
+            if purpose not in ("plan", "timeout", "deadline")
         ):
             return False
         again = intent.goal[0] in state.library.again
@@ -657,8 +655,8 @@ def why_not_again(state: AgentState) -> str:
 def why_not_with(state: AgentState, library: Library) -> str:
     """Say why an agent cannot go on with another library; nothing when it can.
 
-    It can when each of its goals that has not ended is reached there, what is under way is declared there for the same
-    goal, with the same kind, and the relations of its facts are as they were.
+    It can when each of its goals that has not ended is reached there, tasks that are under way are declared there for
+    the same goals, and the relations of its facts are as they were.
     """
     for name in (name for name, rows in state.facts.items() if rows):
         if library.relations.get(name) != state.library.relations.get(name):
@@ -666,7 +664,7 @@ def why_not_with(state: AgentState, library: Library) -> str:
     for one in state.network.values():
         if one.status not in ENDED and not library.for_goal(str(one.goal[0])):
             return f"nothing reaches the goal {atom_text(one.goal)} there"
-        if one.status == "active":
+        if one.status == "active" and one.kind == "task":
             action, before = library.actions.get(one.action), state.library.actions[one.action]
             if action is None or (action.kind, action.goal, action.terms) != (
                 before.kind,

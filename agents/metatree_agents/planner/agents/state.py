@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -15,6 +16,11 @@ from metatree_agents.planner.planning.planning import PlanLimits
 
 LONGEST_S: Final = 1e10
 """Some three hundred years."""
+
+
+def plain(result: Any) -> Any:
+    """Return a result as it stands in facts and goals: a list or an object as JSON."""
+    return json.dumps(result, ensure_ascii=False) if isinstance(result, list | dict) else result
 
 
 def moment_of(value: Any, where: str) -> float:
@@ -207,7 +213,7 @@ class AgentState:
                 if adds is not adding:
                     continue
                 rows = self.facts.setdefault(relation, set())
-                fact = tuple(result if term == RESULT else term for term in terms)
+                fact = tuple(plain(result) if term == RESULT else term for term in terms)
                 if adds:
                     rows.add(fact)
                 else:
