@@ -6,8 +6,8 @@ import asyncio
 import contextvars
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -62,6 +62,18 @@ def report_usage(**amounts: Any) -> None:
     if meter is not None:
         for name, amount in amounts.items():
             meter[name] = meter.get(name, 0) + (amount if isinstance(amount, int) else float(amount))
+
+
+@contextmanager
+def metered() -> Iterator[dict[str, float]]:
+    """Yield the sums of what is reported inside; what is around it counts them in the end."""
+    used = dict[str, float]()
+    outer = _meter.set(used)
+    try:
+        yield used
+    finally:
+        _meter.reset(outer)
+        report_usage(**used)
 
 
 class Runner(Generic[S]):

@@ -94,6 +94,7 @@ _COMMANDS: _Sections = {
     "Remember": {
         "remember": ("memories:remember", "add a memory to the tree"),
         "memories": ("memories:memories", "list what the tree was told to remember"),
+        "describe": ("describe:describe", "have a model write what menus say of the nodes"),
         "forget": ("memories:forget", "take back a memory, or all that somebody said"),
         "audit": ("memories:audit", "say where a memory comes from and what it replaced"),
         "export": ("archive:export", "write what cannot be built again to one file"),

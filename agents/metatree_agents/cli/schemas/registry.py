@@ -28,6 +28,7 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "memories": "_memory.MemoriesOutput",
     "memories --flags": "_memory.FlagsOutput",
     "memories --wishes": "search.WishesOutput",
+    "describe": "_describe.DescribeOutput",
     "forget": "_memory.ForgetOutput",
     "audit": "_memory.AuditOutput",
     "export": "_memory.ExportOutput",
