@@ -20,7 +20,7 @@ from metatree_agents.cli.printing.agents import agent_lines, live_tree
 
 if TYPE_CHECKING:
     from metatree_agents.planner import AgentInfo, Agents, Domain
-    from metatree_agents.planner.agents.agents import Schedule
+    from metatree_agents.planner.agents.schedules import Schedule
 
 goals_app = CommandGroup(help="Goals that agents carry out durably.")
 

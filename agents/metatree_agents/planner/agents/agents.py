@@ -31,9 +31,9 @@ from metatree_agents.planner.agents._driver import (
 from metatree_agents.planner.agents._events import check_signal
 from metatree_agents.planner.agents._machine import MACHINE, PlannerMachine, why_not_again, why_not_with
 from metatree_agents.planner.agents._on_blackboard import AgentOnBoard
-from metatree_agents.planner.agents._schedules import Schedule, Schedules
 from metatree_agents.planner.agents._waits import waits_of
 from metatree_agents.planner.agents.bodies import World
+from metatree_agents.planner.agents.schedules import Schedule, Schedules
 from metatree_agents.planner.agents.state import AgentOptions, AgentState
 from metatree_agents.planner.domain.conditions import atom_text
 from metatree_agents.planner.domain.domain import Domain, goal_of
