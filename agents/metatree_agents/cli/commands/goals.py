@@ -20,7 +20,7 @@ from metatree_agents.cli.printing.agents import agent_lines, live_tree
 
 if TYPE_CHECKING:
     from metatree_agents.planner import AgentInfo, Agents, Domain
-    from metatree_agents.planner.agents.schedules import Schedule
+    from metatree_agents.planner.agents.schedules import CronSchedule
 
 goals_app = CommandGroup(help="Goals that agents carry out durably.")
 
@@ -408,7 +408,7 @@ def unschedule(
     return FOUND
 
 
-def _print_schedules(listed: Sequence[Schedule], json: bool) -> int:
+def _print_schedules(listed: Sequence[CronSchedule], json: bool) -> int:
     from metatree_agents.planner.domain.conditions import atom_text
 
     if json:

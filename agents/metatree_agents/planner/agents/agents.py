@@ -33,7 +33,7 @@ from metatree_agents.planner.agents._machine import MACHINE, PlannerMachine, why
 from metatree_agents.planner.agents._on_blackboard import AgentOnBoard
 from metatree_agents.planner.agents._waits import waits_of
 from metatree_agents.planner.agents.bodies import World
-from metatree_agents.planner.agents.schedules import Schedule, Schedules
+from metatree_agents.planner.agents.schedules import CronSchedule, Schedules
 from metatree_agents.planner.agents.state import AgentOptions, AgentState
 from metatree_agents.planner.domain.conditions import atom_text
 from metatree_agents.planner.domain.domain import Domain, goal_of
@@ -270,7 +270,7 @@ class Agents:
         missed: Literal["last", "all", "none"] = "last",
         overlap: Literal["skip", "start"] = "skip",
         **settings: Any,
-    ) -> Schedule:
+    ) -> CronSchedule:
         """Begin an agent for a goal again and again; whoever drives the agents of this store does so.
 
         Args:
@@ -292,7 +292,7 @@ class Agents:
         library = self.domain.library
         if not library.for_goal(top_goal[0]):
             raise UserError(f"no rule and no task reaches the goal {top_goal[0]!r}")
-        made = Schedule(
+        made = CronSchedule(
             name,
             cron,
             zone,
@@ -310,7 +310,7 @@ class Agents:
         self._schedules.put(made)
         return made
 
-    def schedules(self) -> list[Schedule]:
+    def schedules(self) -> list[CronSchedule]:
         """Return the schedules by name."""
         return self._schedules.all()
 
@@ -324,7 +324,7 @@ class Agents:
         """Begin the agents whose times have come; return their ids. Workers do this by themselves."""
         return self._schedules.fire(self._begin_scheduled, time.time())
 
-    def _begin_scheduled(self, agent: str, schedule: Schedule) -> bool:
+    def _begin_scheduled(self, agent: str, schedule: CronSchedule) -> bool:
         library = self.domain.library
         own = library.name == schedule.domain and bool(library.for_goal(str(schedule.goal[0])))
         stored = library_data(library) if own else dict(schedule.library)

@@ -24,12 +24,12 @@ _log = logging.getLogger("metatree")
 LATE_S: Final = 60.0
 """A time counts as missed when nobody began its agent for so long."""
 _MOST_AT_ONCE: Final = 1_000
-Begin = Callable[[str, "Schedule"], bool]
+Begin = Callable[[str, "CronSchedule"], bool]
 """Begins an agent under an id; False when that cannot be done in this process."""
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class CronSchedule:
     """When an agent is begun, and for what."""
 
     name: str
@@ -101,7 +101,7 @@ class Schedules:
     def __init__(self, journal: SqlJournal, machine: str) -> None:
         self._journal, self._database, self._machine = journal, journal.database, machine
 
-    def put(self, schedule: Schedule) -> None:
+    def put(self, schedule: CronSchedule) -> None:
         """Keep a schedule, in the place of one of this name."""
         sql = (
             "INSERT INTO schedule(name, machine, next_at, given) VALUES (?, ?, ?, ?) ON CONFLICT(name) DO UPDATE SET"
@@ -113,7 +113,7 @@ class Schedules:
         """Forget a schedule; agents that it has begun go on. False when there is none."""
         return self._write("DELETE FROM schedule WHERE name = ? AND machine = ?", (name, self._machine)) > 0
 
-    def all(self) -> list[Schedule]:
+    def all(self) -> list[CronSchedule]:
         """Return the schedules by name."""
         sql = "SELECT given, next_at FROM schedule WHERE machine = ? ORDER BY name"
         return [_load(*row) for row in self._database.rows(sql, (self._machine,))]
@@ -130,7 +130,7 @@ class Schedules:
                 _log.warning("schedule %s cannot be followed here: %s", schedule.name, exc)
         return begun
 
-    def _fire(self, schedule: Schedule, begin: Begin, now: float) -> list[str]:
+    def _fire(self, schedule: CronSchedule, begin: Begin, now: float) -> list[str]:
         assert schedule.next_at is not None
         due, following = [schedule.next_at], schedule.times(schedule.next_at)
         next_at = next(following, None)
@@ -164,15 +164,15 @@ class Schedules:
         return self._database.attempt(lambda _: self._database.execute(sql, values))
 
 
-def _dump(schedule: Schedule) -> str:
+def _dump(schedule: CronSchedule) -> str:
     return json.dumps(asdict(replace(schedule, next_at=None)))
 
 
-def _load(given: str, next_at: float | None) -> Schedule:
+def _load(given: str, next_at: float | None) -> CronSchedule:
     data = json.loads(given)
     data |= {
         "goal": tuple(data["goal"]),
         "facts": tuple(tuple(one) for one in data["facts"]),
         "next_at": next_at,
     }
-    return Schedule(**data)
+    return CronSchedule(**data)

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from metatree_agents.planner import Agents, Domain
-from metatree_agents.planner.agents.schedules import Schedule
+from metatree_agents.planner.agents.schedules import CronSchedule
 
 from metatree import UserError
 
@@ -28,7 +28,7 @@ def _domain() -> Domain:
 
 def _times(cron: str, zone: str, after: str, count: int) -> list[str]:
     at = datetime.fromisoformat(after).replace(tzinfo=ZoneInfo(zone)).timestamp()
-    found = islice(Schedule("a", cron, zone, ("grind",)).times(at), count)
+    found = islice(CronSchedule("a", cron, zone, ("grind",)).times(at), count)
     return [datetime.fromtimestamp(one, ZoneInfo(zone)).isoformat()[5:] for one in found]
 
 
