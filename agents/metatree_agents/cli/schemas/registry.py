@@ -47,7 +47,7 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "service keys list": "service.KeysOutput",
     "service queue status": "service.ServiceOutput",
     "service backup": "service.BackupOutput",
-    "service check": "service.BackupOutput",
+    "service check": "service.BackupOutput search.DoctorOutput",
     "service restore": "service.BackupOutput",
     "rules": "search.RulesOutput",
     "plan": "planner.PlanOutput planner.AgentOutput",
