@@ -115,7 +115,7 @@ def test_one_agent_is_begun_when_a_process_dies_before_the_next_time_is_noted(
         agents.schedule("daily", "0 6 * * *", "grind()", facts=[("grain", "rye")])
         _due(agents, 1)
         with monkeypatch.context() as patch:
-            patch.setattr(agents.schedules, "_write", lambda *_: None)  # it died
+            patch.setattr(agents._schedules, "_write", lambda *_: None)  # it died
             first = agents.begin_due()
         assert agents.begin_due() == first
         assert agents.begin_due() == []
