@@ -15,7 +15,7 @@ import math
 import threading
 from collections.abc import Sequence
 
-from metatree_routers.weighing._experts import NONE_RIGHT, Case
+from metatree_routers.weighing._experts import NONE_RIGHT, NONE_RIGHT_ELSEWHERE, Case
 from metatree_routers.wrappers.disk_cache import Cache
 
 _VALUES = tuple((step + 0.5) / 25 for step in range(25))
@@ -33,6 +33,9 @@ POOR = 0.15
 """A model that chooses rightly less often is not asked: it would change hardly anything."""
 HEARD = 0.5
 """How often a model says rightly whether a text answers, from which on it is heard."""
+AS_GOOD = 0.9
+"""A menu whose best score is a smaller share of what another menu of the search had is not where the evidence leads."""
+_MOST_SEARCHES = 256
 _KEPT_S = 90 * 86_400.0
 
 
@@ -52,6 +55,8 @@ class Trust:
         first, second = prior
         self._prior = [(first - 1) * math.log(v) + (second - 1) * math.log(1 - v) for v in _VALUES]
         self._lock = threading.Lock()
+        self._best: dict[tuple[str, ...], float] = {}
+        """Questions -> the best score that a menu had for them."""
         self._logs = self._known() or [0.0] * len(_VALUES)
 
     @property
@@ -62,27 +67,38 @@ class Trust:
         shares = [math.exp(log - top) for log in logs]
         return sum(share * value for share, value in zip(shares, _VALUES, strict=True)) / sum(shares)
 
-    def chose(self, cases: Sequence[Case], choice: str | None) -> None:
+    def none_right(self, questions: Sequence[str], cases: Sequence[Case]) -> float:
+        """Return how likely it is that no option of a menu leads to an answer, by what other menus of the search had."""
+        top = max(case.score for case in cases)
+        with self._lock:
+            best = max(top, self._best.pop(tuple(questions), 0.0))
+            self._best[tuple(questions)] = best
+            while len(self._best) > _MOST_SEARCHES:
+                del self._best[next(iter(self._best))]
+        return NONE_RIGHT if top >= AS_GOOD * best else NONE_RIGHT_ELSEWHERE
+
+    def chose(self, cases: Sequence[Case], choice: str | None, none_right: float = NONE_RIGHT) -> None:
         """Learn from one choice; None is that none of the options leads to an answer."""
         if len(cases) < 2:
             return
-        prior = NONE_RIGHT
+        prior = none_right
         if choice is not None:
             priors = [case.prior for case in cases if choice in case.ids]
             if not priors:
                 return
-            prior = (1 - NONE_RIGHT) * priors[0]
+            prior = (1 - none_right) * priors[0]
         others = len(cases)
         self._learn([value * prior + (1 - value) * (1 - prior) / others for value in _VALUES])
 
-    def gave(self, cases: Sequence[tuple[float, float]], none: float) -> None:
+    def gave(self, cases: Sequence[tuple[float, float]], none: float, none_right: float = NONE_RIGHT) -> None:
         """Learn from the probabilities that a model gave.
 
         Args:
             cases: of each case how likely it is by evidence, and how likely by the model.
             none: how likely none of them is, by the model.
+            none_right: how likely that is before the model has said anything.
         """
-        agreed = NONE_RIGHT * none + (1 - NONE_RIGHT) * sum(prior * share for prior, share in cases)
+        agreed = none_right * none + (1 - none_right) * sum(prior * share for prior, share in cases)
         even = 1 / (len(cases) + 1)
         self._learn([value * agreed + (1 - value) * even for value in _VALUES])
 
