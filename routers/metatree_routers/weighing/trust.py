@@ -68,7 +68,7 @@ class Trust:
         return sum(share * value for share, value in zip(shares, _VALUES, strict=True)) / sum(shares)
 
     def none_right(self, questions: Sequence[str], cases: Sequence[Case]) -> float:
-        """Return how likely it is that no option of a menu leads to an answer, by what other menus of the search had."""
+        """Return how likely no option of a menu leads to an answer, by what other menus of the search had."""
         top = max(case.score for case in cases)
         with self._lock:
             best = max(top, self._best.pop(tuple(questions), 0.0))
