@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from metatree_routers.weighing._experts import NONE_RIGHT, NONE_RIGHT_ELSEWHERE, Case
 from metatree_routers.wrappers.disk_cache import Cache
 
+_DOUBT = 0.2
 _VALUES = tuple((step + 0.5) / 25 for step in range(25))
 _CHOOSES = (1.0, 1.6)
 """Of a beta distribution: before anything is known, a model is taken to be right in 2 of 5 menus."""
@@ -31,7 +32,7 @@ _RESTS = 0.98
 """What was learned counts so much less each time that a poor model is not asked."""
 POOR = 0.15
 """A model that chooses rightly less often is not asked: it would change hardly anything."""
-HEARD = 0.5
+HEARD = 0.6
 """How often a model says rightly whether a text answers, from which on it is heard."""
 AS_GOOD = 0.9
 """A menu whose best score is a smaller share of what another menu of the search had is not where the evidence leads."""
@@ -62,10 +63,23 @@ class Trust:
     @property
     def accuracy(self) -> float:
         """How often the model is right, as far as is known, in [0, 1]."""
+        return sum(share * value for share, value in zip(self._shares(), _VALUES, strict=True))
+
+    @property
+    def earned(self) -> float:
+        """How often it is right at the least, with a probability of 4 in 5: a model has to earn it."""
+        below = 0.0
+        for share, value in zip(self._shares(), _VALUES, strict=True):
+            below += share
+            if below >= _DOUBT:
+                return value
+        return _VALUES[-1]
+
+    def _shares(self) -> list[float]:
         logs = [known + before for known, before in zip(self._logs, self._prior, strict=True)]
         top = max(logs)
         shares = [math.exp(log - top) for log in logs]
-        return sum(share * value for share, value in zip(shares, _VALUES, strict=True)) / sum(shares)
+        return [share / sum(shares) for share in shares]
 
     def none_right(self, questions: Sequence[str], cases: Sequence[Case]) -> float:
         """Return how likely no option of a menu leads to an answer, by what other menus of the search had."""
@@ -108,9 +122,15 @@ class Trust:
         self.learn(prior, said)
         return likely
 
-    def weighed(self, prior: float, said: float) -> float:
-        """Return how likely something is that has a prior and that the model finds so likely."""
-        worth = max(0.5, self.accuracy)  # a model that is mostly wrong says nothing, not the contrary
+    def weighed(self, prior: float, said: float, *, earned: bool = False) -> float:
+        """Return how likely something is that has a prior and that the model finds so likely.
+
+        Args:
+            earned: count the model's word for no more than it has earned.
+        """
+        worth = max(
+            0.5, self.earned if earned else self.accuracy
+        )  # a model that is mostly wrong says nothing, not the contrary
         likely = worth * said + (1 - worth) * (1 - said)
         return prior * likely / (prior * likely + (1 - prior) * (1 - likely))
 
