@@ -52,10 +52,14 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "rules": "search.RulesOutput",
     "plan": "planner.PlanOutput planner.AgentOutput",
     **dict.fromkeys(
-        [f"goals {name}" for name in ("show", "start", "signal", "cancel", "answer")], "planner.AgentOutput"
+        [f"goals {name}" for name in ("show", "start", "signal", "cancel", "answer", "retry")],
+        "planner.AgentOutput",
     ),
     "goals run": "planner.AgentOutput planner.AgentsOutput",
     "goals list": "planner.AgentsOutput",
+    "goals schedule": "planner.SchedulesOutput",
+    "goals schedules": "planner.SchedulesOutput",
+    "goals unschedule": "planner.SchedulesOutput",
     "goals explain": "planner.ExplainOutput",
 }
 """A command, perhaps with an option that changes what it prints, and the model of that, or several, by room.
