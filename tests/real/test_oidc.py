@@ -83,8 +83,8 @@ def test_who_is_unknown_becomes_a_user_where_that_is_wanted(provider: str, tmp_p
 
 
 def test_an_email_counts_only_when_it_is_verified(provider: str, tmp_path: Path) -> None:
-    claims = {"email": "ann@example.org", "email_verified": False}
-    requests.put(f"{provider}/users/sub-4", json=claims, timeout=60).raise_for_status()
+    claims: dict[str, str | bool] = {"email": "ann@example.org", "email_verified": False}
+    requests.put(f"{provider}/users/sub-4", json=dict(claims), timeout=60).raise_for_status()
     with service(tmp_path, provider, adds=True, claim="email") as browser:
         refused = browser.session.get(at_provider(browser, "sub-4"), timeout=60)
         assert refused.status_code == 403 and "not verified" in refused.text
