@@ -171,9 +171,9 @@ class Catalog:
     async def _search(self, request: str, k: int) -> list[Mounted]:
         async with self._lock:
             if self._evidence is None and self._parts.get("evidence") is None:
-                from metatree_routers import TextEvidence
+                from metatree_agents.gateway._ranking import ToolEvidence
 
-                self._evidence = TextEvidence(self.tree)
+                self._evidence = ToolEvidence(self.tree)
             result = await asearch(
                 request,
                 tree=self.tree,

@@ -53,6 +53,8 @@ _MOST_FOUND: Final = 20
 _MOST_TRIES: Final = 3
 _MOST_OPENINGS: Final = 20
 _OPENING_S: Final = 0.1
+_MOST_ERROR: Final = 4_000
+"""Characters of an error: a server words it, and it is not kept as a result is."""
 _SHORT: Final = 50_000
 """Characters of a result that are looked through at once; a thread for it takes longer."""
 _NOWHERE: Final = Node("", "")
@@ -476,7 +478,8 @@ class Gateway:
 
 
 def _error(text: str) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": plain_text(text)}], "isError": True}
+    shown = plain_text(text[:_MOST_ERROR]) + ("…" if len(text) > _MOST_ERROR else "")
+    return {"content": [{"type": "text", "text": shown}], "isError": True}
 
 
 def _words(exc: Exception) -> str:
