@@ -20,7 +20,10 @@ import numpy as np
 import numpy.typing as npt
 from metatree_memory_tools.mcp_server.source import KIND
 from metatree_routers import TextEvidence
-from metatree_routers.embeddings.static import Embedder, static_embedder
+from metatree_routers.embeddings.choose import SLOW
+from metatree_routers.embeddings.static import Embedder, cosines, static_embedder
+from metatree_routers.index.index import IndexSnapshot
+from metatree_routers.index.vectors import MOST_VECTORS
 from metatree_routers.query.terms import term_counts
 from metatree_routers.query.wording import request_steps, request_words
 
@@ -32,7 +35,11 @@ FEATURES: Final = ("evidence", "request", "step", "name", "server", "words")
 in the request, by rarity; what the evidence says of the best tool of its server; how near the words of the request,
 by rarity, come to any word of it."""
 WEIGHTS: Final = np.array([0.4, 0.2, 0.35, 0.1, 0.35, 0.2])
+BETTER_WEIGHTS: Final = np.array([0.4, 0.4, 0.5, 0.1, 0.35, 0.1])
+"""The same with MiniLM."""
 CANDIDATES: Final = 60
+_UNSAID: Final = 0.05
+"""Score of a tool for its nearness in meaning alone."""
 _MOST_WORDS: Final = 30
 _LINE: Final = 200
 _MOST_VECTORS: Final = 50_000
@@ -62,11 +69,14 @@ class ToolEvidence(TextEvidence):
         found = super().rank(questions, under=under, among=among, k=max(k, CANDIDATES))
         if len(questions) != 1 or among is not None:
             return found[:k]
+        if not found and under in (None, "."):
+            found = self._nearest(questions[0])  # no tool has a word of the request
         tools = self.tools(found)
         if len(tools) < 2:
             return found[:k]
         features = self.features(questions[0], tools)
-        order = np.argsort(-(features @ WEIGHTS), kind="stable")
+        weights = BETTER_WEIGHTS if self.has_better_vectors else WEIGHTS
+        order = np.argsort(-(features @ weights), kind="stable")
         own = {scored.node_id for scored, _ in tools}
         ranked = iter([tools[at][1] for at in order.tolist()])
         return [
@@ -75,6 +85,27 @@ class ToolEvidence(TextEvidence):
             else each
             for each in found[:k]
         ]
+
+    def _nearest(self, request: str) -> list[Scored]:
+        """Return the tools that are nearest to a request in meaning, in a tree whose vectors are kept."""
+        embedder = self._embedder() if self._embedder is not None else None
+        if embedder is None or len(self._tree) > MOST_VECTORS:
+            return []
+        asked = embedder.embed([request_words(request)])
+
+        def find(snapshot: IndexSnapshot) -> list[Scored]:
+            vectors, table = snapshot.vectors(), snapshot.table
+            nodes = np.flatnonzero((table.of_kind({KIND}) & table.alive)[: len(vectors)])
+            if not len(nodes):
+                return []
+            near = cosines(vectors[nodes], asked)[0]
+            best = np.argsort(-near, kind="stable")[:CANDIDATES]
+            ids = snapshot.ids(nodes[best].tolist())
+            return [
+                Scored(ids[int(nodes[at])], max(0.0, float(near[at])) * _UNSAID, "") for at in best.tolist()
+            ]
+
+        return self.query(find)
 
     def tools(self, found: Sequence[Scored]) -> list[tuple[Scored, Node]]:
         """Return the best tools among nodes that were found, with their nodes."""
@@ -100,22 +131,22 @@ class ToolEvidence(TextEvidence):
             sum(weight[term] for term in name if term in wanted) / (sum(map(weight.__getitem__, name)) or 1.0)
             for name in named
         ]
-        whole, step, words = self._near(request, texts, rarity, unknown)
+        whole, step, words = self._near(request, [node.id for _, node in tools], texts, rarity, unknown)
         of_server = np.array([best[server] for server in servers])
         columns = (evidence, whole, step, np.array(shares), of_server, words)
         return np.stack([_spread(each) for each in columns], axis=1)
 
     def _near(
-        self, request: str, texts: Sequence[str], rarity: dict[str, float], unknown: float
+        self, request: str, ids: Sequence[str], texts: Sequence[str], rarity: dict[str, float], unknown: float
     ) -> tuple[Floats, Floats, Floats]:
         """Return how near each text is to a request, to one of its steps, and to its words."""
         embedder = static_embedder() if self._embeddings else None
         nothing = np.zeros(len(texts))
         if embedder is None:
             return nothing, nothing, nothing
-        steps = request_steps(request) or [request_words(request)]
-        queries = embedder.embed([request, *steps])
-        near = embedder.embed(list(texts)) @ queries.T
+        near = self._cosines(
+            embedder, [request, *(request_steps(request) or [request_words(request)])], ids, texts
+        )
         wanted = list(dict.fromkeys(_WORD.findall(request_words(request).lower())))
         if not wanted:
             return near[:, 0].astype(float), near[:, 1:].max(axis=1).astype(float), nothing
@@ -127,6 +158,28 @@ class ToolEvidence(TextEvidence):
             sims = (asked @ self._of_words(embedder, own).T).max(axis=1) if own else np.zeros(len(wanted))
             closest.append(float(sims @ weights / weights.sum()))
         return near[:, 0].astype(float), near[:, 1:].max(axis=1).astype(float), np.array(closest)
+
+    def _cosines(
+        self, static: Embedder, queries: Sequence[str], ids: Sequence[str], texts: Sequence[str]
+    ) -> npt.NDArray[np.float32]:
+        """Return (n, m): how near each text is to each query; by the vectors of the index where those are better."""
+        if not self.has_better_vectors:
+            near: npt.NDArray[np.float32] = static.embed(list(texts)) @ static.embed(queries).T
+            return near
+        better = self._embedder() if self._embedder is not None else None
+        assert better is not None
+        vectors = better.embed(queries)
+
+        def find(snapshot: IndexSnapshot) -> npt.NDArray[np.float32]:
+            numbers = snapshot.numbers(ids)
+            return cosines(snapshot.vectors()[[numbers[id_] for id_ in ids]], vectors).T
+
+        return self.query(find)
+
+    @property
+    def has_better_vectors(self) -> bool:
+        """Whether vectors of a slow embedding are kept for all nodes."""
+        return self._embedding in SLOW and len(self._tree) <= MOST_VECTORS
 
     def _of_words(self, embedder: Embedder, words: Sequence[str]) -> npt.NDArray[np.float32]:
         known = self._vectors

@@ -335,6 +335,14 @@ def test_several_steps_are_found_in_one_call(bench: Bench, run: Run) -> None:
     run(main())
 
 
+def test_words_that_no_tool_has_find_what_is_near(bench: Bench, run: Run) -> None:
+    async def main() -> None:
+        async with bench.gateway(office=odd()) as gateway:
+            assert "office/picture" in await gateway.find("photograph", 3)
+
+    run(main())
+
+
 def test_the_listing_is_json_that_comes_back() -> None:
     from dataclasses import asdict
 
