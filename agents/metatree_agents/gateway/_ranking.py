@@ -24,6 +24,7 @@ from metatree_routers.embeddings.choose import SLOW
 from metatree_routers.embeddings.static import Embedder, cosines, static_embedder
 from metatree_routers.index.index import IndexSnapshot
 from metatree_routers.index.vectors import MOST_VECTORS
+from metatree_routers.query.parse import MAX_CHARS
 from metatree_routers.query.terms import term_counts
 from metatree_routers.query.wording import request_steps, request_words
 
@@ -38,6 +39,8 @@ WEIGHTS: Final = np.array([0.4, 0.2, 0.35, 0.1, 0.35, 0.2])
 BETTER_WEIGHTS: Final = np.array([0.4, 0.4, 0.5, 0.1, 0.35, 0.1])
 """The same with MiniLM."""
 CANDIDATES: Final = 60
+_TAKING: Final = 3
+"""So many of the best tools have what finds their input by name behind them."""
 _UNSAID: Final = 0.05
 """Score of a tool for its nearness in meaning alone."""
 _MOST_WORDS: Final = 30
@@ -67,9 +70,9 @@ class ToolEvidence(TextEvidence):
     ) -> list[Scored]:
         """Score as `TextEvidence.rank` does; of the best tools, the order is that of the fitted sum."""
         found = super().rank(questions, under=under, among=among, k=max(k, CANDIDATES))
-        if len(questions) != 1 or among is not None:
+        if len(questions) != 1:
             return found[:k]
-        if not found and under in (None, "."):
+        if not found and under in (None, ".") and among is None:
             found = self._nearest(questions[0])  # no tool has a word of the request
         tools = self.tools(found)
         if len(tools) < 2:
@@ -77,14 +80,29 @@ class ToolEvidence(TextEvidence):
         features = self.features(questions[0], tools)
         weights = BETTER_WEIGHTS if self.has_better_vectors else WEIGHTS
         order = np.argsort(-(features @ weights), kind="stable")
-        own = {scored.node_id for scored, _ in tools}
-        ranked = iter([tools[at][1] for at in order.tolist()])
+        own = {node.id: node for _, node in tools}
+        ids = [tools[at][1].id for at in order.tolist()]
+        for finder, taking in self._finders(questions[0]).items():
+            if finder in own and taking in ids[:_TAKING] and ids.index(finder) > ids.index(taking):
+                ids.remove(finder)
+                ids.insert(ids.index(taking) + 1, finder)
+        ranked = iter([own[id_] for id_ in ids])
         return [
             Scored((node := next(ranked)).id, each.score, node.description[:_LINE])
             if each.node_id in own
             else each
             for each in found[:k]
         ]
+
+    def _finders(self, request: str) -> dict[str, str]:
+        """Return the tools that find by name what a tool of their server takes the id of, each with that tool."""
+
+        def find(snapshot: IndexSnapshot) -> dict[str, str]:
+            inputs = self.ranking(snapshot, (request[:MAX_CHARS],), shown=True).inputs
+            ids = snapshot.ids([*inputs, *(taking for taking, _ in inputs.values())])
+            return {ids[finder]: ids[taking] for finder, (taking, _) in inputs.items()}
+
+        return self.query(find)
 
     def _nearest(self, request: str) -> list[Scored]:
         """Return the tools that are nearest to a request in meaning, in a tree whose vectors are kept."""
