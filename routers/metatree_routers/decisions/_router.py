@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from metatree.errors import UserError
@@ -29,7 +30,7 @@ from metatree_routers.llm.errors import AnswerRefused
 from metatree_routers.llm.labels import NONE, labels
 from metatree_routers.llm.prompts import best_first, line
 from metatree_routers.weighing.decide import decided_by_shares
-from metatree_routers.weighing.trust import JUDGES, Trust
+from metatree_routers.weighing.trust import HEARD, JUDGES, POOR, Trust
 from metatree_routers.wrappers.disk_cache import Cache, DiskCache
 
 WIRES = ("systemone", "decisions", "logits")
@@ -46,9 +47,9 @@ _QUESTION, _CONTEXT, _DESCRIPTION, _SHORT, _HINT = 400, 3_000, 160, 60, 110
 """Characters."""
 _MANY_OPTIONS = 60
 _TEXT = 6_000
-_LEAST_PRIOR = 0.3
-"""How likely a text answers at the least, since a router led there, and how likely it does not: words cannot tell what
-is said in other words, nor what only sounds alike."""
+_LEAST_PRIOR, _MOST_PRIOR = 0.3, 0.95
+"""How likely a text answers at the least, since a router led there and words cannot tell what is said in other words;
+and at the most."""
 
 
 class DecisionRouter(Router):
@@ -93,7 +94,11 @@ class DecisionRouter(Router):
     def traits(self) -> Traits:
         """It says how many options one choice takes, and how likely each is."""
         return Traits(
-            uses_model=True, cache_key=self.model.name, capacity=self._capacity, gives_probabilities=True
+            uses_model=True,
+            cache_key=self.model.name,
+            capacity=self._capacity,
+            gives_probabilities=True,
+            declines=lambda: self.trust.too_poor(POOR, "menus"),
         )
 
     def suite(self, evidence: Evidence | None = None) -> Suite:
@@ -147,12 +152,14 @@ class DecisionReader(Reader):
     ) -> None:
         self.model = model
         self._trust = trust or Trust(prior=JUDGES)
+        self._by_passages = passages is not None
         self._embedded = EmbeddedReader(passages=passages)
 
     @property
     def traits(self) -> Traits:
         """It asks a model."""
-        return Traits(uses_model=True, cache_key=self.model.name)
+        declines = partial(self._trust.too_poor, HEARD, "texts") if self._by_passages else None
+        return Traits(uses_model=True, cache_key=self.model.name, declines=declines)
 
     async def read(self, request: ReadRequest) -> Reading:
         """Return the embedded reader's passages, with how likely both find that they answer."""
@@ -172,7 +179,7 @@ class DecisionReader(Reader):
             if answer.confidence is None or likely is None:
                 answers.append(answer)
                 continue
-            prior = min(1 - _LEAST_PRIOR, max(_LEAST_PRIOR, answer.confidence))
+            prior = min(_MOST_PRIOR, max(_LEAST_PRIOR, answer.confidence))
             confidence = self._trust.yes_or_no(prior, likely[YES])
             if confidence >= request.sure:
                 answers.append(replace(answer, confidence=round(confidence, 4)))

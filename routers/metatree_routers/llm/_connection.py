@@ -22,7 +22,7 @@ from metatree_routers.llm._structured import F, answer_of, request_for
 from metatree_routers.llm._telemetry import model_call
 from metatree_routers.llm._tokens import TokenCounter, counter_for
 from metatree_routers.llm.errors import PromptTooLong
-from metatree_routers.weighing.trust import JUDGES, Trust
+from metatree_routers.weighing.trust import READS, Trust
 from metatree_routers.wrappers.disk_cache import Cache, DiskCache
 from metatree_routers.wrappers.limiter import Limiter
 
@@ -123,7 +123,7 @@ class Connection:
     @cached_property
     def trust_in_reading(self) -> Trust:
         """How often the model says rightly whether a text answers, as far as is known."""
-        return Trust(self._remembered, f"{self.model} {self.settings.public_url} reads", prior=JUDGES)
+        return Trust(self._remembered, f"{self.model} {self.settings.public_url} reads", prior=READS)
 
     @property
     def _remembered(self) -> Cache | None:

@@ -105,6 +105,23 @@ def test_a_plan_is_printed_in_the_format_of_ipc(
     assert shape["ended"] == "solved"
 
 
+def test_cheaper_plans_are_looked_for_and_told_of(metatree: Command) -> None:
+    done = metatree("plan", "d.hddl", "p.hddl", "--json", "--improve-for", "0.5")
+    costs = [one["cost"] for one in done.json["found"]]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] == done.json["cost"] == len(done.json["steps"])
+    assert f"a plan of {costs[0]:g} steps after " in done.err
+    assert "Ctrl-C takes the best so far" in done.err
+    first = metatree("plan", "d.hddl", "p.hddl", "--json", "--first")
+    assert len(first.json["found"]) == 1
+    assert first.err == ""
+    both = metatree("plan", "d.hddl", "p.hddl", "--first", "--improve-for", "1")
+    assert (both.code, both.err) == (
+        2,
+        "metatree: --first and --improve-for exclude each other: leave one out\n",
+    )
+
+
 def test_a_plan_is_carried_out_as_an_agent(metatree: Command, conforms: Callable[[Any, Any], None]) -> None:
     done = metatree("plan", "d.hddl", "p.hddl", "--run", "--json")
     assert (done.code, done.json["status"]) == (0, "complete")

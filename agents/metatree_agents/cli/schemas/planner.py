@@ -28,6 +28,13 @@ class PlanStepOutput(Output):
     after: list[int]
 
 
+class PlanFoundOutput(Output):
+    """When a plan was found that is cheaper than those before, in seconds, and what it costs."""
+
+    seconds: float
+    cost: float
+
+
 class PlanOutput(Output):
     """`metatree plan --json`; `text` is the plan in the format of IPC 2020, empty for a domain that is not HDDL."""
 
@@ -40,6 +47,7 @@ class PlanOutput(Output):
     why: str
     agent: str | None
     status: str | None
+    found: list[PlanFoundOutput]
 
 
 class IntentOutput(Output):

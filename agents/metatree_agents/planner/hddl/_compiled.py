@@ -22,7 +22,6 @@ from metatree_agents.planner.hddl._language import (
     Action,
     Method,
     Problem,
-    Subtask,
     Variable,
     closure,
     exact,
@@ -55,12 +54,16 @@ class CompiledMethod:
     """A method."""
 
     source: Method
+    holds: Callable[[State, Arguments], bool]
+    """Whether its precondition holds, given the values of its parameters."""
     instances: Callable[[State, Arguments], Iterator[Arguments]]
     """The values of its parameters for which it can be chosen, given its task's arguments."""
     order: tuple[int, ...]
     """Its subtasks, in an order that respects theirs."""
-    subtasks: tuple[tuple[int, tuple[int, ...]], ...]
-    """Of each subtask the task's number, and for each argument a parameter's number or -1 minus an object."""
+    subtasks: tuple[int, ...]
+    """Of each subtask the task's number."""
+    bind: Callable[[Arguments], tuple[Arguments, ...]]
+    """The arguments of each subtask, given the values of its parameters."""
     before: tuple[int, ...]
     """For each subtask the bits of those before it."""
     steps: float
@@ -127,6 +130,9 @@ class Compiled:
                 self.methods[self.task[method.task]].append(self._method(method, needs))
         for listed in self.methods.values():
             listed.sort(key=lambda one: (one.steps, self._recursive(one.source), one.source.number))
+        least = self.knowledge.least(problem.least_costs())
+        self.floor = {self.task[name]: cost for name, cost in least.items()}
+        """Task -> what it costs at least, by the metric or in steps, those without effects included."""
         self.actions = {self.task[name]: self._action(action) for name, action in domain.actions.items()}
         self.top = self._method(problem.top, self.knowledge.method_needs(problem.top))
         """The initial network, as the only method of a task without arguments."""
@@ -148,6 +154,10 @@ class Compiled:
         for place in self.tables.values():
             state[place] = Table({fact[:-1]: fact[-1] for fact in self.initial[place]})
         return state
+
+    def floor_of(self, method: CompiledMethod) -> float:
+        """Return what a method's subtasks cost at least."""
+        return sum(self.floor[task] for task in method.subtasks)
 
     def cost_of(self, task: int, arguments: Arguments) -> float:
         """Return what an action costs by the problem's metric; 1 without one."""
@@ -297,21 +307,20 @@ class Compiled:
         names = [variable.name for variable in method.parameters]
         count = len(method.subtasks)
         before = closure(count, method.order)
+        known = {name: f"a[{n}]" for n, name in enumerate(names)}
+        body = [f"return {self._expression(method.precondition, known, 'F')}"]
+        bound = [self._tuple(subtask.terms, known) for subtask in method.subtasks]
         return CompiledMethod(
             method,
+            self._function("holds", ["F", "a"], body),
             _no_instances if needs is None else self._instances(method, needs),
             tuple(linear(count, method.order)),
-            tuple(self._subtask(subtask, names) for subtask in method.subtasks),
+            tuple(self.task[subtask.name] for subtask in method.subtasks),
+            self._function("bind", ["a"], [f"return ({', '.join(bound)}{',' if bound else ''})"]),
             tuple(before),
             self.knowledge.method_steps(method),
             all(before[a] >> b & 1 or before[b] >> a & 1 for a in range(count) for b in range(a)),
         )
-
-    def _subtask(self, subtask: Subtask, names: list[str]) -> tuple[int, tuple[int, ...]]:
-        arguments = tuple(
-            names.index(term) if is_variable(term) else -1 - self.number[term] for term in subtask.terms
-        )
-        return self.task[subtask.name], arguments
 
     def _instances(self, method: Method, needs: frozenset[Literal]) -> Any:
         """Return a generator of the values of a method's parameters."""

@@ -83,6 +83,8 @@ class Searched:
     """Whether no way is left, in the order that was chosen for open orders."""
     exhausted: bool
     """Whether, besides, no task was given up because it came to itself."""
+    trail: list[tuple[Any, ...]] = field(default_factory=list)
+    """The decompositions and the steps of the plan, in the order in which they happen."""
 
 
 def search(
@@ -109,11 +111,13 @@ def search(
         cheaper_than: look only for plans that cost less.
         thorough: try the methods that take most steps first.
     """
-    return _Run(problem, dead_ends, rng, once, max_depth, cheaper_than, thorough).search()
+    return Run(problem, dead_ends, rng, once, max_depth, cheaper_than, thorough).search()
 
 
 @dataclass(slots=True)
-class _Run:
+class Run:
+    """A state that steps change, and what a search of it keeps."""
+
     problem: Compiled
     dead_ends: int
     rng: Random | None
@@ -166,7 +170,7 @@ class _Run:
                 pass
             elif tasks is None:
                 if problem.goal(self.state):
-                    return Searched(plan_of(problem, self.trail), seen, False, False)
+                    return Searched(plan_of(problem, self.trail), seen, False, False, self.trail)
             elif not (tasks.root in self.due and self._overdue(tasks)):
                 key = (self.hash, tasks.hash)
                 before_with = visited.get(key)
@@ -278,13 +282,13 @@ class _Run:
         salt = above.deep if above.deep > 1 else tasks.salt
         for method, values in choices:
             rest = tasks.rest
-            order = method.order if rng is None or method.total else _random_order(method, rng)
+            order = method.order if rng is None or method.total else random_order(method, rng)
             ids = range(self.ids + 1, self.ids + 1 + len(order))
             self.ids += len(order)
             root = tasks.root if tasks.task >= 0 else len(order)
+            bound = method.bind(values)
             for index in reversed(order):
-                task, places = method.subtasks[index]
-                arguments = tuple(values[p] if p >= 0 else -1 - p for p in places)
+                task, arguments = method.subtasks[index], bound[index]
                 if tasks.task < 0:
                     root -= 1
                 rest = TaskList(task, arguments, ids[index], rest, above, self.steps[task], salt, root)
@@ -358,7 +362,8 @@ class _Run:
 _END: Any = object()
 
 
-def _random_order(method: CompiledMethod, rng: Random) -> list[int]:
+def random_order(method: CompiledMethod, rng: Random) -> list[int]:
+    """Draw an order that a method allows its subtasks."""
     left, done, order = list(range(len(method.before))), 0, []
     while left:
         one = rng.choice([index for index in left if method.before[index] & ~done == 0])

@@ -200,9 +200,13 @@ class Problem:
 
     def least_cost(self) -> float:
         """Return what the cheapest action costs at least."""
+        return min(self.least_costs().values(), default=0.0)
+
+    def least_costs(self) -> dict[str, float]:
+        """Return what each action costs at least."""
         if self.metric is None:
-            return 1.0
-        least = float("inf")
+            return dict.fromkeys(self.domain.actions, 1.0)
+        least = {}
         for action in self.domain.actions.values():
             cost = 0.0
             for one in (one for one in action.increases if one.function == self.metric):
@@ -211,8 +215,8 @@ class Problem:
                     cost += min(amounts, default=0.0)
                 else:
                     cost += one.amount
-            least = min(least, cost)
-        return 0.0 if least == float("inf") else least
+            least[action.name] = cost
+        return least
 
     def members(self) -> Mapping[str, tuple[str, ...]]:
         """Return the objects of each type, in the order of their declaration."""

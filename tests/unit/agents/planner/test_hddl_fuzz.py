@@ -58,7 +58,7 @@ def _tried(domain: str, problem: str) -> str:
     except PlannerSyntaxError as exc:
         assert re.match(r"[dp]\.hddl:\d+:\d+: .", str(exc)), str(exc)
         return "error"
-    result = solve(read, Steps(20_000))
+    result = solve(read, Steps(20_000), improve_for_s=1.0)
     if result.plan is not None:
         try:
             verify_plan(result.plan, read, Steps(100_000))
