@@ -186,7 +186,9 @@ class Catalog:
                 **{"evidence": self._evidence, **self._parts},
             )
             found = [node.id for node in result.nodes]
-            if not found and self._evidence is not None:  # a search follows words; meaning alone leads it nowhere
+            if (
+                not found and self._evidence is not None
+            ):  # a search follows words; meaning alone leads it nowhere
                 found = [each.node_id for each in self._evidence.rank([request], k=k)]
         tools = (self._tools.get(node_id.partition("/")[0], {}).get(node_id) for node_id in found)
         return [each for each in tools if each is not None]

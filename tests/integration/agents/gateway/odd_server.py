@@ -147,7 +147,12 @@ def called(number: Any, name: str, given: dict[str, Any]) -> None:
         time.sleep(0.5)
     elif name == "parts":
         one = {
-            "link": {"type": "resource_link", "uri": "file:///a", "name": "a", "description": "Read me. " * 50},
+            "link": {
+                "type": "resource_link",
+                "uri": "file:///a",
+                "name": "a",
+                "description": "Read me. " * 50,
+            },
             "resource": {"type": "resource", "resource": {"uri": "file:///a", "text": "Read me. " * 50}},
             "image": {"type": "image", "data": "A" * 400_000, "mimeType": "image/png"},
             "meta": {"type": "text", "text": "short", "_meta": {"a": "Read me. " * 50}},
