@@ -1,10 +1,10 @@
 """Fit the order of tools (`metatree_agents.gateway._ranking`) to requests, and say what it gives for others.
 
-usage: [METATREE_EMBEDDING=minilm] python -m benchmarks.gateway.fit --data FOLDER [--together]
+usage: python -m benchmarks.gateway.fit --data FOLDER [--together]
 
 Each set is mounted alone, or with `--together` all in one gateway too. Requests are split in halves by a hash of their
 text; the weights are fitted to one half, and what they give is told for the other half, beside the evidence alone. The
-weights of the package are those of all requests of the first half.
+weights of the package are those of the first half, rounded.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from metatree_agents.gateway._ranking import BETTER_WEIGHTS, CANDIDATES, FEATURES, WEIGHTS, ToolEvidence
+from metatree_agents.gateway._ranking import CANDIDATES, FEATURES, WEIGHTS, ToolEvidence
 from metatree_routers import TextEvidence
-from metatree_routers.embeddings.choose import SLOW, embedding_set
 
 from benchmarks.gateway.mixed import BenchTool, ToolSet, mounted, sets
 
@@ -58,14 +57,13 @@ async def _run(data: Path, *, together: bool) -> None:
         every = list({tool.id: tool for each in found for tool in each.tools}.values())
         asked |= {f"{each.name}, all": await _asked(every, each) for each in found}
     fitted = [fit([[row for row in rows if row.half == half] for rows in asked.values()]) for half in (0, 1)]
-    shipped = BETTER_WEIGHTS if embedding_set() in SLOW else WEIGHTS
     print(f"{'set':24} {'evidence':>9} {'fitted to the other half':>25} {'as shipped':>11}")
     for name, rows in asked.items():
         first = name.startswith("MetaTool one")
         cells = [
             np.mean([score(row, None, first) for row in rows]),
             np.mean([score(row, fitted[1 - row.half], first) for row in rows]),
-            np.mean([score(row, shipped, first) for row in rows]),
+            np.mean([score(row, WEIGHTS, first) for row in rows]),
         ]
         print(f"{name:24} {cells[0]:9.3f} {cells[1]:25.3f} {cells[2]:11.3f}")
     for weights in (*fitted, fit(list(asked.values()))):

@@ -29,8 +29,8 @@ def plot(rows: Sequence[dict[str, Any]], file: Path) -> None:
         sizes = [row["tools"] for row in own]
         left.plot(sizes, [row["gateway"][0] for row in own], "o-", color=colour, label=name)
         left.plot(sizes, [row["bm25"][0] for row in own], "x--", color=colour, alpha=0.6)
-    left.set(xscale="log", ylim=(0, 1), xlabel="tools", ylabel="R@5", title="— gateway   - - BM25")
-    left.legend()
+    left.set(xscale="log", ylim=(0, 1.15), xlabel="tools", ylabel="R@5", title="— gateway   - - BM25")
+    left.legend(ncols=4, fontsize="x-small", loc="upper center")
     tools = sorted({row["tools"] for row in mixed})
     for key, label, style in (("tokens_of_all", "all tools listed", "x--"), ("tokens", "gateway", "o-")):
         means = [[row[key] for row in mixed if row["tools"] == size] for size in tools]

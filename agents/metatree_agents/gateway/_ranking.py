@@ -36,8 +36,6 @@ FEATURES: Final = ("evidence", "request", "step", "name", "server", "words")
 in the request, by rarity; what the evidence says of the best tool of its server; how near the words of the request,
 by rarity, come to any word of it."""
 WEIGHTS: Final = np.array([0.4, 0.2, 0.35, 0.1, 0.35, 0.2])
-BETTER_WEIGHTS: Final = np.array([0.4, 0.4, 0.5, 0.1, 0.35, 0.1])
-"""The same with MiniLM."""
 CANDIDATES: Final = 60
 _TAKING: Final = 3
 """So many of the best tools have what finds their input by name behind them."""
@@ -70,7 +68,7 @@ class ToolEvidence(TextEvidence):
     ) -> list[Scored]:
         """Score as `TextEvidence.rank` does; of the best tools, the order is that of the fitted sum."""
         found = super().rank(questions, under=under, among=among, k=max(k, CANDIDATES))
-        if len(questions) != 1:
+        if len(questions) != 1 or self._embedding in SLOW:  # the weights are those of static vectors
             return found[:k]
         if not found and under in (None, ".") and among is None:
             found = self._nearest(questions[0])  # no tool has a word of the request
@@ -78,8 +76,7 @@ class ToolEvidence(TextEvidence):
         if len(tools) < 2:
             return found[:k]
         features = self.features(questions[0], tools)
-        weights = BETTER_WEIGHTS if self.has_better_vectors else WEIGHTS
-        order = np.argsort(-(features @ weights), kind="stable")
+        order = np.argsort(-(features @ WEIGHTS), kind="stable")
         own = {node.id: node for _, node in tools}
         ids = [tools[at][1].id for at in order.tolist()]
         for finder, taking in self._finders(questions[0]).items():
@@ -149,22 +146,21 @@ class ToolEvidence(TextEvidence):
             sum(weight[term] for term in name if term in wanted) / (sum(map(weight.__getitem__, name)) or 1.0)
             for name in named
         ]
-        whole, step, words = self._near(request, [node.id for _, node in tools], texts, rarity, unknown)
+        whole, step, words = self._near(request, texts, rarity, unknown)
         of_server = np.array([best[server] for server in servers])
         columns = (evidence, whole, step, np.array(shares), of_server, words)
         return np.stack([_spread(each) for each in columns], axis=1)
 
     def _near(
-        self, request: str, ids: Sequence[str], texts: Sequence[str], rarity: dict[str, float], unknown: float
+        self, request: str, texts: Sequence[str], rarity: dict[str, float], unknown: float
     ) -> tuple[Floats, Floats, Floats]:
         """Return how near each text is to a request, to one of its steps, and to its words."""
         embedder = static_embedder() if self._embeddings else None
         nothing = np.zeros(len(texts))
         if embedder is None:
             return nothing, nothing, nothing
-        near = self._cosines(
-            embedder, [request, *(request_steps(request) or [request_words(request)])], ids, texts
-        )
+        queries = embedder.embed([request, *(request_steps(request) or [request_words(request)])])
+        near = embedder.embed(list(texts)) @ queries.T
         wanted = list(dict.fromkeys(_WORD.findall(request_words(request).lower())))
         if not wanted:
             return near[:, 0].astype(float), near[:, 1:].max(axis=1).astype(float), nothing
@@ -176,28 +172,6 @@ class ToolEvidence(TextEvidence):
             sims = (asked @ self._of_words(embedder, own).T).max(axis=1) if own else np.zeros(len(wanted))
             closest.append(float(sims @ weights / weights.sum()))
         return near[:, 0].astype(float), near[:, 1:].max(axis=1).astype(float), np.array(closest)
-
-    def _cosines(
-        self, static: Embedder, queries: Sequence[str], ids: Sequence[str], texts: Sequence[str]
-    ) -> npt.NDArray[np.float32]:
-        """Return (n, m): how near each text is to each query; by the vectors of the index where those are better."""
-        if not self.has_better_vectors:
-            near: npt.NDArray[np.float32] = static.embed(list(texts)) @ static.embed(queries).T
-            return near
-        better = self._embedder() if self._embedder is not None else None
-        assert better is not None
-        vectors = better.embed(queries)
-
-        def find(snapshot: IndexSnapshot) -> npt.NDArray[np.float32]:
-            numbers = snapshot.numbers(ids)
-            return cosines(snapshot.vectors()[[numbers[id_] for id_ in ids]], vectors).T
-
-        return self.query(find)
-
-    @property
-    def has_better_vectors(self) -> bool:
-        """Whether vectors of a slow embedding are kept for all nodes."""
-        return self._embedding in SLOW and len(self._tree) <= MOST_VECTORS
 
     def _of_words(self, embedder: Embedder, words: Sequence[str]) -> npt.NDArray[np.float32]:
         known = self._vectors
