@@ -3,7 +3,7 @@ SwaggerUIBundle({
   url: "/openapi.json",
   domNode: document.getElementById("api"),
   deepLinking: true,
-  docExpansion: "none",
+  docExpansion: "list",
   defaultModelsExpandDepth: -1,
   validatorUrl: null,
   presets: [SwaggerUIBundle.presets.apis],
