@@ -19,6 +19,8 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from metatree.durable import Effect, Event, Outcome, Signal
+from metatree.errors import NotWorthAsking
+from metatree.protocols import SURE
 from metatree.searches._context import context_of, part_json, question_key
 from metatree.searches._effects import (
     AskHuman,
@@ -45,6 +47,7 @@ from metatree.searches._state import (
     Collected,
     Frame,
     Mark,
+    ReadTarget,
     SearchState,
     Tally,
 )
@@ -97,7 +100,7 @@ class SearchMachine(TreeWalk):
         tally = state.tallies.setdefault(kind, Tally())
         if event.error is None:
             tally.done += 1
-        else:
+        elif event.error_kind != NotWorthAsking.__name__:  # nobody was asked
             tally.failed += 1
             tally.error = event.error
         payload: SearchEffect = waiting.effect.payload
@@ -108,6 +111,8 @@ class SearchMachine(TreeWalk):
                 return self._on_list(state, frame, event)
             case RouteMenu():
                 return self._on_route(state, frame, payload, event)
+            case ReadText() if frame.ended is not None:
+                return self._on_last_read(state, frame, payload, event)
             case ReadText():
                 return self._on_read(state, frame, payload, event)
             case RankMenu():
@@ -132,15 +137,20 @@ class SearchMachine(TreeWalk):
                 return self._on_compose(state, frame, event)
             case FindClosest():
                 state.closest = [] if event.error is not None else event.value["passages"]
-                return self._finish_run(state, frame)
+                return self._last_reads(state, frame)
             case _:
                 assert_never(payload)
 
     def _count_unusable(self, state: SearchState, frame: Frame, event: Outcome) -> None:
-        """Go on with the embedded parts when a model gave no usable answer several times in a row.
+        """Go on with the embedded parts when a model gave no usable answer several times in a row, or is too poor.
 
         Whatever it was: refused, cut off, not in form, no answer in time. Each counts after all of its attempts.
         """
+        if event.error_kind == NotWorthAsking.__name__:
+            if not state.without_model:
+                state.without_model, state.why_without = True, event.error or ""
+                note(state, frame, "without_model", None, state.why_without)
+            return
         if event.error is None:
             state.unusable = 0
             return
@@ -148,6 +158,7 @@ class SearchMachine(TreeWalk):
         if state.unusable >= MOST_UNUSABLE and not state.without_model:
             state.without_model = True
             why = f"no usable answer to {state.unusable} requests in a row: {event.error}"
+            state.why_without = f"the model gave no usable answer to {MOST_UNUSABLE} requests in a row"
             note(state, frame, "without_model", None, why)
 
     def _finish(self, state: SearchState, frame: Frame, ended: str) -> list[Effect]:
@@ -179,6 +190,32 @@ class SearchMachine(TreeWalk):
             return effect_of(state, frame, payload)
         self._end_run(state)
         return []
+
+    def _last_reads(self, state: SearchState, frame: Frame) -> list[Effect]:
+        """Have the embedded reader read what likely answers and no model has read, as when it was led elsewhere."""
+        assert state.closest is not None
+        sure, seen = state.given.get("sure", SURE), {e["node"] for e in state.trace if e["event"] == "read"}
+        roots = [f for f in state.frames.values() if f.parent is None]
+        for passage in state.closest if state.given.get("last_reads") else ():
+            asking = next((f for f in roots if passage["question"] in f.open), None)
+            if asking is not None and passage["score"] >= sure and passage["node"] not in seen:
+                target = ReadTarget(passage["node"], passage["title"], "", None, "")
+                return effect_of(
+                    state, asking, ReadText(target, (passage["question"],), "", [], sure, embedded=True)
+                )
+        state.closest = [p for p in state.closest if any(p["question"] in f.open for f in roots)]
+        return self._finish_run(state, frame)
+
+    def _on_last_read(
+        self, state: SearchState, frame: Frame, payload: ReadText, event: Outcome
+    ) -> list[Effect]:
+        node, title = payload.target.node, payload.target.title
+        answers = [] if event.error is not None else event.value["answers"]
+        why = "no model has read what likely answers" if answers else event.error or "nothing here answers"
+        note(state, frame, "read", node, why, answers=answers, useful=bool(answers), known=False)
+        for answer in answers:
+            self._take(state, frame, answer, node, title)
+        return self._last_reads(state, frame)
 
     def _on_compose(self, state: SearchState, frame: Frame, event: Outcome) -> list[Effect]:
         if event.error is None:

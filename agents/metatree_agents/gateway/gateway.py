@@ -53,6 +53,10 @@ _MOST_FOUND: Final = 20
 _MOST_TRIES: Final = 3
 _MOST_OPENINGS: Final = 20
 _OPENING_S: Final = 0.1
+_MOST_ERROR: Final = 4_000
+"""Characters of an error: a server words it, and it is not kept as a result is."""
+_SHORT: Final = 50_000
+"""Characters of a result that are looked through at once; a thread for it takes longer."""
 _NOWHERE: Final = Node("", "")
 _log = logging.getLogger("metatree")
 
@@ -343,14 +347,14 @@ class Gateway:
             "arguments": self._public(dict(arguments or {})),
             "key": key,
         }
-        await self._write(item, caller, {**record, "status": "started"})
+        self._write(item, caller, {**record, "status": "started"})
         try:
             result, more = await self._called(tool_id, arguments or {}, key, fresh, caller)
         except (MetatreeError, InDoubt) as exc:
             result, more = _error(without_texts(_words(exc), self._hidden)), {}
         except BaseException:
             with contextlib.suppress(Exception):
-                await self._write(item, caller, {"status": "cancelled"})
+                self._write(item, caller, {"status": "cancelled"})
             raise
         texts = [part["text"] for part in result["content"] if part.get("type") == "text"]
         outcome = {
@@ -359,7 +363,7 @@ class Gateway:
             "seconds": round(time.monotonic() - started, 3),
             **more,
         }
-        await self._write(item, caller, outcome)
+        self._write(item, caller, outcome)
         return result
 
     async def _called(
@@ -369,13 +373,17 @@ class Gateway:
         for _ in range(_MOST_TRIES):
             mounted = self.catalog.get(tool_id)
             given = mounted.tool.validated(arguments)
+            upstream, entry = self._upstreams[mounted.server], self._entries[mounted.server]
+            if key and not self.gate.forbids(mounted):
+                made = self._log.known(self._call(entry, mounted, given, key))
+                if made is not None and mounted.tool.changes:  # nothing is called, so nobody is asked
+                    return _reused(made, mounted), {"tool": mounted.id, "reused": True}
             allowed, said = await self.gate.passes(mounted, given, caller.ask or _nobody, who=caller.name)
             if not self._is_current(mounted):
                 continue  # it changed while the person was asked
             if not allowed:
                 raise UserError(f"not called: {said}")
             more = {"tool": mounted.id, "permission": said}
-            upstream, entry = self._upstreams[mounted.server], self._entries[mounted.server]
             intent = key or secrets.token_hex(16)
             call = self._call(entry, mounted, given, intent)
             if fresh and not mounted.tool.changes:
@@ -425,10 +433,17 @@ class Gateway:
                     raise ToolFailed(str(exc)) from exc
                 raise InDoubt(str(exc)) from exc
         result = without_texts(result, self._hidden)
-        bounded = await in_thread(partial(self._results.bounded, result, mounted.id))
+        bounded = await self._bounded(result, mounted.id)
         if bounded.get("isError") and not mounted.tool.changes:
             raise _Refused(bounded)
         return bounded
+
+    async def _bounded(self, result: dict[str, Any], tool_id: str) -> dict[str, Any]:
+        """Bound a result; what is long is kept, which takes its time, in a thread."""
+        texts = [part.get("text") or part for part in result.get("content") or ()]
+        if sum(len(str(each)) for each in (*texts, result.get("structuredContent") or "")) <= _SHORT:
+            return self._results.bounded(result, tool_id)
+        return await in_thread(partial(self._results.bounded, result, tool_id))
 
     def _is_current(self, mounted: Mounted) -> bool:
         """Whether a tool still is what it was when it was looked up."""
@@ -455,23 +470,20 @@ class Gateway:
     def _public(self, value: Any) -> Any:
         return without_secrets(without_texts(value, self._hidden))[0]
 
-    async def _write(self, item: str, caller: GatewayClient, data: Mapping[str, Any]) -> None:
+    def _write(self, item: str, caller: GatewayClient, data: Mapping[str, Any]) -> None:
         """Put a call, or what became of it, on the board; a board that cannot be written stops no call."""
-
-        def write() -> None:
+        try:  # less than a millisecond, as the log of calls: a thread for it takes more
             if data.get("status") == "started":
                 self._board.add(SECTION, dict(data), id=item, agent=caller.name, run=caller.session)
             else:
                 self._board.update(item, dict(data))
-
-        try:
-            await in_thread(write)
         except MetatreeError as exc:
             _log.warning("the call is not on the board: %s", exc)
 
 
 def _error(text: str) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": plain_text(text)}], "isError": True}
+    shown = plain_text(text[:_MOST_ERROR]) + ("…" if len(text) > _MOST_ERROR else "")
+    return {"content": [{"type": "text", "text": shown}], "isError": True}
 
 
 def _words(exc: Exception) -> str:

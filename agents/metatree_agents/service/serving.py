@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from metatree import Limits, Tree
 from metatree.errors import UserError
 from metatree_agents.service._app import create_app
 from metatree_agents.service.accounts.keys import Keys
+from metatree_agents.service.accounts.other_logins import PeerMark
 from metatree_agents.service.accounts.users import INSIDE, Role, Users
 from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.database.servers import announced
@@ -27,7 +30,7 @@ from metatree_agents.service.http.admin_routes import metrics_app
 from metatree_agents.service.http.slow_clients import TimeoutProtocol
 from metatree_agents.service.replication.publisher import Publication, Published
 from metatree_agents.service.settings import Service, ServiceSettings
-from metatree_agents.service.web.sessions import Sessions
+from metatree_agents.service.web.sessions import Sessions, login_link
 
 GRACE_S = 5
 
@@ -171,26 +174,21 @@ def server_of(app: ASGIApp, *, proxies: Sequence[str] = ()) -> uvicorn.Server:
     Args:
         proxies: addresses of proxies whose word is taken for who their callers are; this machine's by default.
     """
+    trusted = [*proxies] or os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")
+    # Starlette's types and uvicorn's say the same in words that differ.
+    behind = cast(ASGIApp, ProxyHeadersMiddleware(cast(Any, app), trusted))
     return uvicorn.Server(
         uvicorn.Config(
-            app,
+            PeerMark(behind),
             http=TimeoutProtocol,
             log_config=None,
             log_level="warning",
             access_log=False,
             lifespan="auto",
             timeout_graceful_shutdown=GRACE_S,
-            forwarded_allow_ips=[*proxies] or None,
+            proxy_headers=False,  # done here, behind what notes where a request came from
         )
     )
-
-
-def login_link(address: str, code: str) -> str:
-    """Return a link that logs somebody in.
-
-    The code is behind a `#`: browsers send that to no server, so no log of a proxy has it.
-    """
-    return f"{address.rstrip('/')}/login#code={code}"
 
 
 def _browser_host(host: str) -> str:

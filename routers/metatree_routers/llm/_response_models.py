@@ -16,6 +16,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    WithJsonSchema,
     create_model,
     model_validator,
 )
@@ -28,6 +29,7 @@ WHY = 120
 ANSWER = 1_500
 QUOTE = 600
 LABEL = 80
+LONGEST_LABEL = 3
 TITLE = 120
 MAX_RULED_OUT = 8
 """More is no judgement of each: a model of 135 million parameters ruled out 14 to 19 of 21 options."""
@@ -140,13 +142,22 @@ class RouteForm(Form):
 
 @lru_cache(maxsize=512)
 def route_form(count: int) -> type[RouteForm]:
-    """Return the form for a menu of so many options: its schema allows their labels and nothing else."""
+    """Return the form for a menu of so many options: its schema allows a choice of their labels and nothing else.
+
+    What is ruled out are labels alone, looked up among them later: the labels a second time, and a reason for each,
+    would be a fifth of a prompt.
+    """
     offered: list[Any] = [*labels(count)]
-    option: Any = Annotated[Label, Field(json_schema_extra={"enum": offered})]
     choice: Any = Annotated[Label, Field(json_schema_extra={"enum": [*offered, NONE]})]
-    item: Any = create_model("RuledOut", __base__=RuledOut, option=(option, ...))
     most = min(count, MAX_RULED_OUT)
-    ruled_out: Any = Annotated[list[item], _list(most), BeforeValidator(_by_option), Field(max_length=most)]
+    label = {"type": "string", "maxLength": LONGEST_LABEL}
+    ruled_out: Any = Annotated[
+        list[RuledOut],
+        _list(most),
+        BeforeValidator(_by_option),
+        Field(max_length=most),
+        WithJsonSchema({"type": "array", "items": label, "maxItems": most}),
+    ]
     return create_model(
         "Route",
         __base__=RouteForm,
