@@ -287,3 +287,30 @@ def test_a_backup_is_downloaded_whole_and_leaves_nothing(
     with zipfile.ZipFile(BytesIO(sent.content)) as archive:
         assert b"What is in it?" in archive.read("query.jsonl") and b"Tuesdays" in archive.read("memory.db")
     assert list(tmp_path.glob("metatree-backup-*")) == []
+
+
+# trying the API
+
+
+def test_the_page_of_the_api_has_all_its_files_here(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Browser(service.url).get("/docs")
+    assert page.status_code == 200 and "script-src 'self';" in page.headers["Content-Security-Policy"]
+    assert not re.search(r"<script(?![^>]* src=)|<style| style=|\son\w+=|https?://", page.text)
+    for path in re.findall(r'(?:src|href)="(/(?:docs|static)/[^"]+)"', page.text):
+        assert requests.get(service.url + path, timeout=60).status_code == 200, path
+    for name in ("redoc.standalone.js", "..%2Fcore.py", "core.py"):
+        assert requests.get(f"{service.url}/docs/{name}", timeout=60).status_code == 404
+    monkeypatch.setattr("metatree_agents.service.web._api_docs._folder", lambda: None)
+    missing = Browser(service.url).get("/docs")
+    assert missing.status_code == 404 and "metatree[api-docs]" in missing.text
+
+
+def test_the_description_says_that_a_key_stands_for_a_proof(service: Served) -> None:
+    described = requests.get(f"{service.url}/openapi.json", timeout=60).json()
+    for path, methods in described["paths"].items():
+        for about in methods.values():
+            if path.startswith("/api/"):
+                assert {"API key": []} in about["security"], path
+                proof = {each["name"] for each in about["parameters"] if not each["required"]}
+                assert {"User", "Nonce", "Hash"} <= proof
+    assert described["components"]["securitySchemes"]["API key"]["scheme"] == "bearer"

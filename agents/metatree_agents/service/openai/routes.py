@@ -23,7 +23,7 @@ from starlette.background import BackgroundTask
 from metatree.errors import MetatreeError, TransientError
 from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http.bodies import Body, inlined
-from metatree_agents.service.http.calls import disconnected
+from metatree_agents.service.http.calls import authenticate, disconnected
 from metatree_agents.service.http.error_responses import openai_error
 from metatree_agents.service.openai._models import (
     MODEL,
@@ -82,21 +82,19 @@ _Key = Annotated[
 ]
 
 
-async def _asker(request: Request, key: _Key) -> Caller:
+async def _asker(request: Request, _: _Key) -> Caller:
     """Return whose API key a request carries.
 
     Raises:
         Wrong: 401 for no right key, 403 for a user who may not ask.
     """
-    service = Service.of(request)
-    who = await service.keys.verified(key.credentials.strip()) if key else None
+    who = await authenticate(request, {})
     if who is None:
         raise Wrong(
             "Incorrect API key provided: `metatree service keys add NAME` on the service's machine makes one",
             status=401,
             code="invalid_api_key",
         )
-    service.limits.admit(request, who)
     if who.role not in ASKING:
         raise Wrong(f"{who.name} is of role {who.role} and may not ask", status=403)
     return who
