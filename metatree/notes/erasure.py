@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from metatree.errors import UserError
 from metatree.node import Node
-from metatree.notes.notes import Forgotten, forget, mentions
+from metatree.notes.notes import IMPORT, Forgotten, claims, forget, mentions
 from metatree.notes.wishes import wishes_of
 from metatree.storage.database import Database
 from metatree.storage.store import Store
@@ -199,6 +199,10 @@ def _redescribe(tree: Tree, node: Node, who: str, texts: Sequence[str]) -> None:
 def _leave_to(tree: Tree, node: Node, others: list[dict[str, Any]], erased: Erased) -> None:
     """Take sayings out of a memory that others said too; what it replaced was the text of one of them."""
     provenance = {key: value for key, value in node.provenance.items() if key != "earlier"}
+    if provenance.get("by") == IMPORT:
+        tree.update(replace(node, attributes={**node.attributes, "said": others}))
+        erased.left_to_others.append(node.id)
+        return
     erased.texts += [str(each["text"]) for each in node.provenance.get("earlier", ())]
     tree.update(replace(node, provenance={**provenance, **others[-1], "said": others}))
     erased.left_to_others.append(node.id)
@@ -216,7 +220,7 @@ def _added(tree: Tree) -> Iterator[Node]:
 
 def _sayings(node: Node) -> list[dict[str, Any]]:
     """Return who said a node, when and where from, each time."""
-    return mentions(node) or ([dict(node.provenance)] if node.provenance.get("who") else [])
+    return mentions(node) or claims(node) or ([dict(node.provenance)] if node.provenance.get("who") else [])
 
 
 def _texts(node: Node) -> list[str]:

@@ -238,7 +238,7 @@ def test_ids_of_an_export_do_not_drive_the_terminal(clone: Clone, capfd: pytest.
                 text = changed_id(known, text)
             target.writestr(name, text)
     shutil.rmtree(clone.metatree)
-    assert run(["import", str(changed)]) == 0
+    assert run(["import", str(changed), "--trust", "--yes"]) == 0
     capfd.readouterr()
     memory = next(each.id for each in _memories(clone))
     for command in (
