@@ -13,6 +13,7 @@ import json
 import mmap
 import re
 import zipfile
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -304,10 +305,9 @@ def traces(tree: Tree, texts: Sequence[str]) -> list[Trace]:
     for file in _files(tree):
         if str(file) in named:
             continue
-        if _PACKED.search(file.name):
-            found.append(Trace(str(file), "not looked into: it is packed"))
-        elif _has_bytes(file, forms):
-            found.append(Trace(str(file), ""))
+        holds = None if _PACKED.search(file.name) else _has_bytes(file, forms)
+        if holds or holds is None:
+            found.append(Trace(str(file), "" if holds else "not looked into: it is packed"))
     return list(dict.fromkeys(found))
 
 
@@ -367,8 +367,8 @@ def _may_be_copy(file: Path) -> bool:
     return file.suffix in _COPIES or file.name.endswith("~") or _PACKED.search(file.name) is not None
 
 
-def _has_bytes(file: Path, forms: Sequence[str]) -> bool:
-    """Whether a file, or a member of a zip as exports are, holds one of these texts."""
+def _has_bytes(file: Path, forms: Sequence[str]) -> bool | None:
+    """Whether a file, or a member of a zip as exports are, holds one of these texts; None if it stays packed."""
     wanted = [form.encode("utf-8", "surrogatepass") for form in forms]
     try:
         if not file.stat().st_size:
@@ -378,6 +378,8 @@ def _has_bytes(file: Path, forms: Sequence[str]) -> bool:
                 return any(_in_member(packed, name, wanted) for name in packed.namelist())
         with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return any(data.find(form) >= 0 for form in wanted)
+    except (RuntimeError, zlib.error, EOFError):  # a password is needed, or a way of packing is not known
+        return None
     except (OSError, zipfile.BadZipFile):
         return False
 

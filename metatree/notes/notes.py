@@ -225,30 +225,27 @@ def said_by(node: Node) -> str:
 def forget(tree: Tree, node: str | Node) -> Forgotten:
     """Take back a memory, or another node that somebody or a tool added, with what lies under it.
 
-    Its words are overwritten in the file. What runs quoted from it stays in their journal.
+    Its words are overwritten in the file; what was built from a source and lies under it moves up. What runs
+    quoted from it stays in their journal.
 
     Raises:
         UnknownNode: it is not in the tree.
-        UserError: it was built from a source, holds what was, or is the root.
+        UserError: it was built from a source, or is the root.
     """
     node_id = node.id if isinstance(node, Node) else _memory_id(tree, node)
     with tree.memory.durable(), tree.memory.transaction():
         target = tree.get(node_id)
-        below = [each for _, each in tree.walk(target)]
         layer = Layer(tree.memory)
-        for each in below:
-            if not _was_added(tree, layer, each):
-                what = (
-                    "was built from its source"
-                    if each.id == target.id
-                    else f"holds {each.id!r}, which was built"
-                )
-                raise UserError(
-                    f"{target.id!r} {what}: only what was added can be forgotten; edit the source, or leave it out"
-                    " of the tree with .gitignore"
-                )
-        removed = tuple(tree.get(each.id) for each in below)
+        if not _was_added(tree, layer, target):
+            raise UserError(
+                f"{target.id!r} was built from its source: only what was added can be forgotten; edit the source, or"
+                " leave it out of the tree with .gitignore"
+            )
         parent = tree.parent(target) or ROOT
+        for each in [each for _, each in tree.walk(target) if not _was_added(tree, layer, each)]:
+            if target.id in tree.ancestors(each):  # somebody moved it here, perhaps who made the target
+                tree.move(each, parent)
+        removed = tuple(tree.get(each.id) for _, each in tree.walk(target))
         erase(tree, layer, removed)
         _remove_empty_groups(tree, parent)
     provenance = target.provenance

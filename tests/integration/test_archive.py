@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.cli.schemas import _memory as memory_shapes
+from metatree_agents.code import files_to_edit
 from metatree_memory_tools import build_tree
 
 from metatree import Blackboard, Node, Source, Tree, ask_person, load_run, memories, remember, resume, search
@@ -700,3 +701,17 @@ def test_an_export_of_somebody_else_on_the_command_line(
     output = capsys.readouterr().err
     assert "speaks in the names of ann, bob, eve, root" in output and "1 standing wish" in output
     assert elsewhere.memory.rows("SELECT id FROM run ORDER BY id") == [("r1",), ("r2",)]
+
+
+def test_what_somebody_else_says_is_a_file_is_none_to_edit(elsewhere: Tree, foreign: Path) -> None:
+    """Of an export that was trusted, too: its path is what it says."""
+    import_memory(elsewhere, foreign, trust=True)
+    assert elsewhere.get("src/evil.py").path == "/root/.bashrc"
+    listed = files_to_edit("Where is the kettle?", elsewhere, 5)
+    assert "/root/.bashrc" not in {file.path for file in listed} and {f.node_id for f in listed} <= {
+        "src/cart.py",
+        "src/pay.py",
+    }
+    found = search("Where is the kettle?", tree=elsewhere, returns="nodes", k=9)
+    assert "src/evil.py" in {node.id for node in found.nodes}
+    assert "/root/.bashrc" not in {node.path for node in found.nodes}
