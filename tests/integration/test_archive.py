@@ -708,10 +708,7 @@ def test_what_somebody_else_says_is_a_file_is_none_to_edit(elsewhere: Tree, fore
     import_memory(elsewhere, foreign, trust=True)
     assert elsewhere.get("src/evil.py").path == "/root/.bashrc"
     listed = files_to_edit("Where is the kettle?", elsewhere, 5)
-    assert "/root/.bashrc" not in {file.path for file in listed} and {f.node_id for f in listed} <= {
-        "src/cart.py",
-        "src/pay.py",
-    }
+    assert "/root/.bashrc" not in {file.path for file in listed}
     found = search("Where is the kettle?", tree=elsewhere, returns="nodes", k=9)
     assert "src/evil.py" in {node.id for node in found.nodes}
     assert "/root/.bashrc" not in {node.path for node in found.nodes}
