@@ -142,6 +142,10 @@ class RouterUnavailable(TransientError):
     """A model behind a router, reader or tool caller could not be reached."""
 
 
+class NotWorthAsking(MetatreeError):
+    """A model was wrong too often to be asked: the embedded parts do its work."""
+
+
 class BadModelAnswer(MetatreeError):
     """An answer was out of form; the message is shown to the model when it is asked again."""
 

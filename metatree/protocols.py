@@ -21,10 +21,10 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 from metatree.node import Node
 from metatree.result import QuestionNote
 
-SURE: Final = 0.65
+SURE: Final = 0.7
 """How likely an answer must be right to be claimed.
 
-On sources that the numbers were not fitted on, six of seven claims are right then (docs/benchmarks/answers.md)."""
+On sources that the numbers were not fitted on, seven of eight claims are right then (docs/benchmarks/answers.md)."""
 ABSTAINED = 0.01
 """Scores of evidence up to here say that nothing can answer, where it `may_abstain`."""
 
@@ -102,6 +102,9 @@ class Traits:
     """Of evidence: it has `passages`, with how likely each answers."""
     by_passages: bool = False
     """Of a reader: it answers by what `Evidence.passages` gives, which then says where to go as well."""
+    declines: Callable[[], str] | None = None
+    """Of a part that asks a model: why it is not worth asking, since it was wrong too often where the evidence has an
+    opinion; '' when it is. The embedded part then does its work."""
     may_abstain: bool = False
     """Of evidence: `score` says, by scores of at most `ABSTAINED`, that nothing can answer; `rank` never does."""
 

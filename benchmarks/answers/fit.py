@@ -40,7 +40,10 @@ from metatree.searches._questions import split_questions
 
 MOST = 220
 """Questions of a set."""
-RANKER_L2, CLAIM_L2 = 10.0, 10.0
+RANKER_L2, CLAIM_L2 = 10.0, 3.0
+WRONG_WEIGHT, SMALL_WEIGHT = 0.3, 0.25
+"""Of a question to a wrong source, and to a small tree, in the fit of the claim model: there are more of either than of
+questions as they are asked."""
 INNER = 4
 """Parts of the training sources, for scores of the ranker that it was not fitted on."""
 SMALL_TREES = 2
@@ -214,15 +217,15 @@ def fit_ranker(given: Sequence[Row]) -> Floats:
     return np.asarray(_descend(slope, len(FEATURES)) / scale)
 
 
-def fit_claim(matrix: Floats, right: Floats) -> tuple[Floats, float]:
-    """Return weights and bias of a logistic regression."""
+def fit_claim(matrix: Floats, right: Floats, counts: Floats) -> tuple[Floats, float]:
+    """Return weights and bias of a logistic regression; `counts` says how much each row does."""
     mean, scale = matrix.mean(axis=0), matrix.std(axis=0) + 1e-6
     standard = np.hstack([(matrix - mean) / scale, np.ones((len(matrix), 1))])
     penalty = np.array([CLAIM_L2] * matrix.shape[1] + [0.0])
 
     def slope(weights: Floats) -> Floats:
         p = 1.0 / (1.0 + np.exp(-standard @ weights))
-        return np.asarray((standard.T @ (p - right) + penalty * weights) / len(right))
+        return np.asarray((standard.T @ (counts * (p - right)) + penalty * weights) / counts.sum())
 
     weights = _descend(slope, matrix.shape[1] + 1)
     return weights[:-1] / scale, float(weights[-1] - (weights[:-1] / scale) @ mean)
@@ -245,12 +248,12 @@ def best_of(row: Row, ranker: Floats) -> tuple[Floats, bool]:
     ordered = [row.candidates[number] for number in order]
     shown = joined(ordered, row.contents[ordered[0].node])
     is_right = bool(row.right[order[0]]) or (bool(row.right.any()) and _is_right(row.question, shown))
-    return claim_features(row.asked, row.features[order], scores[order]), is_right
+    return claim_features(row.asked, ordered, row.features[order], scores[order]), is_right
 
 
-def claims_of(given: Sequence[Row], sources: Sequence[str]) -> tuple[Floats, Floats]:
-    """Return claim features, each by a ranker that was fitted on other sources, and what was right."""
-    matrix, right = [], []
+def claims_of(given: Sequence[Row], sources: Sequence[str]) -> tuple[Floats, Floats, Floats]:
+    """Return claim features, each by a ranker fitted on other sources, what was right, and how much each counts."""
+    matrix, right, counts = [], [], []
     for part in range(INNER):
         held = set(sources[part::INNER])
         ranker = fit_ranker([row for row in given if row.source not in held and not row.is_small])
@@ -259,7 +262,9 @@ def claims_of(given: Sequence[Row], sources: Sequence[str]) -> tuple[Floats, Flo
                 best, is_right = best_of(row, ranker)
                 matrix.append(best)
                 right.append(is_right)
-    return np.array(matrix), np.array(right, dtype=float)
+                wrong = WRONG_WEIGHT if row.source != row.own else 1.0
+                counts.append(SMALL_WEIGHT if row.is_small else wrong)
+    return np.array(matrix), np.array(right, dtype=float), np.array(counts)
 
 
 def main() -> None:

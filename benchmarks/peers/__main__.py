@@ -14,15 +14,21 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
+from metatree_routers.decisions import DecisionRouter
+from metatree_routers.evidence.evidence import text_evidence
+
+from benchmarks.peers.decision_stub import StubDecisions
 from benchmarks.peers.made_tree import BRANCHING, MadeTree
 from benchmarks.peers.measure import System, measure
 from benchmarks.peers.ours import Greedy, Metatree, make_tree
-from benchmarks.peers.prompts import TwoLevelRouter
 from benchmarks.peers.report import CONDITIONS, Row, plot, put_into_page, table
+from benchmarks.peers.shipped import shipped
 from benchmarks.peers.stub import Condition, Stub
-from metatree import Tree
+from metatree import Evidence, Router
 
 MODELS = {
     "0 %": Condition(0.0),
@@ -51,6 +57,13 @@ class Entry:
 
 def entries(made: MadeTree, stub: Stub, folder: Path) -> Iterator[Entry]:
     """Yield the systems for a tree."""
+
+    def chat() -> Router:
+        return shipped(stub)
+
+    def decisions() -> Router:
+        return DecisionRouter(StubDecisions(stub, calibrated=True), cache=False)
+
     if made.leaves <= LARGEST_FOR_PEERS:
         from benchmarks.peers.page_index import PageIndex
         from benchmarks.peers.tree_index import LlamaTreeIndex
@@ -65,23 +78,26 @@ def entries(made: MadeTree, stub: Stub, folder: Path) -> Iterator[Entry]:
             name = f"PageIndex, {TURNS} turns"
             yield Entry(name, lambda: PageIndex(made, stub, pages, max_turns=TURNS), share=50)
         tree = make_tree(made, None)
-        yield Entry("metatree", lambda: Metatree(tree, stub), marks=True)
-        two_levels = TwoLevelRouter(stub)
-        yield Entry("metatree, two levels", lambda: Metatree(tree, stub, router=two_levels), marks=True)
-        share = 2 if made.leaves <= 1000 else 10
-        yield Entry("metatree, text index", lambda: with_text(tree, stub), marks=True, share=share)
-        yield Entry("metatree, blind model", lambda: Metatree(tree, stub), marks=True, notices=False, share=2)
+        text = text_evidence(tree)
+        text.refresh()  # here, not in the first search
+        both: tuple[tuple[str, Evidence | Literal[False]], ...] = (("", text), (", no index", False))
+        for hints, evidence in both:
+            share = 2 if made.leaves <= 1000 else 5
+            yield Entry(f"metatree{hints}", partial(Metatree, tree, chat, evidence), marks=True, share=share)
+            yield Entry(
+                f"metatree{hints}, blind model",
+                partial(Metatree, tree, chat, evidence),
+                marks=True,
+                notices=False,
+                share=share * (1 if hints == "" else 2),
+            )
+        yield Entry(
+            "metatree, decision model", lambda: Metatree(tree, decisions, text), marks=True, share=share
+        )
     durable = folder / "tree.db"
-    yield Entry("metatree, durable", lambda: Metatree(make_tree(made, durable), stub), marks=True)
-
-
-def with_text(tree: Tree, stub: Stub) -> System:
-    """Return metatree with its text index for evidence; it is built here, not in the first search."""
-    from metatree_routers.evidence.evidence import text_evidence
-
-    evidence = text_evidence(tree)
-    evidence.refresh()
-    return Metatree(tree, stub, evidence=evidence)
+    yield Entry(
+        "metatree, no index, durable", lambda: Metatree(make_tree(made, durable), chat), marks=True, share=2
+    )
 
 
 def main() -> None:

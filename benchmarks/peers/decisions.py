@@ -14,7 +14,7 @@ import logging
 import random
 import statistics
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from metatree_routers.decisions import DecisionRouter
 from metatree_routers.evidence.evidence import text_evidence
@@ -23,32 +23,23 @@ from metatree_routers.llm._tokens import counter_for
 from benchmarks.peers.decision_stub import StubDecisions
 from benchmarks.peers.made_tree import MadeTree
 from benchmarks.peers.measure import measure
-from benchmarks.peers.ours import make_tree
+from benchmarks.peers.ours import Metatree, make_tree
 from benchmarks.peers.shipped import shipped
 from benchmarks.peers.stub import Condition, Stub
-from metatree import Evidence, Tree, search
-from metatree.testing.parts import PlainComposer, PlainDescriber, ScriptedToolCaller
 
 ERRORS = (0.0, 0.1, 0.3)
 
 
-class WithRouter:
-    """metatree's search with a router and the reader that it brings."""
+class Counted(Metatree):
+    """The same, with the calls of each search."""
 
-    def __init__(self, tree: Tree, stub: Stub, router: Any, evidence: Evidence | Literal[False]) -> None:
-        self._tree, self._stub, self._router, self._evidence = tree, stub, router, evidence
+    def __init__(self, stub: Stub, *args: Any) -> None:
+        super().__init__(*args)
+        self._stub = stub
         self.calls: list[int] = []
 
     def search(self, question: str) -> str:
-        answer = search(
-            question,
-            tree=self._tree,
-            router=self._router,
-            tool_caller=ScriptedToolCaller({}),
-            composer=PlainComposer(),
-            describer=PlainDescriber(),
-            evidence=self._evidence,
-        ).answer
+        answer = super().search(question)
         self.calls.append(self._stub.meter.calls)
         return answer
 
@@ -78,7 +69,7 @@ def main() -> None:
     for name, make in routers.items():
         for hints in (True, False):
             for errors in ERRORS:
-                system = WithRouter(tree, stub, make(), evidence if hints else False)
+                system = Counted(stub, tree, make, evidence if hints else False)
                 measured = measure(
                     system, stub, made, Condition(errors, 0.2), searches=given.searches, seed=given.seed
                 )

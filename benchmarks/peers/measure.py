@@ -6,7 +6,7 @@ import random
 import statistics
 import time
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from benchmarks.peers.made_tree import MadeTree
 from benchmarks.peers.stub import Condition, Stub
@@ -19,6 +19,15 @@ class System(Protocol):
 
     def search(self, question: str) -> str:
         """Return the answer; empty, or without the fact, when it was not found."""
+        ...
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """A system that knows something of its model after some searches."""
+
+    def begin(self) -> None:
+        """Forget it."""
         ...
 
 
@@ -45,6 +54,8 @@ def measure(
     targets = random.Random(seed)
     stub.rng = random.Random(seed + 1)
     stub.condition = condition
+    if isinstance(system, Learns):
+        system.begin()
     hits, calls, tokens, largest = 0, [], [], 0
     cpu_ms = []
     for number in range(-WARM_UP, searches):

@@ -1,15 +1,16 @@
-"""metatree, and a greedy descent with metatree's own prompts."""
+"""metatree with its shipped prompts, and a greedy descent with the same prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 from benchmarks.peers.made_tree import Code, MadeTree, written
-from benchmarks.peers.prompts import StubReader, StubRouter, decide, read
+from benchmarks.peers.shipped import shipped
 from benchmarks.peers.stub import Stub
-from metatree import Evidence, Node, Option, ReadRequest, RouteRequest, Tree, search
-from metatree.testing.parts import PlainComposer, PlainDescriber, ScriptedToolCaller
+from metatree import Evidence, Node, Option, ReadRequest, Router, RouteRequest, Tree, search
 
 
 def make_tree(made: MadeTree, path: Path | None) -> Tree:
@@ -31,27 +32,26 @@ def node_of(made: MadeTree, code: Code) -> Node:
 
 
 class Metatree:
-    """metatree's search, with the stub as its router's and its reader's model."""
+    """metatree's search, with a router and the reader that it brings.
+
+    Args:
+        tree: what is searched.
+        router: makes the router, anew for each condition: what one model was worth says nothing of the next.
+        evidence: the text index; False for none.
+    """
 
     def __init__(
-        self, tree: Tree, stub: Stub, *, router: StubRouter | None = None, evidence: Evidence | None = None
+        self, tree: Tree, router: Callable[[], Router], evidence: Evidence | Literal[False] = False
     ) -> None:
-        self._tree = tree
-        self._evidence = evidence
-        self._router = router or StubRouter(stub)
-        self._reader = StubReader(stub)
+        self._tree, self._make, self._evidence = tree, router, evidence
+        self._router = router()
+
+    def begin(self) -> None:
+        """Forget what is known of the model."""
+        self._router = self._make()
 
     def search(self, question: str) -> str:
-        return search(
-            question,
-            tree=self._tree,
-            router=self._router,
-            reader=self._reader,
-            tool_caller=ScriptedToolCaller({}),
-            composer=PlainComposer(),
-            describer=PlainDescriber(),
-            evidence=self._evidence or False,
-        ).answer
+        return search(question, tree=self._tree, router=self._router, evidence=self._evidence).answer
 
 
 class Greedy:
@@ -59,19 +59,22 @@ class Greedy:
 
     def __init__(self, made: MadeTree, stub: Stub) -> None:
         self._made = made
-        self._stub = stub
+        self._suite = shipped(stub).suite()
 
     def search(self, question: str) -> str:
+        return asyncio.run(self._descend(question))
+
+    async def _descend(self, question: str) -> str:
         made = self._made
         here: Code = ()
         while children := made.children(here):
             node = node_of(made, here) if here else Node(id=".", title="Root")
             options = tuple(Option(written(c), made.title(c), made.description(c)) for c in children)
-            decision = decide(self._stub, RouteRequest((question,), "", node, options))
+            decision = await self._suite.router.route(RouteRequest((question,), "", node, options))
             chosen = next((c for c in children if written(c) == decision.choice), None)
             if chosen is None:
                 return ""
             here = chosen
         node = node_of(made, here)
-        reading = read(self._stub, ReadRequest(node, made.content(here), (question,)))
+        reading = await self._suite.reader.read(ReadRequest(node, made.content(here), (question,)))
         return reading.answers[0].answer if reading.answers else ""

@@ -1,4 +1,4 @@
-"""Which process holds something, and whether it is still there.
+"""Programs and processes: where they are, how our own are started; which one holds something, and whether it is there.
 
 The name has the start of its machine (the boot id), and the start of the process: two machines, or two containers, may
 have one name and one number of a process, and a live run must not be taken for dead. A holder on this machine that died
@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import sys
 from pathlib import Path
 
 
@@ -28,6 +29,23 @@ def program(name: str) -> str:
             if file.is_file() and os.access(file, os.X_OK):
                 return str(file)
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
+def python(code: str, *arguments: str) -> list[str]:
+    """Return the command of a process that runs code with this Python and what this process can import.
+
+    `-I`: it imports nothing from where it happens to be started.
+    """
+    paths = [path for path in sys.path if path]
+    return [sys.executable, "-I", "-c", f"import sys; sys.path[:] = {paths!r}; {code}", *arguments]
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # Linux has it
+        return os.cpu_count() or 1
 
 
 def absolute_path() -> str:

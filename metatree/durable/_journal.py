@@ -21,7 +21,8 @@ class Record:
 
     kind: str
     """`begin`, `outcome`, `attempt` (failed, to be tried again), `cut` (stopped before it came to anything), `start`
-    (of an effect that may not be repeated, or whose machine is notified of it), `signal`, `resume`, `stop`."""
+    (of an effect that may not be repeated, or whose machine is notified of it), `progress` (what one in flight has
+    come to), `signal`, `resume`, `stop`."""
     at: float
     """Seconds since the epoch."""
     effect: int | None = None
@@ -83,8 +84,8 @@ class Journal(Protocol):
         """
         ...
 
-    def release(self, run_id: str, token: int, ended: str | None) -> None:
-        """Let go of a run and note how it stopped."""
+    def release(self, run_id: str, token: int, ended: str | None, *, wake_at: float | None = None) -> None:
+        """Let go of a run and note how it stopped, and, in seconds since the epoch, when it goes on by itself."""
         ...
 
     def read(self, run_id: str) -> list[Record]:
@@ -167,7 +168,7 @@ class MemoryJournal:
             raise LeaseLost(run_id)
         return run.flags
 
-    def release(self, run_id: str, token: int, ended: str | None) -> None:
+    def release(self, run_id: str, token: int, ended: str | None, *, wake_at: float | None = None) -> None:
         run = self._runs[run_id]
         if run.token == token:
             run.leased, run.ended = False, ended

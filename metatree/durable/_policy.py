@@ -9,6 +9,10 @@ from typing import Any
 from metatree.durable._machine import Effect
 
 
+def _ignored(_: Any) -> None:
+    pass
+
+
 @dataclass(slots=True)
 class Attempt:
     """What a handler gets besides the effect."""
@@ -19,6 +23,10 @@ class Attempt:
     """Idempotency key: the same at every repetition of this effect, in every process."""
     errors: tuple[str, ...] = ()
     """What went wrong in the earlier attempts."""
+    progress: Any = None
+    """What an earlier attempt reported last."""
+    report: Callable[[Any], None] = _ignored
+    """Shows, from any thread, that it is at work, and keeps how far it is (JSON, or None) for an attempt after it."""
 
 
 Handler = Callable[[Effect, Attempt], "Awaitable[Any] | Any"]
@@ -37,6 +45,8 @@ class Policy:
     """How often it is tried when it fails; each attempt is journaled and counted."""
     timeout_s: float | None = None
     """For each attempt."""
+    heartbeat_s: float | None = None
+    """An attempt that reports nothing for so long is given up, as when its time is over."""
     backoff_s: float = 0.5
     """Wait before the second attempt at something that is out of reach; doubles each time."""
     repeatable: bool | Callable[[Effect], bool] = True
@@ -49,6 +59,8 @@ class Policy:
     """For effects in doubt: returns what came of one, if that is known elsewhere, or raises InDoubt."""
     external: bool = False
     """Its outcome comes from outside (a person); the run waits for it, across restarts of the process."""
+    due: Callable[[Effect], float] | None = None
+    """When it comes about by itself, with the value None, in seconds since the epoch; without a process until then."""
     fatal: tuple[type[Exception], ...] = ()
     """Errors that are no outcome: the run stops there as failed, and can be taken up when they are fixed."""
     counts: tuple[str, ...] = ()

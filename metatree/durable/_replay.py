@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from metatree.durable._journal import Journal, Record
@@ -31,6 +31,8 @@ class Replayed(Generic[S]):
     """The number of records."""
     began: float = 0.0
     """When it was started: distinguishes it from a run of the same name in another journal."""
+    progress: dict[int, Any] = field(default_factory=dict)
+    """Effects without an outcome -> what they reported last."""
 
 
 def first_record(machine: Machine[Any], given: Any, now: float) -> Record:
@@ -127,10 +129,14 @@ def apply(machine: Machine[S], replayed: Replayed[S], record: Record) -> Sequenc
                 replayed.pending.pop(record.effect)
                 replayed.errors.pop(record.effect, None)
                 replayed.started.pop(record.effect, None)
+                replayed.progress.pop(record.effect, None)
         case "start" if record.effect is not None:
             replayed.started[record.effect] = replayed.started.get(record.effect, 0) + 1
             if record.body is None:
                 return None
+        case "progress" if record.effect is not None:
+            replayed.progress[record.effect] = record.body
+            return None
         case "attempt" if record.effect is not None:
             replayed.errors.setdefault(record.effect, []).append(str(record.body))
             return None

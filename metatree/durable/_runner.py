@@ -6,9 +6,10 @@ import asyncio
 import contextvars
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from metatree.durable._journal import SIGNALS, STOP, Journal, Record
@@ -23,8 +24,14 @@ S = TypeVar("S")
 MAX_ERROR_CHARS = 500
 MAX_BACKOFF_S = 30.0
 IN_DOUBT = "in_doubt"
+_LONGEST_S = 30.0
+"""How long a timer is waited for until the clock is looked at again, which may have been set."""
 _NAP_S = 0.25
 """How often a pause between two attempts looks whether the run is to stop."""
+_LINGER_S = 1.0
+"""A run that has nothing to do but to wait for a time is let go of when that is farther away."""
+_PROGRESS_S = 1.0
+"""What an effect reports is written down no more often than this."""
 _PLAIN = Policy()
 
 
@@ -46,6 +53,17 @@ _meter: contextvars.ContextVar[dict[str, float] | None] = contextvars.ContextVar
 )
 
 
+_memory: contextvars.ContextVar[dict[str, Any] | None] = contextvars.ContextVar(
+    "metatree_run_memory", default=None
+)
+
+
+def run_memory() -> dict[str, Any]:
+    """Return what the effects of the run in progress keep for one another, in this process; outside a run, nothing."""
+    memory = _memory.get()
+    return {} if memory is None else memory
+
+
 def report_usage(**amounts: Any) -> None:
     """Add numbers to what the effect in progress has used (`tokens_in=…`, `cost_usd=…`).
 
@@ -55,6 +73,18 @@ def report_usage(**amounts: Any) -> None:
     if meter is not None:
         for name, amount in amounts.items():
             meter[name] = meter.get(name, 0) + (amount if isinstance(amount, int) else float(amount))
+
+
+@contextmanager
+def metered() -> Iterator[dict[str, float]]:
+    """Yield the sums of what is reported inside; what is around it counts them in the end."""
+    used = dict[str, float]()
+    outer = _meter.set(used)
+    try:
+        yield used
+    finally:
+        _meter.reset(outer)
+        report_usage(**used)
 
 
 class Runner(Generic[S]):
@@ -101,6 +131,8 @@ class Runner(Generic[S]):
         self._has_signals = True
         self._wake = asyncio.Event()
         self._driving: asyncio.Task[Any] | None = None
+        self._memory: dict[str, Any] = {}
+        self._timers: dict[int, tuple[float, Effect]] = {}
 
     def stop(self) -> None:
         """Ask the run to stop after the effects in flight; may be called from any thread."""
@@ -122,6 +154,7 @@ class Runner(Generic[S]):
         self._began = self._now() - replayed.used.get("seconds", 0.0)
         self._queue: deque[Effect] = deque()
         self._waiting: dict[int, Effect] = {}
+        self._timers = {}
         self._wake = asyncio.Event()
         self._driving = asyncio.current_task()
         try:
@@ -180,6 +213,9 @@ class Runner(Generic[S]):
                     self._take_signals()
                     if self._machine.ended(state) is not None:
                         break
+                self._settle_due()
+                if self._machine.ended(state) is not None:
+                    break
                 while queue and len(running) < self._concurrency and not self._stopping and not detail:
                     detail = self._limit_reached(queue[0])
                     if detail:
@@ -195,18 +231,23 @@ class Runner(Generic[S]):
                 if not running:
                     if self._has_signals:  # it came with the last effect
                         continue
-                    break
+                    due_s = self._until_due()
+                    if due_s is None or due_s > _LINGER_S or self._stopping or detail:
+                        break
                 if wake_task is None or wake_task.done():
                     self._wake.clear()
                     wake_task = asyncio.get_running_loop().create_task(self._wake.wait())
+                left_s, due_s = self._seconds_left(), self._until_due()
                 done, _ = await asyncio.wait(
-                    {*running, wake_task}, timeout=self._seconds_left(), return_when=asyncio.FIRST_COMPLETED
+                    {*running, wake_task},
+                    timeout=min((one for one in (left_s, due_s) if one is not None), default=None),
+                    return_when=asyncio.FIRST_COMPLETED,
                 )
                 running -= done
                 failures = [failure for task in done if (failure := task.exception()) is not None]
                 if failures:
                     raise failures[0]
-                if not done:
+                if not done and self._seconds_left() == 0:
                     detail = "seconds"
                     break
         finally:
@@ -225,7 +266,11 @@ class Runner(Generic[S]):
             detail = detail or ("" if self._waiting and not self._queue else self._timed_out())
             ended = self._stopping or ("limit" if detail else "waiting")
         self._append(Record("stop", self._now(), body={"ended": ended, "detail": detail}))
-        self._journal.release(self._run_id, self._token, ended)
+        wake_at = min((at for at, _ in self._timers.values()), default=None)
+        if ended == "waiting" and wake_at is not None:
+            self._journal.release(self._run_id, self._token, ended, wake_at=wake_at)
+        else:
+            self._journal.release(self._run_id, self._token, ended)
         replayed.used["seconds"] = self._now() - self._began
         return Finish(replayed.state, ended, detail, replayed.used, tuple(self._waiting.values()))
 
@@ -233,8 +278,25 @@ class Runner(Generic[S]):
         policy = self._policies.get(effect.kind, _PLAIN)
         if policy.external:
             self._waiting[effect.id] = effect
+        elif policy.due is not None:
+            self._timers[effect.id] = (policy.due(effect), effect)
         else:
             self._queue.append(effect)
+
+    def _until_due(self) -> float | None:
+        """Return how long it takes until the first timer is due, or until the clock is looked at again."""
+        at = min((at for at, _ in self._timers.values()), default=None)
+        return None if at is None else min(max(0.0, at - self._now()), _LONGEST_S)
+
+    def _settle_due(self) -> None:
+        """Let come about whose time has come, the first of them first."""
+        while not self._stopping:
+            effect = min(self._timers, key=lambda key: (self._timers[key][0], key), default=None)
+            if effect is None or self._timers[effect][0] > self._now():
+                return
+            self._settle(self._timers.pop(effect)[1], {"=": None}, {})
+            if self._machine.ended(self._replayed.state) is not None:
+                return
 
     def _limit_reached(self, effect: Effect) -> str:
         limits = self._limits
@@ -286,15 +348,25 @@ class Runner(Generic[S]):
                 self._keep(Record("start", self._now(), effect.id, body))
         if used:
             self._count(used)
-        meter = _meter.set(used)
+        meter, memory = _meter.set(used), _memory.set(self._memory)
         counted = dict(used)
         pause, final = 0.0, False
+        reports = None
+        if policy.announced or policy.heartbeat_s is not None:
+            reports = _Reports(
+                asyncio.get_running_loop(), partial(self._report, effect.id), policy.heartbeat_s
+            )
         try:
             if handler is None:
                 raise InDoubt("it was interrupted and may have happened")
-            value = handler(effect, Attempt(number, f"{self._run_id}:{effect.id}", tuple(errors)))
+            attempt = Attempt(number, f"{self._run_id}:{effect.id}", tuple(errors))
+            if reports is not None:
+                attempt.progress = self._replayed.progress.get(effect.id)
+                attempt.report = reports.report
+            value = handler(effect, attempt)
             if hasattr(value, "__await__"):
-                value = await self._within(value, policy.timeout_s)
+                watched = value if reports is None else reports.watched(value)
+                value = await self._within(watched, policy.timeout_s)
         except LeaseLost:
             raise
         except _OutOfTime:
@@ -327,6 +399,9 @@ class Runner(Generic[S]):
             return
         finally:
             _meter.reset(meter)
+            _memory.reset(memory)
+            if reports is not None:
+                reports.close()
         error = error[:MAX_ERROR_CHARS]
         used["failed_attempts"] = used.get("failed_attempts", 0) + 1
         self._count(used, counted)
@@ -336,6 +411,15 @@ class Runner(Generic[S]):
         self._keep(Record("attempt", self._now(), effect.id, error, used))
         await self._pause(pause)
         self._queue.appendleft(effect)
+
+    def _report(self, effect: int, value: Any) -> None:
+        """Write down what an effect in flight has come to."""
+        try:
+            self._append(Record("progress", self._now(), effect, value))
+        except LeaseLost:
+            self._give_up()
+            return
+        self._replayed.progress[effect] = value
 
     async def _check_guard(
         self, effect: Effect, guard: Handler, number: int, errors: tuple[str, ...]
@@ -425,6 +509,66 @@ class Runner(Generic[S]):
         if flags := self._journal.append(self._run_id, self._token, self._replayed.seq, record):
             self._check_flags(flags)
         self._replayed.seq += 1
+
+
+class _Reports:
+    """What one attempt reports of itself, from whichever thread: taken down on the loop, now and then."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, keep: Callable[[Any], None], silent_s: float | None
+    ) -> None:
+        self._loop, self._keep, self._silent_s = loop, keep, silent_s
+        self._guard: asyncio.Timeout | None = None
+        self._next_at_s = 0.0
+        self._later: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def report(self, value: Any) -> None:
+        """Show that it is at work, and keep a value that is not None."""
+        with suppress(RuntimeError):  # the loop is closed: nobody listens
+            self._loop.call_soon_threadsafe(self._reported, value)
+
+    async def watched(self, awaitable: Awaitable[Any]) -> Any:
+        """Await what makes the attempt, for as long as it reports.
+
+        Raises:
+            TimeoutError: it was silent for too long.
+        """
+        if self._silent_s is None:
+            return await awaitable
+        try:
+            async with asyncio.timeout(self._silent_s) as self._guard:
+                return await awaitable
+        except TimeoutError as exc:
+            if self._guard is not None and self._guard.expired():
+                raise TimeoutError(f"no sign of life for {self._silent_s:g} s") from exc
+            raise
+
+    def close(self) -> None:
+        """Take nothing down any more."""
+        self._closed = True
+        if self._later is not None:
+            self._later.cancel()
+
+    def _reported(self, value: Any) -> None:
+        if self._closed:
+            return
+        now_s = self._loop.time()
+        if self._guard is not None and self._silent_s is not None and not self._guard.expired():
+            self._guard.reschedule(now_s + self._silent_s)
+        if value is None:
+            return
+        if self._later is not None:
+            self._later.cancel()
+        if now_s >= self._next_at_s:
+            self._write(value)
+        else:  # the last one is kept
+            self._later = self._loop.call_at(self._next_at_s, self._write, value)
+
+    def _write(self, value: Any) -> None:
+        self._next_at_s = self._loop.time() + _PROGRESS_S
+        if not self._closed:
+            self._keep(value)
 
 
 class _OutOfTime(Exception):

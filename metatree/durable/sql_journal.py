@@ -193,10 +193,10 @@ class SqlJournal:
             self.database.value("SELECT refused FROM run WHERE number = ?", (self._number(run_id),)) or 0
         )
 
-    def release(self, run_id: str, token: int, ended: str | None) -> None:
+    def release(self, run_id: str, token: int, ended: str | None, *, wake_at: float | None = None) -> None:
         self._write(
-            "UPDATE run SET owner = NULL, ended = ? WHERE number = ? AND token = ?",
-            (ended, self._numbers[run_id], token),
+            "UPDATE run SET owner = NULL, ended = ?, wake_at = ? WHERE number = ? AND token = ?",
+            (ended, wake_at, self._numbers[run_id], token),
         )
 
     def reopen(self, run_id: str) -> None:
@@ -212,20 +212,35 @@ class SqlJournal:
     def _write(self, sql: str, values: tuple[Any, ...]) -> None:
         self.database.attempt(lambda _: self.database.execute(sql, values))
 
-    def claimable(self, machine: str, *, limit: int = 100) -> list[str]:
+    def claimable(self, machine: str, *, limit: int = 100, family: str | None = None) -> list[str]:
         """Return runs of a machine that somebody should take up, the oldest first.
 
-        Those that did not stop and whose holder died or let its hold run out, and those that wait and have mail.
+        Those that did not stop and whose holder died or let its hold run out, and those that wait and have mail or
+        whose time has come.
+
+        Args:
+            family: that run alone, and those whose ids begin with it and a dot.
         """
+        own, values = _of_family(family)
         rows = self.database.rows(
-            f"SELECT id, owner, expires_at > {self.database.now} FROM run WHERE machine = ?"
-            " AND (ended IS NULL OR ended = 'waiting') AND (ended IS NULL OR (flags & ?) <> 0) ORDER BY number",
-            (machine, SIGNALS),
+            f"SELECT id, owner, expires_at > {self.database.now} FROM run WHERE machine = ?{own}"
+            " AND (ended IS NULL OR ended = 'waiting')"
+            f" AND (ended IS NULL OR (flags & ?) <> 0 OR wake_at <= {self.database.now}) ORDER BY number",
+            (machine, *values, SIGNALS),
         )
         free = (
             run_id for run_id, owner, leased in rows if owner is None or not leased or self._is_dead(owner)
         )
         return list(islice(free, limit))
+
+    def wakes_in(self, machine: str, family: str | None = None) -> float | None:
+        """Return after how many seconds the first of the runs that wait for a time goes on; None when none does."""
+        own, values = _of_family(family)
+        seconds: float | None = self.database.value(
+            f"SELECT min(wake_at) - {self.database.now} FROM run WHERE machine = ?{own} AND ended = 'waiting'",
+            (machine, *values),
+        )
+        return seconds
 
     def is_waiting(self, run_id: str, machine: str) -> bool:
         """Say whether there is such a run and it has not ended."""
@@ -283,6 +298,13 @@ class SqlJournal:
 
     def _is_dead(self, owner: str) -> bool:
         return is_dead(owner, shared=self.database.shared)
+
+
+def _of_family(family: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return a condition on ids, and its values."""
+    if family is None:
+        return "", ()
+    return " AND (id = ? OR (id > ? AND id < ?))", (family, f"{family}.", f"{family}/")  # `/` follows the dot
 
 
 def _row(record: Record) -> tuple[Any, ...]:

@@ -31,7 +31,8 @@ MOST: Final = 2_000
 """Flags of a tree that are kept, the latest: each question looks at all of them."""
 LEAST: Final = 0.25
 """What is left of a node's score at least, whoever flags it."""
-_MAX_CHARS: Final = 500
+MAX_QUESTION: Final = 500
+"""Characters of a question that are kept, and of who flagged and where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +80,13 @@ def flag(
         ('a', [])
     """
     node = tree.get(node)
-    text = " ".join(question.split())[:_MAX_CHARS]
+    text = " ".join(question.split())[:MAX_QUESTION]
     if not text:
         raise UserError("a flag is for a question: say which")
-    who = " ".join(who.split())[:_MAX_CHARS] or "unknown"
+    who = " ".join(who.split())[:MAX_QUESTION] or "unknown"
     digest = blake2b("\0".join((node.id, text.casefold(), who)).encode("utf-8", "replace"), digest_size=5)
     at = datetime.fromtimestamp(now(), UTC).isoformat(timespec="milliseconds")
-    result = Flag(FLAG + digest.hexdigest(), node.id, text, why, who, source[:_MAX_CHARS], at)
+    result = Flag(FLAG + digest.hexdigest(), node.id, text, why, who, source[:MAX_QUESTION], at)
     layer = Layer(tree.memory)
     with tree.memory.durable(), tree.memory.transaction():
         known = layer.fact(result.id)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from metatree.durable import Effect, Event, Outcome, Signal
+from metatree.errors import NotWorthAsking
 from metatree.searches._context import context_of, part_json, question_key
 from metatree.searches._effects import (
     AskHuman,
@@ -97,7 +98,7 @@ class SearchMachine(TreeWalk):
         tally = state.tallies.setdefault(kind, Tally())
         if event.error is None:
             tally.done += 1
-        else:
+        elif event.error_kind != NotWorthAsking.__name__:  # nobody was asked
             tally.failed += 1
             tally.error = event.error
         payload: SearchEffect = waiting.effect.payload
@@ -137,10 +138,15 @@ class SearchMachine(TreeWalk):
                 assert_never(payload)
 
     def _count_unusable(self, state: SearchState, frame: Frame, event: Outcome) -> None:
-        """Go on with the embedded parts when a model gave no usable answer several times in a row.
+        """Go on with the embedded parts when a model gave no usable answer several times in a row, or is too poor.
 
         Whatever it was: refused, cut off, not in form, no answer in time. Each counts after all of its attempts.
         """
+        if event.error_kind == NotWorthAsking.__name__:
+            if not state.without_model:
+                state.without_model, state.why_without = True, event.error or ""
+                note(state, frame, "without_model", None, state.why_without)
+            return
         if event.error is None:
             state.unusable = 0
             return
@@ -148,6 +154,7 @@ class SearchMachine(TreeWalk):
         if state.unusable >= MOST_UNUSABLE and not state.without_model:
             state.without_model = True
             why = f"no usable answer to {state.unusable} requests in a row: {event.error}"
+            state.why_without = f"the model gave no usable answer to {MOST_UNUSABLE} requests in a row"
             note(state, frame, "without_model", None, why)
 
     def _finish(self, state: SearchState, frame: Frame, ended: str) -> list[Effect]:

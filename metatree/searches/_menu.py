@@ -98,6 +98,7 @@ class MenuMaker:
         abstains = evidence is not None and evidence.traits.may_abstain
         self._answers_outside_tree = answers_outside_tree if accepts is None and abstains else None
         self.start = ROOT
+        self.has_evidence = evidence is not None
         """Where the search begins: accepted nodes below it are ranked among each other, as long as it is there."""
         self._rankings: dict[tuple[int, tuple[str, ...], str, int, bool], list[Scored]] = {}
         self._paths: dict[str, list[str]] = {}

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from metatree.durable import Effect, Outcome
+from metatree.errors import NotWorthAsking
 from metatree.protocols import SURE
 from metatree.searches._context import facts_for, join, part_json, question_key
 from metatree.searches._effects import ReadText
@@ -60,8 +61,9 @@ class ReadingSteps(Moves):
     def _on_read(self, state: SearchState, frame: Frame, payload: ReadText, event: Outcome) -> list[Effect]:
         target = payload.target
         if event.error is not None and asks_model(state, payload):
-            why = f"the embedded reader reads it, since the model could not: {event.error}"
-            note(state, frame, "without_model", target.node, why)
+            if event.error_kind != NotWorthAsking.__name__:
+                why = f"the embedded reader reads it, since the model could not: {event.error}"
+                note(state, frame, "without_model", target.node, why)
             return effect_of(state, frame, replace(payload, embedded=True))
         if event.error is not None:
             note(state, frame, "read", target.node, f"it could not be read: {event.error}", useful=False)
@@ -78,6 +80,8 @@ class ReadingSteps(Moves):
     ) -> list[Effect]:
         node, title = target.node, target.title
         useful = value["useful"]
+        if useful:
+            state.in_vain.clear()  # what is asked and known has changed
         why = "useful" if useful else value["notes"] or "nothing here answers"
         note(state, frame, "read", node, why, answers=value["answers"], useful=useful, known=known)
         for answer in value["answers"]:

@@ -26,7 +26,7 @@ from metatree.result import (
 from metatree.searches._citations import Span, cited, numbers_of, support_of
 from metatree.searches._context import question_key
 from metatree.searches._outcomes import EarlierFound, PassageFound
-from metatree.searches._state import MOST_UNUSABLE, Part, SearchState
+from metatree.searches._state import Part, SearchState
 
 
 def result_of(
@@ -91,9 +91,7 @@ def _troubles(state: SearchState) -> str:
     """Say which parts failed and what could not be read, so that a dead router does not look like a poor tree."""
     sentences = []
     if state.without_model:
-        sentences.append(
-            f"the model gave no usable answer to {MOST_UNUSABLE} requests in a row: the search went on without it"
-        )
+        sentences.append(f"{state.why_without}: the search went on without it")
     for kind, who, then in (
         ("route", "the router", "; the order by evidence decided"),
         ("read", "the reader", ""),

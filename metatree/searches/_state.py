@@ -11,6 +11,8 @@ from metatree.searches._outcomes import AskedCall, EarlierFound, PassageFound, R
 
 VISITED = "visited"
 UNVIABLE = "unviable"
+MOST_IN_VAIN = 3
+"""A tool whose arguments a model filled in so often in a row for nothing is not offered again."""
 MOST_UNUSABLE = 3
 """Requests to a model in a row that may come to nothing before a search goes on without it."""
 
@@ -212,7 +214,10 @@ class SearchState:
     unusable: int = 0
     """How many requests to a model in a row came to nothing, whatever they were for."""
     without_model: bool = False
-    """Whether the embedded parts do everything from here on, since the model gave no usable answers."""
+    """Whether the embedded parts do everything from here on, since the model gave no usable answers, or poor ones."""
+    why_without: str = ""
+    in_vain: dict[str, int] = field(default_factory=dict)
+    """Tool -> how often in a row a model filled in its arguments and nothing came of it."""
     steps: int = 0
     next_effect: int = 0
     ended: str | None = None

@@ -77,7 +77,8 @@ class ToolWalk(ReadingSteps):
         visit = frame.visit
         nothing: ToolListing = {"options": [], "callable": []}
         value: ToolListing = nothing if event.error is not None else event.value
-        options = value["options"]
+        most = state.given.get("most_in_vain")
+        options = [i for i in value["options"] if most is None or state.in_vain.get(i, 0) < most]
         if not options:
             current = visit.path.pop() if len(visit.path) > 1 else ""
             if current:
@@ -111,6 +112,7 @@ class ToolWalk(ReadingSteps):
             visit.path.append(tool)
             return self._list_tools(state, frame)
         visit.tool = tool
+        state.in_vain[tool] = state.in_vain.get(tool, 0) + 1  # until something comes of it
         questions = (visit.question,) if visit.question else tuple(frame.open)
         payload = FillArguments(visit.node, tool, questions, context_of(state, frame))
         return effect_of(state, frame, payload)
@@ -205,6 +207,7 @@ class ToolWalk(ReadingSteps):
         return self._enter_node(state, frame, value["id"])
 
     def _enter_node(self, state: SearchState, frame: Frame, node: str) -> list[Effect]:
+        state.in_vain.clear()
         if node in frame.marks or node in frame.trail:
             return self._list_tools(state, frame)
         visit, frame.tools = frame.visit, None  # its other tools come when the search is back

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from metatree.durable import Effect, Outcome
+from metatree.errors import NotWorthAsking
 from metatree.searches._context import context_of
 from metatree.searches._effects import ListNode, RankMenu, RouteMenu
 from metatree.searches._outcomes import Chosen, Listing, MenuSplit, Ranked, Routed, unscored
@@ -107,6 +108,8 @@ class TreeWalk(ToolWalk):
         return effect_of(state, frame, payload)
 
     def _on_route(self, state: SearchState, frame: Frame, payload: RouteMenu, event: Outcome) -> list[Effect]:
+        if event.error_kind == NotWorthAsking.__name__:
+            return effect_of(state, frame, replace(payload, embedded=True))
         if event.error is not None:
             note(state, frame, "route", frame.trail[-1], f"the router failed: {event.error}", by="nobody")
             return effect_of(state, frame, RankMenu(replace(payload, jumps=False)))

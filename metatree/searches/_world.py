@@ -11,6 +11,7 @@ from metatree.errors import (
     BadModelAnswer,
     BrokenStore,
     MissingExtra,
+    NotWorthAsking,
     StaleSource,
     StorageFull,
     StoreReplaced,
@@ -107,13 +108,36 @@ class World:
         """Return how each kind is tried, timed and counted."""
         return {
             ListNode.kind: Policy(fatal=(Exception,)),
-            RouteMenu.kind: model_policy(self.router, "router_calls", timeout_s=self.timeout_s),
+            RouteMenu.kind: replace(
+                model_policy(self.router, "router_calls", timeout_s=self.timeout_s),
+                guard=self._guard(self.router, self.reader),
+            ),
             RankMenu.kind: Policy(fatal=STORE_ERRORS),
-            ReadText.kind: model_policy(self.reader, "reads", timeout_s=self.timeout_s, needed=True),
+            ReadText.kind: replace(
+                model_policy(self.reader, "reads", timeout_s=self.timeout_s, needed=True),
+                guard=self._guard(self.reader),
+            ),
             ComposeAnswers.kind: model_policy(self.composer, timeout_s=self.timeout_s),
             FindClosest.kind: Policy(fatal=STORE_ERRORS),
             AskHuman.kind: Policy(external=True),
         }
+
+    def _guard(self, *parts: HasTraits) -> Handler | None:
+        """Return what refuses to ask parts that are not worth asking, where the embedded ones can do their work.
+
+        What the embedded reader answers is where the evidence leads: without a reader that is heard, no router helps.
+        """
+        asked = parts if self.accepts is None else parts[:1]
+        declining = [part.traits.declines for part in asked if part.traits.declines is not None]
+        if not declining or not self.menus.has_evidence:
+            return None
+
+        def guard(effect: Effect, attempt: Attempt) -> None:
+            why = "" if effect.payload.embedded else next(filter(None, (each() for each in declining)), "")
+            if why:
+                raise NotWorthAsking(why)
+
+        return guard
 
     def _list(self, effect: Effect, attempt: Attempt) -> Listing:
         payload: ListNode = effect.payload
@@ -356,13 +380,16 @@ class World:
 
     def _closest(self, effect: Effect, attempt: Attempt) -> ClosestFound:
         payload: FindClosest = effect.payload
-        return {
-            "passages": [
-                _passage_json(question, passage, self.tree.find(passage.node_id))
-                for question in payload.questions
-                for passage in self.menus.closest(question)
-            ]
-        }
+        return {"passages": closest_to(payload.questions, self.menus, self.tree)}
+
+
+def closest_to(questions: Sequence[str], menus: MenuMaker, tree: Tree) -> list[PassageFound]:
+    """Return the passages that come closest to each question."""
+    return [
+        _passage_json(question, passage, tree.find(passage.node_id))
+        for question in questions
+        for passage in menus.closest(question)
+    ]
 
 
 class _Place(TypedDict):

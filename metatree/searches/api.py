@@ -21,6 +21,7 @@ from metatree.node import Node
 from metatree.notes.permissions import Permissions
 from metatree.result import Limits, SearchResult, TraceEntry
 from metatree.searches._context import question_key
+from metatree.searches._effects import FillArguments
 from metatree.searches._machine import SearchMachine
 from metatree.searches._off_loop import Home, off_caller_loop
 from metatree.searches._options import ResumeOptions, RunOptions, SearchOptions, resume_options, takes
@@ -28,7 +29,7 @@ from metatree.searches._questions import split_questions
 from metatree.searches._result import result_of
 from metatree.searches._run import Search, accepted_kinds, limits_json, limits_of, waited_for
 from metatree.searches._stagger import begin
-from metatree.searches._state import SearchState
+from metatree.searches._state import MOST_IN_VAIN, SearchState
 from metatree.searches.fallback import ask_person
 from metatree.searches.on_blackboard import complete, reopened, when_answered
 from metatree.storage.store import Store
@@ -200,6 +201,7 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         "wishes": run.wishes(questions, start.id),
         "in_time": options.returns == "nodes" and run.in_time(questions),
         "by_model": run.by_model,
+        "most_in_vain": MOST_IN_VAIN if FillArguments.kind in run.by_model else None,
         "by_probabilities": run.by_probabilities,
         "asked_tools": run.asks_tools and options.returns == "answer",
         "second_look": options.second_look,

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from typing import Final, Protocol
 
 from metatree.storage.schema import FILES, SQLITE, Rows
 
+FIRST: Final = replace(FILES, changes=())
+"""What later changes are made to afterwards, as in any file."""
 RENAMED: Final = {("run", "flags"): "cancel"}
 """What a column was called in the older tables."""
 
@@ -29,12 +32,12 @@ class _File(Protocol):
 def move_older(store: _File) -> None:
     """Bring the tables of an older store to the schema that files begin with."""
     with closing(sqlite3.connect(":memory:")) as fresh:
-        for statement in FILES.statements(None, SQLITE):
+        for statement in FIRST.statements(None, SQLITE):
             fresh.execute(statement)
         query = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"
         wanted = fresh.execute(query).fetchall()
         columns = {
-            table: _columns(fresh.execute(_COLUMNS.format(table)).fetchall()) for table in FILES.tables
+            table: _columns(fresh.execute(_COLUMNS.format(table)).fetchall()) for table in FIRST.tables
         }
     have = {name: (table, sql) for _, name, table, sql in store.rows(query)}
     unchanged = {
@@ -42,7 +45,7 @@ def move_older(store: _File) -> None:
     }
     for name, (table, _) in have.items():
         if (
-            table in FILES.tables - unchanged
+            table in FIRST.tables - unchanged
         ):  # first of all: an index keeps its name when its table is renamed
             store.execute(
                 f"ALTER TABLE {name} RENAME TO older_{name}" if name == table else f"DROP INDEX {name}"

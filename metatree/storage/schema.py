@@ -77,8 +77,9 @@ class Schema:
 
     @property
     def tables(self) -> frozenset[str]:
-        """The names of the tables that `start` makes."""
-        return frozenset(re.findall(r"^CREATE TABLE (\w+)", self.start, re.MULTILINE))
+        """The names of its tables."""
+        scripts = "\n".join((self.start, *self.changes))
+        return frozenset(re.findall(r"^CREATE TABLE (\w+)", scripts, re.MULTILINE))
 
     def check(self, version: int, place: str) -> None:
         """Refuse tables of another program.
@@ -400,9 +401,23 @@ CREATE TABLE history_touch(
 CREATE INDEX history_touch_number ON history_touch(number);
 """
 
+_WAKING: Final = """
+-- When a run that waits goes on by itself; null for one that waits for somebody.
+ALTER TABLE run ADD COLUMN wake_at DOUBLE PRECISION;
+
+-- What is begun again and again. `next_at` is when, null when never again; `given` is JSON.
+CREATE TABLE schedule(
+    name {text} PRIMARY KEY,
+    machine {text} NOT NULL,
+    next_at DOUBLE PRECISION,
+    given {text} NOT NULL
+);
+"""
+"""In both, since version 9."""
+
 FIRST: Final = 8
 """Earlier versions were counted by the scripts that made them."""
-FILES: Final = Schema("", "", FIRST, _META + _TREE + _RUNS + _BOARDS + _RULES + _HISTORY)
+FILES: Final = Schema("", "", FIRST, _META + _TREE + _RUNS + _BOARDS + _RULES + _HISTORY, (_WAKING,))
 """What every SQLite file has, whichever of it is used."""
-SHARED: Final = Schema("the schema of ", "metatree_schema", FIRST, _RUNS + _BOARDS)
+SHARED: Final = Schema("the schema of ", "metatree_schema", FIRST, _RUNS + _BOARDS, (_WAKING,))
 """What machines share in PostgreSQL. What changes `_RUNS` or `_BOARDS` goes into the changes of both."""

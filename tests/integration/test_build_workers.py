@@ -46,7 +46,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
         return processes[-1]
 
     monkeypatch.setattr(_pool, "_start", counted)
-    monkeypatch.setattr(_pool, "_cores", lambda: 2)
+    monkeypatch.setattr(_pool, "cores", lambda: 2)
     monkeypatch.setattr(_pool, "MIN_FILES", 10)
     monkeypatch.setattr(_pool, "_CHUNK_FILES", 7)
     return processes
@@ -67,7 +67,7 @@ def rows(tree: Tree) -> dict[str, list[Any]]:
 
 def alone(folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
     with monkeypatch.context() as patch:
-        patch.setattr(_pool, "_cores", lambda: 1)
+        patch.setattr(_pool, "cores", lambda: 1)
         return rows(build_tree(folder, out=out))
 
 

@@ -46,7 +46,7 @@ def content(rows: Callable[[str], list[tuple[Any, ...]]]) -> dict[str, list[tupl
     for (table,) in rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"):
         columns = [name for (name,) in rows(f"SELECT name FROM pragma_table_info('{table}')")]
         shown = [f"{name} AS cancel" if name == "flags" else name for name in columns]
-        later = {"refused", "ctime_ns"}
+        later = {"refused", "ctime_ns", "wake_at"}
         known = ", ".join(
             sorted((name for name in shown if name not in later), key=lambda name: name.split()[-1])
         )

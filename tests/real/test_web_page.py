@@ -36,6 +36,10 @@ FILES = {
     "house.md": "# House\n\nThe lamp in the hall has a bulb of nine watts.\n\n# Garden\n\nRoses are watered at dawn.\n",
 }
 MANY = 100_000
+ADMINISTERED = (
+    *("admin", "admin/users", "admin/keys", "admin/engines", "admin/limits", "admin/backups"),
+    *("runs", "memories", "account", "tree"),
+)
 
 
 @dataclass
@@ -305,7 +309,7 @@ def test_a_whole_conversation(site: Site, visit: Visit, axe: str, size: tuple[in
     check(page, axe)
     picture(page, "node")
     page.click("text=Back to the answer")
-    page.click("summary:has-text('Recommend')")
+    page.click("summary:has-text('More:')")
     check(page, axe)
     picture(page, "recommend")
     page.check("[name=type][value='Make Correction']")
@@ -319,10 +323,16 @@ def test_a_whole_conversation(site: Site, visit: Visit, axe: str, size: tuple[in
     assert "nine watts" in page.inner_text(".found")
     check(page, axe)
     picture(page, "find")
-    for path in ("admin", "runs"):
+    for path in ADMINISTERED:
         page.goto(f"{site.url}/{path}")
         check(page, axe)
-        picture(page, path)
+        picture(page, path.replace("/", "-"))
+    page.goto(f"{site.url}/memories")
+    page.click("button:has-text('Undo')")
+    page.wait_for_selector("[role=status].notice")
+    assert "taken back" in page.inner_text(".notice")
+    header = page.locator("header.top .bar").bounding_box()
+    assert header["height"] <= 64, "the header is one row"
     page.click("summary[aria-label*=account]")
     page.click("text=Log out everywhere")
     page.wait_for_url("**/login")
@@ -691,6 +701,64 @@ def test_a_tree_of_100_000_nodes_is_browsed_page_by_page(large: Site, visit: Vis
         page.wait_for_selector("text='Letter 200'")
 
 
+def test_the_tree_is_as_it_was_after_back(site: Site, visit: Visit) -> None:
+    watch = visit(site)
+    watch.log_in(site)
+    page = watch.page
+    page.goto(f"{site.url}/tree")
+    page.click("li[data-id='billing'] > .line .twist")
+    page.click("li[data-id='billing/invoice.py'] > .name, li[data-id='billing/invoice.py'] .name >> nth=0")
+    page.wait_for_url("**/node?*")
+    page.go_back()
+    page.wait_for_selector("li[data-id='billing'][aria-expanded='true'] li[data-id='billing/invoice.py']")
+    page.click("nav >> text=Memory")
+    page.wait_for_url("**/tree")
+    page.wait_for_selector("[role=treeitem]")
+    assert page.locator("li[data-id='billing'][aria-expanded='true']").count() == 0, (
+        "a new visit is a new one"
+    )
+
+
+def test_an_answer_is_copied_and_looking_says_so(site: Site, visit: Visit) -> None:
+    watch = visit(site, permissions=["clipboard-read", "clipboard-write"])
+    watch.log_in(site)
+    page = watch.page
+    page.fill("#question", "How many watts has the bulb of the lamp in the hall?")
+    page.click(".ask button.main")
+    page.wait_for_selector(".answer")
+    page.click("button:has-text('Copy')")
+    page.wait_for_selector("button:has-text('Copied')")
+    assert "nine watts" in page.evaluate("navigator.clipboard.readText()")
+    page.goto(f"{site.url}/find")
+    looks = "document.querySelector('main form').getAttribute('aria-busy') + told.textContent"
+    page.evaluate(f"addEventListener('submit', () => setTimeout(() => {{ sessionStorage.looks = {looks} }}))")
+    page.route("**/find?*", lambda route: (page.wait_for_timeout(200), route.continue_()))
+    page.fill("#find", "watts")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".found")
+    assert page.evaluate("sessionStorage.looks") == "trueLooking…"
+    assert page.locator("form[aria-busy=true]").count() == 0
+
+
+def test_the_api_is_tried_on_a_page_under_the_same_policy(site: Site, visit: Visit) -> None:
+    watch = visit(site)
+    watch.log_in(site)
+    page = watch.page
+    page.goto(f"{site.url}/account")
+    page.click("button:has-text('Make a key')")
+    key = page.inner_text(".shown")
+    page.goto(f"{site.url}/docs")
+    page.click("button.authorize")
+    page.fill(".auth-container input", key)
+    page.click(".auth-btn-wrapper button.authorize")
+    page.click(".auth-btn-wrapper button.btn-done")
+    page.click('[data-path="/api/admin/overview"]')
+    page.click("button.try-out__btn")
+    page.click("button.execute")
+    page.wait_for_selector(".responses-inner .live-responses-table .response-col_status:has-text('200')")
+    picture(page, "docs")
+
+
 def test_everything_is_done_by_keyboard_alone(large: Site, visit: Visit) -> None:
     page = visit(large).page
     page.goto(f"{large.url}/")
@@ -713,7 +781,7 @@ def test_everything_is_done_by_keyboard_alone(large: Site, visit: Visit) -> None
     body = {"Topic": topic, "Seq": 1, "Query": "Is it there?", "Answer": ["It is."], "Sources": sources}
     large.call("Engine_1", "POST", "give-new-answer", body)
     page.wait_for_selector(".answer")
-    tab_to(page, "Recommend")
+    tab_to(page, "More: correct")
     page.keyboard.press("Enter")
     tab_to(page, "Promote Answer")
     page.keyboard.press("ArrowRight")

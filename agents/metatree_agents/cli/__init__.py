@@ -8,6 +8,7 @@ No other room of the agents imports it, and it may import them all.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 __all__ = ["main"]
@@ -15,9 +16,11 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line of this process; Ctrl-C is heard from here on, also while the commands are loaded."""
-    if sys.argv[1:2] == [
-        "find"
-    ]:  # it ends soon, and a tenth of it went into looking for garbage among modules just loaded
+    # numpy starts a thread for each core when it is loaded, which is half of its 100 ms; no product here is that large
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Modules and nodes are many objects and no garbage: looking for it took a tenth of `find`, and of a build.
+    gc.set_threshold(100_000, 20, 20)
+    if sys.argv[1:2] == ["find"]:
         gc.disable()
     try:
         from metatree_agents.cli._main import run

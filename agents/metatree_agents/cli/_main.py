@@ -32,7 +32,7 @@ _SERVICE: _Sections = {
     },
     "Look after it": {
         "backup": ("service.backup:backup", "write users, topics, answers and memory into one file"),
-        "check": ("service.backup:check", "read a backup and compare its checksums"),
+        "check": ("service.check:check", "look whether all is there before a start, or read a backup"),
         "restore": ("service.backup:restore", "put a backup in the place of a service"),
         "users": ("service.users:users_app", "who may call it: add, login, list, remove"),
         "keys": ("service.keys:keys_app", "API keys for clients of OpenAI's API: add, list, revoke"),
@@ -94,6 +94,7 @@ _COMMANDS: _Sections = {
     "Remember": {
         "remember": ("memories:remember", "add a memory to the tree"),
         "memories": ("memories:memories", "list what the tree was told to remember"),
+        "describe": ("describe:describe", "have a model write what menus say of the nodes"),
         "forget": ("memories:forget", "take back a memory, or all that somebody said"),
         "audit": ("memories:audit", "say where a memory comes from and what it replaced"),
         "export": ("archive:export", "write what cannot be built again to one file"),

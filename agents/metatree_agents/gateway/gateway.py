@@ -53,6 +53,8 @@ _MOST_FOUND: Final = 20
 _MOST_TRIES: Final = 3
 _MOST_OPENINGS: Final = 20
 _OPENING_S: Final = 0.1
+_SHORT: Final = 50_000
+"""Characters of a result that are looked through at once; a thread for it takes longer."""
 _NOWHERE: Final = Node("", "")
 _log = logging.getLogger("metatree")
 
@@ -343,14 +345,14 @@ class Gateway:
             "arguments": self._public(dict(arguments or {})),
             "key": key,
         }
-        await self._write(item, caller, {**record, "status": "started"})
+        self._write(item, caller, {**record, "status": "started"})
         try:
             result, more = await self._called(tool_id, arguments or {}, key, fresh, caller)
         except (MetatreeError, InDoubt) as exc:
             result, more = _error(without_texts(_words(exc), self._hidden)), {}
         except BaseException:
             with contextlib.suppress(Exception):
-                await self._write(item, caller, {"status": "cancelled"})
+                self._write(item, caller, {"status": "cancelled"})
             raise
         texts = [part["text"] for part in result["content"] if part.get("type") == "text"]
         outcome = {
@@ -359,7 +361,7 @@ class Gateway:
             "seconds": round(time.monotonic() - started, 3),
             **more,
         }
-        await self._write(item, caller, outcome)
+        self._write(item, caller, outcome)
         return result
 
     async def _called(
@@ -425,10 +427,17 @@ class Gateway:
                     raise ToolFailed(str(exc)) from exc
                 raise InDoubt(str(exc)) from exc
         result = without_texts(result, self._hidden)
-        bounded = await in_thread(partial(self._results.bounded, result, mounted.id))
+        bounded = await self._bounded(result, mounted.id)
         if bounded.get("isError") and not mounted.tool.changes:
             raise _Refused(bounded)
         return bounded
+
+    async def _bounded(self, result: dict[str, Any], tool_id: str) -> dict[str, Any]:
+        """Bound a result; what is long is kept, which takes its time, in a thread."""
+        texts = [part.get("text") or part for part in result.get("content") or ()]
+        if sum(len(str(each)) for each in (*texts, result.get("structuredContent") or "")) <= _SHORT:
+            return self._results.bounded(result, tool_id)
+        return await in_thread(partial(self._results.bounded, result, tool_id))
 
     def _is_current(self, mounted: Mounted) -> bool:
         """Whether a tool still is what it was when it was looked up."""
@@ -455,17 +464,13 @@ class Gateway:
     def _public(self, value: Any) -> Any:
         return without_secrets(without_texts(value, self._hidden))[0]
 
-    async def _write(self, item: str, caller: GatewayClient, data: Mapping[str, Any]) -> None:
+    def _write(self, item: str, caller: GatewayClient, data: Mapping[str, Any]) -> None:
         """Put a call, or what became of it, on the board; a board that cannot be written stops no call."""
-
-        def write() -> None:
+        try:  # less than a millisecond, as the log of calls: a thread for it takes more
             if data.get("status") == "started":
                 self._board.add(SECTION, dict(data), id=item, agent=caller.name, run=caller.session)
             else:
                 self._board.update(item, dict(data))
-
-        try:
-            await in_thread(write)
         except MetatreeError as exc:
             _log.warning("the call is not on the board: %s", exc)
 

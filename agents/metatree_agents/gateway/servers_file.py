@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, urlsplit
@@ -42,7 +43,7 @@ _SECRET: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ServerEntry:
     """One server, as it is to be mounted."""
 
@@ -69,12 +70,12 @@ class ServerEntry:
             "?"
         )[0]
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """What tells it from every other server, also from the same one for another account, and shows no secret."""
         return keyed_hash([self.kind, {key: self.settings[key] for key in _WHERE if key in self.settings}])
 
-    @property
+    @cached_property
     def origin(self) -> str:
         """What tells it from other servers whatever account it is used with: permissions are for this."""
         where = {key: self.settings[key] for key in _WHERE if key in self.settings}

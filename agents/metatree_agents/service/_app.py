@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exception_handlers import http_exception_handler
@@ -89,10 +89,14 @@ def create_app(
     app.add_middleware(RequestLogging, metrics=service.metrics)
 
     @app.get("/healthz")
-    async def healthz() -> dict[str, str]:
-        """Say whether the service and its database are at work."""
+    async def healthz(request: Request, seen: bool = False) -> dict[str, Any]:
+        """Say whether the service and its database are at work; with `seen`, how the request looks to it, too."""
         await database.row("SELECT 1")
-        return {"status": "ok"}
+        if not seen:
+            return {"status": "ok"}
+        url, client = request.url, request.client
+        about = {"scheme": url.scheme, "host": url.netloc, "client": client.host if client else None}
+        return {"status": "ok", "seen": about}
 
     return app
 

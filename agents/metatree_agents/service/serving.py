@@ -27,7 +27,7 @@ from metatree_agents.service.http.admin_routes import metrics_app
 from metatree_agents.service.http.slow_clients import TimeoutProtocol
 from metatree_agents.service.replication.publisher import Publication, Published
 from metatree_agents.service.settings import Service, ServiceSettings
-from metatree_agents.service.web.sessions import Sessions
+from metatree_agents.service.web.sessions import Sessions, login_link
 
 GRACE_S = 5
 
@@ -183,14 +183,6 @@ def server_of(app: ASGIApp, *, proxies: Sequence[str] = ()) -> uvicorn.Server:
             forwarded_allow_ips=[*proxies] or None,
         )
     )
-
-
-def login_link(address: str, code: str) -> str:
-    """Return a link that logs somebody in.
-
-    The code is behind a `#`: browsers send that to no server, so no log of a proxy has it.
-    """
-    return f"{address.rstrip('/')}/login#code={code}"
 
 
 def _browser_host(host: str) -> str:

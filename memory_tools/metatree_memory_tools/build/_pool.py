@@ -8,7 +8,7 @@ process with threads. Documents and databases are not read here: a worker would 
 from __future__ import annotations
 
 import contextlib
-import os
+import gc
 import pickle
 import subprocess
 import sys
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from metatree import plugins
+from metatree._util.process import cores, python
 from metatree.trees.masking import is_code
 from metatree_memory_tools.build._read_file import FileNodes, read_file
 from metatree_memory_tools.build._scan import ScannedFile
@@ -54,7 +55,7 @@ class FileReader:
 
         Uses other processes when there is enough to do for them, and what reads files can be imported there.
         """
-        workers = min(_cores(), _MAX_WORKERS)
+        workers = min(cores(), _MAX_WORKERS)
         many = sum(_is_text(file) for file, _ in files) >= MIN_FILES
         if not many or workers < 2 or plugins.has_registered(plugins.MEMORY_TYPES):
             yield from (self.read(file, known, types) for file, known in files)
@@ -92,13 +93,6 @@ def _chunks(files: Sequence[tuple[ScannedFile, tuple[str, str] | None]]) -> Iter
 
 def _is_text(file: ScannedFile) -> bool:
     return is_code(file.path) or file.path.lower().endswith(_TEXT_ENDINGS)
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # Linux has it
-        return os.cpu_count() or 1
 
 
 class _Workers:
@@ -146,11 +140,8 @@ class _Workers:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    # -I: it imports nothing from where it happens to be started.
-    paths = [path for path in sys.path if path]
-    code = f"import sys; sys.path[:] = {paths!r}; from metatree_memory_tools.build._pool import main; main()"
     return subprocess.Popen(
-        [sys.executable, "-I", "-c", code],
+        python("from metatree_memory_tools.build._pool import main; main()"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -162,6 +153,10 @@ def main() -> None:
     source, target = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # what a memory type prints is no answer
     types = memory_types()
+    gc.freeze()
+    gc.set_threshold(
+        100_000, 20, 20
+    )  # syntax trees are many objects and no garbage: it was a tenth of the time
     while (request := _next(source)) is not None:
         reader, chunk = request
         pickle.dump(

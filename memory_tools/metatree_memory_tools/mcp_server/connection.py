@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from metatree.errors import FetchFailed, MetatreeError, MissingExtra
@@ -157,14 +158,12 @@ class ServerConnection:
         """
         from mcp import MCPError
         from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult
-        from pydantic import TypeAdapter
 
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
-        form: TypeAdapter[Any] = TypeAdapter(CallToolResult | InputRequiredResult)
 
         async def call() -> Any:
             async with asyncio.timeout(seconds):
-                return await self._client.session.send_request(request, form)
+                return await self._client.session.send_request(request, _result_form())
 
         if not self.usable:
             raise CallNotMade(str(self._failed("is no longer there")), url=self._address.url)
@@ -378,6 +377,15 @@ def _is_gone(exc: Exception) -> bool:
     from mcp.types import CONNECTION_CLOSED
 
     return not isinstance(exc, MCPError) or exc.error.code == CONNECTION_CLOSED
+
+
+@lru_cache(maxsize=1)
+def _result_form() -> Any:
+    """Return what reads the result of a call; it takes as long to make as a call."""
+    from mcp.types import CallToolResult, InputRequiredResult
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(CallToolResult | InputRequiredResult)
 
 
 def _reason(exc: BaseException) -> str:

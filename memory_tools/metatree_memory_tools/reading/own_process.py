@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from metatree._util.process import python
 from metatree.errors import UserError
 
 MEMORY_BYTES: Final = 420_000_000
@@ -125,11 +126,8 @@ class OwnProcess:
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start the process."""
-        # -I: the reader of files of strangers imports nothing from where it happens to be started.
-        paths = [path for path in sys.path if path]
-        code = f"import sys; sys.path[:] = {paths!r}; {self._main()}"
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-c", code, str(self._memory_bytes)],
+            python(self._main(), str(self._memory_bytes)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

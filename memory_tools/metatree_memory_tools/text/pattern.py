@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from metatree._util.process import python
 from metatree.errors import UserError
 
 LIMIT_S = 10.0
@@ -56,11 +57,9 @@ def matching_lines(
     if not _REPEATS.search(pattern):
         return _matching(expression, texts, most)
     request = json.dumps([pattern, ignore_case, most, [[name, list(lines)] for name, lines in texts]])
-    paths = [path for path in sys.path if path]
-    code = f"import sys; sys.path[:] = {paths!r}; from metatree_memory_tools.text.pattern import main; main()"
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-c", code],
+            python("from metatree_memory_tools.text.pattern import main; main()"),
             input=request.encode(),
             capture_output=True,
             timeout=limit_s,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from metatree.durable import report_usage, run_memory
 from metatree.errors import UserError
 from metatree.node import place_of
 from metatree.protocols import (
@@ -29,7 +31,7 @@ from metatree_routers.llm.errors import AnswerRefused
 from metatree_routers.llm.labels import NONE, labels
 from metatree_routers.llm.prompts import best_first, line
 from metatree_routers.weighing.decide import decided_by_shares
-from metatree_routers.weighing.trust import JUDGES, Trust
+from metatree_routers.weighing.trust import HEARD, JUDGES, POOR, Trust
 from metatree_routers.wrappers.disk_cache import Cache, DiskCache
 
 WIRES = ("systemone", "decisions", "logits")
@@ -46,9 +48,9 @@ _QUESTION, _CONTEXT, _DESCRIPTION, _SHORT, _HINT = 400, 3_000, 160, 60, 110
 """Characters."""
 _MANY_OPTIONS = 60
 _TEXT = 6_000
-_LEAST_PRIOR = 0.3
-"""How likely a text answers at the least, since a router led there, and how likely it does not: words cannot tell what
-is said in other words, nor what only sounds alike."""
+_LEAST_PRIOR, _MOST_PRIOR = 0.3, 0.95
+"""How likely a text answers at the least, since a router led there and words cannot tell what is said in other words;
+and at the most."""
 
 
 class DecisionRouter(Router):
@@ -93,7 +95,11 @@ class DecisionRouter(Router):
     def traits(self) -> Traits:
         """It says how many options one choice takes, and how likely each is."""
         return Traits(
-            uses_model=True, cache_key=self.model.name, capacity=self._capacity, gives_probabilities=True
+            uses_model=True,
+            cache_key=self.model.name,
+            capacity=self._capacity,
+            gives_probabilities=True,
+            declines=lambda: self.trust.too_poor(POOR, "menus"),
         )
 
     def suite(self, evidence: Evidence | None = None) -> Suite:
@@ -115,7 +121,13 @@ class DecisionRouter(Router):
             name: YesNo(CANNOT.format(label=label, title=line(named[label].title, 90)))
             for name, label in doubted.items()
         }
-        said = await self.model.decide(_state(request), questions)
+        known, state = run_memory(), _state(request)
+        key = f"{self.model.name} {state} {questions}"
+        if key in known:  # what was asked in this run is not asked again
+            report_usage(model_calls=-1, cache_hits=1)
+        else:
+            known[key] = await self.model.decide(state, questions)
+        said: Mapping[str, Likelihoods] = known[key]
         if "which" not in said:
             raise AnswerRefused("the model declined to choose")
         shares = {option.id: said["which"][label] for label, option in named.items()}
@@ -147,12 +159,14 @@ class DecisionReader(Reader):
     ) -> None:
         self.model = model
         self._trust = trust or Trust(prior=JUDGES)
+        self._by_passages = passages is not None
         self._embedded = EmbeddedReader(passages=passages)
 
     @property
     def traits(self) -> Traits:
         """It asks a model."""
-        return Traits(uses_model=True, cache_key=self.model.name)
+        declines = partial(self._trust.too_poor, HEARD, "texts") if self._by_passages else None
+        return Traits(uses_model=True, cache_key=self.model.name, declines=declines)
 
     async def read(self, request: ReadRequest) -> Reading:
         """Return the embedded reader's passages, with how likely both find that they answer."""
@@ -172,7 +186,7 @@ class DecisionReader(Reader):
             if answer.confidence is None or likely is None:
                 answers.append(answer)
                 continue
-            prior = min(1 - _LEAST_PRIOR, max(_LEAST_PRIOR, answer.confidence))
+            prior = min(_MOST_PRIOR, max(_LEAST_PRIOR, answer.confidence))
             confidence = self._trust.yes_or_no(prior, likely[YES])
             if confidence >= request.sure:
                 answers.append(replace(answer, confidence=round(confidence, 4)))

@@ -13,6 +13,7 @@ memory, built again at every change).
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
@@ -21,11 +22,13 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from metatree._util.process import cores
 from metatree._util.threads import check_cancelled
 from metatree.node import Node
 from metatree.notes.wishes import KIND as WISH
 from metatree.storage.store import Store
 from metatree_routers.embeddings.static import Embedder
+from metatree_routers.index._segment_process import MIN_NODES, ProcessLost, SegmentProcess
 from metatree_routers.index.digit_density import digit_density
 from metatree_routers.index.fields import NodeText
 from metatree_routers.index.node_table import NodeTable
@@ -33,14 +36,13 @@ from metatree_routers.index.postings import Postings, SegmentBuilder
 from metatree_routers.index.roles import role_of_node
 from metatree_routers.index.store import ROOT_NUMBER, Batch, IndexDatabase, IndexStore, is_indexed, pages
 from metatree_routers.index.vectors import NodeVectors, Progress
-from metatree_routers.index.vocabulary import Vocabulary
+from metatree_routers.index.vocabulary import MOST_WORDS, Vocabulary
 
 BATCH_TOKENS = 2_000_000
 """A segment is written when a batch has so many raw tokens; bounds the memory of a build to about 200 MB."""
 BATCH_NODES = 200_000
 
 _LEAST_DEAD = 10_000
-_MOST_WORDS = 500_000
 _PAGE = 1_000
 
 T = TypeVar("T")
@@ -99,14 +101,32 @@ class TextIndex:
         with self._refreshing:
             if self.store.sequence() > self._tree.sequence:  # the tree was made anew in the same store
                 self.store.clear()
-            while self.store.sequence() < self._tree.sequence:
-                batch = self._prepare(done, progress)
-                if self.store.write(batch):
-                    done += len(batch.parents) + len(batch.removed)
-                    self.store.merge()
+            with self._helper() as helper:
+                while self.store.sequence() < self._tree.sequence:
+                    try:
+                        batch = self._prepare(done, progress, helper)
+                    except ProcessLost:
+                        helper = None
+                        continue
+                    if self.store.write(batch):
+                        done += len(batch.parents) + len(batch.removed)
+                        self.store.merge()
             if done:
                 self._rebuild_when_mostly_dead()
         return done
+
+    @contextlib.contextmanager
+    def _helper(self) -> Iterator[SegmentProcess | None]:
+        """Start a process that makes the segments of the first index of a large tree, if there is a core for it."""
+        helper = None
+        if self.store.sequence() == 0 and len(self._tree) >= MIN_NODES and cores() > 1:
+            with contextlib.suppress(ProcessLost):
+                helper = SegmentProcess()
+        try:
+            yield helper
+        finally:
+            if helper is not None:
+                helper.close()
 
     def forget(self) -> None:
         """Build the index anew, so that no word is left in it that only nodes had which are gone."""
@@ -125,16 +145,20 @@ class TextIndex:
         if self.store.next_number() > 2 * len(self._tree) + _LEAST_DEAD:
             self.store.clear()
             while self.store.sequence() < self._tree.sequence:
-                self.store.write(self._prepare(0, None))
+                self.store.write(self._prepare(0, None, None))
 
-    def _prepare(self, done: int, progress: Progress | None) -> Batch:
-        """Read the next changed nodes and index them, up to the size of one batch."""
+    def _prepare(self, done: int, progress: Progress | None, helper: SegmentProcess | None) -> Batch:
+        """Read the next changed nodes and index them, up to the size of one batch.
+
+        Raises:
+            ProcessLost: the helper ended.
+        """
         store, tree = self.store, self._tree
         batch = Batch(generation=store.generation(), sequence=store.sequence())
         end = tree.sequence
         changed: dict[int, bool] = {}
         numbers = _Numbers(store, batch)
-        builder = SegmentBuilder(self._vocabulary())
+        builder = SegmentBuilder(self._vocabulary()) if helper is None else helper
         for page in pages(tree.changes(batch.sequence), _PAGE):
             ids = [id_ for _, id_, there in page if there]
             # A wish is offered beside what is found: what states it is in the index.
@@ -184,7 +208,7 @@ class TextIndex:
 
     def _vocabulary(self) -> Vocabulary:
         """Return the vocabulary of the batch before, unless it has grown large: most words come again."""
-        if self._words is None or len(self._words) > _MOST_WORDS:
+        if self._words is None or len(self._words) > MOST_WORDS:
             self._words = Vocabulary()
         return self._words
 

@@ -30,7 +30,7 @@ _SLOTS = 1 << _FIELD_BITS
 """Places of a node in the stream of texts: one for each field, and one that stays empty."""
 _PENDING_CHARS = 1 << 18
 _PIECE = 1 << 16
-_TOKEN_CHARS = 8
+TOKEN_CHARS = 8
 """A raw token takes about so many characters of code; texts that are not cut yet are counted by it."""
 
 Postings = npt.NDArray[Any]
@@ -59,7 +59,7 @@ class SegmentBuilder:
     @property
     def raw_tokens(self) -> int:
         """About how many raw tokens were added: a measure of the memory that `build` takes (about 40 bytes each)."""
-        return len(self._raw) + self._pending_chars // _TOKEN_CHARS + len(self._pending)
+        return len(self._raw) + self._pending_chars // TOKEN_CHARS + len(self._pending)
 
     def add(self, node: int, *, title: str, about: str, content: str, exact: Iterable[str] = ()) -> None:
         """Add the text of one node, once for each node.

@@ -37,6 +37,10 @@ TEXT_END = 0
 """The chunk number of the mark between texts that are encoded together; it has no terms."""
 
 
+MOST_WORDS = 500_000
+"""A vocabulary of more is given up after a batch: its words cost memory."""
+
+
 class Vocabulary:
     """Numbers chunks of text and terms while many texts are indexed; not shared between threads.
 

@@ -33,6 +33,7 @@ from metatree_routers.llm._tokens import TokenCounter
 from metatree_routers.llm.errors import for_the_model
 from metatree_routers.llm.labels import labels
 from metatree_routers.llm.prompts import Message, Prompts, messages, unquoted
+from metatree_routers.weighing.trust import HEARD
 
 READING_TOKENS = 1_200
 FILLING_TOKENS = 800
@@ -105,6 +106,14 @@ class LLMReader(ModelPart, Reader):
     ) -> None:
         super().__init__(model, **options)
         self._passages = passages
+
+    @property
+    def traits(self) -> Traits:
+        """It says when the model is wrong too often, where the passages of a tree can tell."""
+        return replace(super().traits, declines=None if self._passages is None else self._declines)
+
+    def _declines(self) -> str:
+        return self.connection.trust_in_reading.too_poor(HEARD, "texts")
 
     async def read(self, request: ReadRequest) -> Reading:
         short = clipped(

@@ -28,6 +28,7 @@ WHY = 120
 ANSWER = 1_500
 QUOTE = 600
 LABEL = 80
+LONGEST_LABEL = 3
 TITLE = 120
 MAX_RULED_OUT = 8
 """More is no judgement of each: a model of 135 million parameters ruled out 14 to 19 of 21 options."""
@@ -140,9 +141,12 @@ class RouteForm(Form):
 
 @lru_cache(maxsize=512)
 def route_form(count: int) -> type[RouteForm]:
-    """Return the form for a menu of so many options: its schema allows their labels and nothing else."""
+    """Return the form for a menu of so many options: its schema allows a choice of their labels and nothing else.
+
+    What is ruled out is looked up among them later: the labels a second time would be a tenth of a prompt.
+    """
     offered: list[Any] = [*labels(count)]
-    option: Any = Annotated[Label, Field(json_schema_extra={"enum": offered})]
+    option: Any = Annotated[Label, Field(json_schema_extra={"maxLength": LONGEST_LABEL})]
     choice: Any = Annotated[Label, Field(json_schema_extra={"enum": [*offered, NONE]})]
     item: Any = create_model("RuledOut", __base__=RuledOut, option=(option, ...))
     most = min(count, MAX_RULED_OUT)

@@ -1,7 +1,7 @@
 """What a model read, beside how likely the passages of the tree answer: a reader that errs is worth no more than none.
 
-Where the passages have no clear opinion, in this text or elsewhere, the model's word stands: words cannot tell what is
-said in other words, or in another language.
+Where the passages have no clear opinion, in this text or elsewhere, the word of a model that is right elsewhere stands:
+words cannot tell what is said in other words, or in another language.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from metatree._util.threads import off_loop
 from metatree.protocols import SURE, Answer, Passage, Reading, ReadRequest
-from metatree_routers.weighing.trust import Trust
+from metatree_routers.weighing.trust import HEARD, Trust
 
 CLEAR = SURE
 """How likely a passage answers, here or elsewhere, from which on it has an opinion."""
-LEAST = 0.25
-"""How likely a text answers, and does not, at the least: the model was led there, and is not held for nothing."""
+LEAST, MOST = 0.25, 0.95
+"""How likely a text answers, at the least, since the model was led there and words cannot tell all; and at the most."""
 _PASSAGES = 5
 
 
@@ -43,9 +43,19 @@ class SecondOpinion:
             elsewhere = max((each.score for each in ranked if each.node_id != request.node.id), default=0.0)
             likely = 0.0 if here is None else here.score
             if max(likely, elsewhere) < CLEAR:
-                continue
-            prior = min(1 - LEAST, max(LEAST, likely))
-            confidence = round(self._trust.yes_or_no(prior, 1.0 if said else 0.0), 4)
+                confidence = self._trust.accuracy
+                if confidence >= request.sure:
+                    continue
+            else:
+                # What is likely of several texts is the less likely of each: one of them answers, not all.
+                share = likely / max(1.0, sum(each.score for each in ranked))
+                prior = likely if likely > elsewhere else share
+                yes = 1.0 if said else 0.0
+                confidence = round(self._trust.weighed(_within(prior), yes, earned=True), 4)
+                self._trust.learn(_within(share), yes)
+            if said and likely and self._trust.accuracy < HEARD and here is not None:
+                answers = [answer for answer in answers if answer not in said]
+                said = []  # not its words either, but those of the passage, if they are likely enough
             if said and confidence < request.sure:
                 answers = [answer for answer in answers if answer not in said]
                 notes.append(
@@ -60,3 +70,7 @@ class SecondOpinion:
             reading.useful if answers == list(reading.answers) else bool(answers or reading.new_questions)
         )
         return replace(reading, answers=tuple(answers), notes="; ".join(notes), useful=useful)
+
+
+def _within(likely: float) -> float:
+    return min(MOST, max(LEAST, likely))

@@ -22,6 +22,7 @@ from metatree_routers.llm.errors import PromptTooLong, for_the_model
 from metatree_routers.llm.labels import NONE, offered
 from metatree_routers.llm.prompts import Prompts, best_first
 from metatree_routers.weighing.decide import decided
+from metatree_routers.weighing.trust import POOR
 
 PROMPT_TOKENS = 2_000
 COMFORTABLE_TOKENS = 1_200
@@ -80,8 +81,11 @@ class LLMRouter(ModelPart, Router):
 
     @property
     def traits(self) -> Traits:
-        """It says how much of a menu fits one prompt."""
-        return replace(super().traits, capacity=self.capacity)
+        """It says how much of a menu fits one prompt, and when the model is wrong too often."""
+        return replace(super().traits, capacity=self.capacity, declines=self._declines)
+
+    def _declines(self) -> str:
+        return self.connection.trust.too_poor(POOR, "menus")
 
     def suite(self, evidence: Evidence | None = None) -> Suite:
         """Return this router with a reader, a tool caller, a composer and a describer over the same connection."""

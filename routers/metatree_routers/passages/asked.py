@@ -30,6 +30,15 @@ _THING = (
     "function|method|class|module|file|exception|error|variable|attribute|argument|parameter|constant|flag|field"
     "|property|type|trigger"
 )
+MEASURED: Final = re.compile(
+    r"\bwhat (?:is |are |was |were )?(?:the )?"
+    r"((?:(?!(?:does|do|did|happens|can|must|should|is|are|if)\b)[\w-]+ ){0,2}?"
+    r"(?:number|size|share|percentage|amount|rate|speed|frequency|limit|timeout|interval|delay|length|width|height"
+    r"|port|level|tempo|maximum|minimum|bit))s?\b"
+    r"(?! (?:option|command|flag|key|function|method|argument|parameter|field|setting|file|for)\b)",
+    re.IGNORECASE,
+)
+"""How a question asks for what can be measured; its group names that."""
 KINDS: Final = tuple(
     (kind, re.compile("|".join(patterns), re.IGNORECASE))
     for kind, patterns in {
@@ -42,7 +51,7 @@ KINDS: Final = tuple(
         "version": (r"\b(?:which|what) (?:version|release)s?\b", r"\bversions?\b"),
         "amount": (
             r"\bhow (?:many|much|large|big|long|old|often|far|high|wide|deep|fast|small)\b",
-            r"\bwhat (?:number|size|share|percentage|amount)\b",
+            MEASURED.pattern,
             r"\bwhich (?:number|port|bit)\b|\bat which column\b|\b(?:smallest|largest|maximum|minimum|lowest)\b",
             r"\b(?:wie ?viele?|cuánt\w+)\b",
         ),

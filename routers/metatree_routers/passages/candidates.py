@@ -14,8 +14,9 @@ import numpy as np
 from metatree.node import Node
 from metatree_routers.embeddings.static import Embedder
 from metatree_routers.passages._cut import Line, Span, heading_end, lines_of, spans_of
+from metatree_routers.passages._exact import holds
 from metatree_routers.passages.asked import Asked
-from metatree_routers.passages.features import Floats, PassageCandidate, holds
+from metatree_routers.passages.features import Floats, PassageCandidate
 from metatree_routers.query.terms import expand, raw_tokens, term_counts
 
 KEPT: Final = 40

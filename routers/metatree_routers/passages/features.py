@@ -10,7 +10,10 @@ is in a changelog: nothing more beside these.
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree_routers.embeddings.static import Embedder
+from metatree_routers.passages._exact import holds, is_defined
+from metatree_routers.passages._wanted import WANTED, has_wanted, lacks_count, lacks_default, lacks_person
 from metatree_routers.passages.asked import Asked
 from metatree_routers.query.key_terms import STRONG
 from metatree_routers.query.terms import expand, raw_tokens
@@ -29,7 +34,8 @@ FEATURES: Final = (
     "distinct_words", "line_cosine", "soft_cover_of_best", "exact", "wanted_kind", "cosine", "name_missing",
     "is_code", "lead_cosine", "defines", "heaviest_missing", "key_missing", "evidence_of_best", "short",
     "is_test", "cover", "exact_missing", "soft_cover", "wanted_near", "wanted_missing", "title_cover", "line_cover",
-    "title_cosine",
+    "title_cosine", "pairs", "is_readme", "cover_with_head", "of_its_node", "changes_if_still", "code_by_code",
+    "defines_exact", "amount_far", "version_far", "count_missing", "person_missing", "default_missing",
 )  # fmt: skip
 """Distinct words of the question, of eight; cosine of the nearest line; words of the question by the nearest word of
 the passage, against the best candidate; exact things of the question that are there; whether it holds the kind of
@@ -40,7 +46,13 @@ or an example; share of the question's words that are there, by weight; exact th
 missing; words of the question by the nearest word of the passage; whether what is asked for is near the lines that
 say most of the question: nearly every passage has a number somewhere; whether it has none of the kind of thing that is
 asked for, 0 when none is; share of the question's words in the title of its node; the most that one line says of the
-question, by its nearest words; cosine of the title."""
+question, by its nearest words; cosine of the title; share of the question's pairs of words that are there; a README;
+share of the question's words that are there, in what it stands under or in the title; how many candidates its node has
+(logarithm); a changelog, when it is asked whether something still
+holds; code, when code is asked for; whether it says what an exact thing of
+the question is; no number, and no version, near the lines that say most of the question, when one is asked for; no
+number beside what is to be counted; no person who did anything, when `who` is asked; nothing said of a default, when
+one is asked for."""
 
 LEAST_NEAR: Final = 0.4
 """Cosine of two words below which one does not stand for the other."""
@@ -77,46 +89,16 @@ class PassageCandidate:
         return " ".join([*self.leads, self.title])
 
 
-_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_WANTED: Final[Mapping[str, re.Pattern[str]]] = {
-    "when": re.compile(
-        rf"\b(?:19|20)\d\d\b|\b\d{{1,2}}[-./](?:\d{{1,2}}|{_MONTH})[-./]\d{{2,4}}\b"
-        rf"|\b{_MONTH}[a-z]* \d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}"
-        r"|\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b|\b\d{1,2}:\d\d\b|\b(?:noon|midnight)\b"
-        r"|\b(?:\d+|an?|one) (?:second|minute|hour|day|week|month|year)s?\b"
-    ),
-    "version": re.compile(r"\bv?\d+\.\d+(?:\.\d+)*\b"),
-    "amount": re.compile(
-        r"(?<![\w.])\d+(?:[.,]\d+)*"
-        r"|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|hundred|half|twice)\b"
-        r"|\bone (?:second|minute|hour|day|week|month|year|time)\b",
-    ),
-    "who": re.compile(
-        r"\b[A-Z][a-zà-ÿš'-]+ (?:[A-Z]\. |van |von |de )?[A-Z][a-zà-ÿš'-]+\b|<[\w.+-]+@[\w.-]+>|(?<!\S)@\w+"
-    ),
-    "code": re.compile(
-        r"\b(?:def|class|function|struct|const|var|let)\s+\w+|\b[a-z]+_\w+\b|\b[A-Z][a-z]+[A-Z]\w+|\w+\(\)"
-    ),
-    "where": re.compile(
-        r"\b(?:in|on|at|under|behind|inside|near|beside|between|above|below|to|into) (?:the |an? |its |[A-Z~/`])"
-        r"|\w[/\\]\w"
-    ),
-    "option": re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|``[^`\n]+``"),
-    "default": re.compile(
-        r"\bdefaults?\b|\bnone is\b|\botherwise\b|\bif (?:not|no|omitted|unset)\b|\w=\S", re.IGNORECASE
-    ),
-    "how": re.compile(
-        r"\b(?:use|set|run|call|pass|install|type|add|specify|you can|to \w+,|must|should)\b|\$ |>>> |::",
-        re.IGNORECASE,
-    ),
-    "why": re.compile(
-        r"\b(?:because|since|so that|in order to|reason|therefore|to avoid|due to)\b", re.IGNORECASE
-    ),
-}
 _DEFINES = re.compile(
     r"\b(?:is|are|means|stands for|returns?|represents?|refers to|specif\w+|contains?|holds?)\b",
     re.IGNORECASE,
 )
+_README = re.compile(r"(?:^|/)(?:read[-_]?me|pkg-info)", re.IGNORECASE)
+_STILL = re.compile(
+    r"\b(?:still|now|nowadays|yet|any ?more|any longer|no longer|already|by now|these days|at the moment)\b",
+    re.IGNORECASE,
+)
+_CHANGES = re.compile(r"change|news|history|release|announce|whats.?new", re.IGNORECASE)
 _TEST = re.compile(r"(?:^|/)(?:tests?|testing|spec|examples?|demo)[/_.]|test_", re.IGNORECASE)
 
 
@@ -138,7 +120,12 @@ def features(
     covers, line_covers, nearest_lines = _soft_cover(asked, candidates, weights, embedder)
     rows[:, FEATURES.index("soft_cover")] = rows[:, FEATURES.index("soft_cover_of_best")] = covers
     rows[:, FEATURES.index("line_cover")] = line_covers
-    rows[:, FEATURES.index("wanted_near")] = [_has_wanted(asked, lines) for lines in nearest_lines]
+    rows[:, FEATURES.index("wanted_near")] = [has_wanted(asked, lines) for lines in nearest_lines]
+    for name, kind in (("amount_far", "amount"), ("version_far", "version")):
+        if asked.kind == kind:
+            rows[:, FEATURES.index(name)] = 1.0 - rows[:, FEATURES.index("wanted_near")]
+    of_node = Counter(candidate.node for candidate in candidates)
+    rows[:, FEATURES.index("of_its_node")] = [math.log1p(of_node[each.node]) for each in candidates]
     if embedder is not None:
         rows[:, _COLUMNS] = _cosines_of(asked, candidates, embedder)
     for name in ("soft_cover_of_best", "evidence_of_best"):
@@ -160,13 +147,22 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
     missing = [word for word in strong if not word.is_in(place)]
     heaviest = max(weights.values(), default=0.0)
     row = dict.fromkeys(FEATURES, 0.0)
+    pairs = _pairs(asked.text)
+    row["pairs"] = len(pairs & _pairs(candidate.text)) / max(1, len(pairs))
+    row["is_readme"] = float(bool(_README.search(candidate.node)))
+    row["changes_if_still"] = float(bool(_STILL.search(asked.text)) and bool(_CHANGES.search(candidate.node)))
+    row["code_by_code"] = float(asked.kind == "code" and candidate.is_code)
+    row["defines_exact"] = float(any(len(one) > 1 and is_defined(candidate.text, one) for one in asked.exact))
+    row["count_missing"] = float(lacks_count(asked, candidate.text))
+    row["person_missing"] = float(lacks_person(asked, candidate.text))
+    row["default_missing"] = float(lacks_default(asked, candidate.text))
     row["distinct_words"] = min(len(here & weights.keys()), _MOST_DISTINCT) / _MOST_DISTINCT
     if asked.exact:
         whole = f"{candidate.text}\n{candidate.head}\n{candidate.about}"
         row["exact"] = sum(holds(whole, one) for one in asked.exact) / len(asked.exact)
         row["exact_missing"] = 1.0 - row["exact"]
-    row["wanted_kind"] = _has_wanted(asked, candidate.text)
-    row["wanted_missing"] = float(asked.kind in _WANTED) - row["wanted_kind"]
+    row["wanted_kind"] = float(has_wanted(asked, candidate.text))
+    row["wanted_missing"] = float(asked.kind in WANTED) - row["wanted_kind"]
     row["name_missing"] = float(bool(missing))
     if missing:
         row["key_missing"] = sum(word.weight for word in missing) / sum(word.weight for word in strong)
@@ -182,18 +178,15 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
     if total := sum(weights.values()):
         row["cover"] = sum(weight for term, weight in weights.items() if term in here) / total
         title = {term for raw in raw_tokens(candidate.title) for term in expand(raw)}
+        row["cover_with_head"] = sum(weight for term, weight in weights.items() if term in place) / total
         row["title_cover"] = sum(weight for term, weight in weights.items() if term in title) / total
     return list(row.values())
 
 
-def _has_wanted(asked: Asked, text: str) -> float:
-    """Say whether a passage holds the kind of thing that is asked for, and not only what the question itself says."""
-    pattern = _WANTED.get(asked.kind)
-    if pattern is None:
-        return 0.0
-    own = asked.text.lower()
-    words = (text[match.start() : match.start() + 40].split() for match in pattern.finditer(text))
-    return float(any(word and word[0].lower().strip(",.;") not in own for word in words))
+def _pairs(text: str) -> set[tuple[str, str]]:
+    """Return the pairs of words that follow each other, stop words left out."""
+    words = [terms[0] for raw in raw_tokens(text) if (terms := expand(raw))]
+    return set(itertools.pairwise(words))
 
 
 def _cosines_of(asked: Asked, candidates: Sequence[PassageCandidate], embedder: Embedder) -> Floats:
@@ -276,26 +269,3 @@ def _nearness(wanted: Sequence[str], every: Sequence[str], embedder: Embedder | 
 def _nearest(near: Floats, column: Mapping[str, int], words: Collection[str]) -> Floats:
     columns = [column[word] for word in words if word in column]
     return np.asarray(near[:, columns].max(axis=1) if columns else np.zeros(len(near)))
-
-
-def holds(text: str, exact: str) -> bool:
-    """Say whether a text holds something as it stands, and not as a part of a longer word.
-
-    Example:
-        >>> holds("use --no-ff here", "--no-ff"), holds("no_ffx", "no_ff"), holds("SIGHUP", "sighup")
-        (True, False, True)
-    """
-    at = text.find(exact)
-    if at < 0 and len(exact) > 3:
-        text, exact = text.lower(), exact.lower()
-        at = text.find(exact)
-    while at >= 0:
-        before, after = text[at - 1 : at], text[at + len(exact) : at + len(exact) + 1]
-        if not (_in_word(exact[0]) and _in_word(before)) and not (_in_word(exact[-1]) and _in_word(after)):
-            return True
-        at = text.find(exact, at + 1)
-    return False
-
-
-def _in_word(character: str) -> bool:
-    return character.isalnum() or character == "_"

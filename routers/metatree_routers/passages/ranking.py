@@ -22,9 +22,20 @@ from metatree_routers.passages._cut import heading_end
 from metatree_routers.passages._model import BIAS, CLAIM, RANKER
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.candidates import Text, candidates_of, weigh
-from metatree_routers.passages.features import Floats, PassageCandidate, features
+from metatree_routers.passages.features import FEATURES, Floats, PassageCandidate, features
 from metatree_routers.passages.statement import whole_statement
 
+_CLAIMED_BY = [
+    number
+    for number, name in enumerate(FEATURES)
+    if name
+    not in {
+        "distinct_words", "soft_cover_of_best", "wanted_kind", "name_missing", "cover", "defines", "is_test",
+        "evidence_of_best",
+    }
+]  # fmt: skip
+"""Features that say something of whether the best candidate answers; the others only say which is the best."""
+_TITLE = FEATURES.index("title_cosine")
 _ALONE = 2.0
 """Lead of a candidate that has no rival."""
 _JOINED = 3
@@ -57,8 +68,8 @@ def rank_passages(
     rows = features(asked, candidates, weights, embedder)
     scores = rows @ RANKER
     order = np.argsort(-scores, kind="stable")
-    best = claim_probability(claim_features(asked, rows[order], scores[order]))
     ordered = [candidates[number] for number in order]
+    best = claim_probability(claim_features(asked, ordered, rows[order], scores[order]))
     ordered[0] = joined(ordered, contents[ordered[0].node])
     if len(ordered[0].text) > _MOST_CHARS:
         best *= _LONG_SHARE
@@ -83,17 +94,21 @@ def joined(ordered: Sequence[PassageCandidate], content: str) -> PassageCandidat
     return best
 
 
-def claim_features(asked: Asked, rows: Floats, scores: Floats) -> Floats:
+def claim_features(asked: Asked, ordered: Sequence[PassageCandidate], rows: Floats, scores: Floats) -> Floats:
     """Return what says whether the first candidate answers: (len(CLAIM),).
 
     Args:
-        rows: features of the candidates, the best first.
+        ordered: the candidates, the best first.
+        rows: their features.
         scores: what the ranker gave them.
     """
     shares = np.exp(scores - scores[0])
+    shares /= shares.sum()
     lead = float(scores[0] - scores[1]) if len(scores) > 1 else _ALONE
-    more = [scores[0], 1.0 / shares.sum(), min(lead, _ALONE), np.log1p(len(asked.weights))]
-    return np.concatenate([rows[0], more])
+    of_node = sum(share for share, each in zip(shares, ordered, strict=True) if each.node == ordered[0].node)
+    title = rows[0, _TITLE] - rows[1:, _TITLE].max(initial=0.0 if len(rows) == 1 else -1.0)
+    more = [shares[0], min(lead, _ALONE), np.log1p(len(asked.weights)), of_node, title]
+    return np.concatenate([rows[0, _CLAIMED_BY], more])
 
 
 def claim_probability(row: Floats) -> float:

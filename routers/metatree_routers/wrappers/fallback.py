@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -58,6 +59,7 @@ class FallbackRouter(Wrapper):
         others: list[HasTraits] = [getattr(suite, name) for suite in self._others]
         chain = [part.traits, *(other.traits for other in others)]
         fits = [traits.capacity for traits in chain if traits.capacity is not None]
+        declining = [traits.declines for traits in chain]
         part.traits = replace(
             part.traits,
             uses_model=any(traits.uses_model for traits in chain),
@@ -65,6 +67,7 @@ class FallbackRouter(Wrapper):
             gives_probabilities=all(traits.gives_probabilities for traits in chain),
             follows_evidence=all(traits.follows_evidence for traits in chain),
             by_rules=all(traits.by_rules for traits in chain),
+            declines=None if None in declining else lambda: _all_of(declining),
             by_passages=all(traits.by_passages for traits in chain),
             cache_key=" | ".join(dict.fromkeys([part.traits.cache_key, *map(cache_key_of, others)])),
             capacity=(lambda request: min(most(request) for most in fits)) if fits else None,
@@ -93,3 +96,9 @@ class FallbackRouter(Wrapper):
                 failure = exc
             _log.info("%s gave up on %s, the next is asked: %s", type(one).__name__, method, failure)
         raise AssertionError("a chain has at least one link")
+
+
+def _all_of(declining: Sequence[Callable[[], str] | None]) -> str:
+    """Return why none of the parts is worth asking; '' when one is."""
+    reasons = [each() if each is not None else "" for each in declining]
+    return reasons[0] if all(reasons) else ""

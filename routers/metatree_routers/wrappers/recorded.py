@@ -36,6 +36,15 @@ class RecordedRouter(Wrapper):
         self._fits = self.traits.capacity
         if self._fits is not None:
             self.traits = replace(self.traits, capacity=self._capacity)
+        # What a replay is asked must be there: what a model is worth is no part of a recording.
+        self.traits = replace(self.traits, declines=None)
+
+    def suite(self, evidence: Evidence | None = None) -> Suite:
+        """Return all five parts, which are asked whatever they are worth."""
+        suite = super().suite(evidence)
+        reader: Any = suite.reader
+        reader.traits = replace(reader.traits, declines=None)
+        return suite
 
     def _capacity(self, request: RouteRequest) -> int:
         assert self._fits is not None

@@ -1,6 +1,6 @@
 """Kill an agent's process before and after each of its commits, drive it to its end, and print what it came to.
 
-usage: python kill_points.py FOLDER      prints a JSON list: the crash-free run first, then one entry for each kill
+usage: python kill_points.py FOLDER NAME      prints a JSON list: the crash-free run first, then one entry for each kill
 """
 
 from __future__ import annotations
@@ -54,16 +54,51 @@ def make_domain(ledger: Path) -> Domain:
     return domain
 
 
-def main(folder: Path) -> None:
+def make_trip(ledger: Path) -> Domain:
+    """Return a domain with a child agent, a sleep, and two bookings that are taken back since the third fails."""
+    domain = Domain("trip")
+    domain.relation("booked", 1)
+
+    def note(what: str, context: TaskContext) -> None:
+        with ledger.open("a") as file:
+            file.write(f"go {what} {context.key}\n")
+
+    @domain.task("book(?what)", effect="(booked ?what)", undo="release(?what, ?result)")
+    def book(what: str, context: TaskContext) -> str:
+        note(f"book {what}", context)
+        if what == "boat":
+            raise ValueError("no boat")
+        return f"number of {what}"
+
+    @domain.task("release(?what, ?number)", when="(booked ?what)", effect="(not (booked ?what))")
+    def release(what: str, number: str, context: TaskContext) -> None:
+        note(f"release {what} {number}", context)
+
+    @domain.task("price()")
+    def price(context: TaskContext) -> int:
+        note("price", context)
+        return 3
+
+    domain.task("ask()", does={"agent": "price()"})
+    domain.task("nap()", does={"sleep": 0.01})
+    domain.rule("travel()", subgoals=["ask()", "book(train)", "nap()", "book(hotel)", "book(boat)"])
+    return domain
+
+
+DOMAINS: dict[str, tuple[Any, str]] = {"errand": (make_domain, "shop()"), "trip": (make_trip, "travel()")}
+
+
+def main(folder: Path, name: str) -> None:
     """Do it."""
+    make, goal = DOMAINS[name]
     results: list[dict[str, Any]] = []
     begun = folder / "begun.db"
-    with Agents(begun, make_domain(folder / "none.txt")) as agents:
-        agents.start("shop()", facts=[("at", "home")], id="a")
+    with Agents(begun, make(folder / "none.txt")) as agents:
+        agents.start(goal, facts=[("at", "home")] if name == "errand" else [], id="a")
     point = 0
     while True:
         place, ledger = folder / f"{point}.db", folder / f"{point}.txt"
-        domain = make_domain(ledger)
+        domain = make(ledger)
         shutil.copy(begun, place)
         accept(place)
         killed = _forked(place, domain, point)
@@ -142,4 +177,4 @@ def _kill_at(point: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

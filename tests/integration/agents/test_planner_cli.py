@@ -105,6 +105,23 @@ def test_a_plan_is_printed_in_the_format_of_ipc(
     assert shape["ended"] == "solved"
 
 
+def test_cheaper_plans_are_looked_for_and_told_of(metatree: Command) -> None:
+    done = metatree("plan", "d.hddl", "p.hddl", "--json", "--improve-for", "0.5")
+    costs = [one["cost"] for one in done.json["found"]]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] == done.json["cost"] == len(done.json["steps"])
+    assert f"a plan of {costs[0]:g} steps after " in done.err
+    assert "Ctrl-C takes the best so far" in done.err
+    first = metatree("plan", "d.hddl", "p.hddl", "--json", "--first")
+    assert len(first.json["found"]) == 1
+    assert first.err == ""
+    both = metatree("plan", "d.hddl", "p.hddl", "--first", "--improve-for", "1")
+    assert (both.code, both.err) == (
+        2,
+        "metatree: --first and --improve-for exclude each other: leave one out\n",
+    )
+
+
 def test_a_plan_is_carried_out_as_an_agent(metatree: Command, conforms: Callable[[Any, Any], None]) -> None:
     done = metatree("plan", "d.hddl", "p.hddl", "--run", "--json")
     assert (done.code, done.json["status"]) == (0, "complete")
@@ -314,3 +331,69 @@ def test_a_domain_in_yaml(metatree: Command) -> None:
     assert metatree("plan", "house.yaml", "greet(ann)").code == 0
     Path("house.yaml").write_text("tasks: [")
     assert metatree("plan", "house.yaml", "greet(ann)").code == 2
+
+
+WAITING = """
+name = "shop"
+
+[relations]
+
+[goals]
+nap = { timeout_s = 3600 }
+
+[[tasks]]
+goal = "pay(?n)"
+does = { receive = "paid ?n" }
+
+[[tasks]]
+goal = "nap()"
+does = { sleep = 0 }
+
+[[tasks]]
+goal = "late()"
+when = "(open)"
+
+[relations.open]
+arity = 0
+dynamic = true
+
+[[rules]]
+goal = "sell(?n)"
+subgoals = ["nap()", "pay(?n)"]
+"""
+
+
+def test_a_message_is_sent_and_what_failed_is_tried_again(metatree: Command) -> None:
+    Path("shop.toml").write_text(WAITING.replace("[relations]\n", "", 1))
+    waits = metatree("goals", "start", "shop.toml", "sell(17)", "--id", "a", "--json")
+    assert (waits.code, waits.json["waits"]) == (4, {"3": "a message 'paid 17'"})
+    assert "waits for a message 'paid 17'" in metatree("goals", "show", "a").out
+    assert metatree("goals", "signal", "a", "send").code == 2
+    done = metatree("goals", "signal", "a", "send", "--name", "paid 17", "--value", '{"euros": 3}', "--json")
+    assert (done.code, done.json["intents"][-1]["result"]) == (0, {"euros": 3})
+    assert metatree("goals", "start", "shop.toml", "late()", "--id", "b").code == 5
+    assert "no candidate" in metatree("goals", "show", "b").out
+    again = metatree("goals", "retry", "b", "--json")
+    assert (again.code, again.json["status"]) == (5, "failed")
+    refused = metatree("goals", "retry", "a")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "it has ended (complete)" in refused.err
+
+
+def test_schedules_are_kept_listed_and_forgotten(metatree: Command) -> None:
+    Path("shop.toml").write_text(WAITING.replace("[relations]\n", "", 1))
+    options = ("--cron", "30 6 * * 1-5", "--name", "mornings", "--zone", "Europe/Berlin")
+    made = metatree("goals", "schedule", "shop.toml", "nap()", *options, "--json")
+    assert (made.code, made.json["schedules"][0]["goal"]) == (0, "nap()")
+    assert "mornings  30 6 * * 1-5  Europe/Berlin  nap(), next 20" in metatree("goals", "schedules").out
+    for wrong, says in (
+        (("--cron", "x", "--name", "a"), "no cron expression"),
+        (("--cron", "0 6 * * *", "--name", "a", "--zone", "Nowhere"), "no time zone"),
+        (("--cron", "0 6 * * *", "--name", "a", "--missed", "few"), "use one of"),
+    ):
+        refused = metatree("goals", "schedule", "shop.toml", "nap()", *wrong)
+        assert refused.code == 2
+        assert says in refused.err
+    assert metatree("goals", "unschedule", "mornings").code == 0
+    assert metatree("goals", "unschedule", "mornings").code == 2
+    assert metatree("goals", "schedules").code == 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,11 +19,24 @@ def _blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
-def test_the_first_example_runs(
+def test_the_first_example_is_killed_and_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "trip.py"
+    file.write_text(_blocks("python")[0])
+    first = subprocess.run(
+        [sys.executable, file, "--killed"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (first.returncode, first.stdout) == (-9, "book train\nbook hotel\n")
+    second = subprocess.run(
+        [sys.executable, file, "trip-1"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert second.stdout == "book hotel\ncomplete\n"
+
+
+def test_the_second_example_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (example,) = _blocks("python")
+    example = _blocks("python")[1]
     exec(compile(example, "planner.md", "exec"), {"__name__": "example"})
     assert capsys.readouterr().out == "complete [None, 'from home to market', 'seen', 'bread for 3']\n"
 

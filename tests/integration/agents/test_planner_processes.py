@@ -23,12 +23,32 @@ HERE = Path(__file__).parent
 def test_a_run_that_is_killed_at_any_commit_ends_as_the_undisturbed_one(tmp_path: Path) -> None:
     """Trace 7: the body that may not happen twice happens once, since a person says whether it did."""
     done = subprocess.run(
-        [sys.executable, HERE / "kill_points.py", tmp_path], capture_output=True, text=True, check=False
+        [sys.executable, HERE / "kill_points.py", tmp_path, "errand"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     undisturbed, *killed = json.loads(done.stdout)
     assert undisturbed["status"] == "complete"
     assert len([one for one in killed if one["killed"]]) > 40
+    for one in killed:
+        assert {**one, "point": 0, "killed": False} == undisturbed, one
+
+
+def test_children_and_undoing_that_are_killed_at_any_commit_end_as_the_undisturbed_run(
+    tmp_path: Path,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, HERE / "kill_points.py", tmp_path, "trip"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    undisturbed, *killed = json.loads(done.stdout)
+    assert (undisturbed["status"], undisturbed["facts"], undisturbed["keys"]) == ("failed", [], 6)
+    assert len([one for one in killed if one["killed"]]) > 60
     for one in killed:
         assert {**one, "point": 0, "killed": False} == undisturbed, one
 

@@ -66,7 +66,7 @@ def test_nodes_are_found_without_a_useless_model_too(
     server = serve(lambda request: BROKEN[kind])
     alone = search(QUESTION, tree=tree, returns="nodes", k=8)
     found = search(QUESTION, tree=tree, router=router_for(server), returns="nodes", k=8)
-    assert len(server.requests) == 9
+    assert len(server.requests) <= 9
     assert "without it" in found.detail
     assert {node.id for node in found.nodes[:1]} == {node.id for node in alone.nodes[:1]}
     assert len(found.nodes) == len(alone.nodes)
@@ -104,3 +104,52 @@ def test_a_router_of_ones_own_that_asks_no_model_is_always_asked(tree: Tree) -> 
     found = search(QUESTION, tree=tree, router=route, returns="nodes", k=6)
     assert len(asked) > 9
     assert "without_model" not in [entry.event for entry in found.trace]
+
+
+def poor_model(quality: str) -> Any:
+    """A model that chooses and reads wrongly, in form."""
+
+    def model(request: Any) -> Any:
+        if "choice" in request.system:
+            wrong = next(label for label, text in reversed(request.options.items()) if "oken" not in text)
+            return {"reason": "surely", "choice": wrong if "routes" in quality else "A", "ruled_out": []}
+        if "answers" in request.system:
+            answers = "expires" not in request.user.rpartition("The text:")[2]
+            said = {"question": "Q1", "answer": "never", "quote": "queue", "complete": True}
+            return {"answers": [said] if answers else [], "new_questions": [], "notes": ""}
+        return "{}"
+
+    return model
+
+
+@pytest.mark.parametrize("quality", ["reads wrongly", "routes and reads wrongly"])
+def test_a_model_that_is_wrong_is_dropped_and_finds_what_is_found_without(
+    serve: Serve, router_for: RouterFor, tree: Tree, quality: str
+) -> None:
+    alone = search(QUESTION, tree=tree)
+    server = serve(poor_model(quality))
+    router = router_for(server)
+    for _ in range(8):
+        found = search(QUESTION, tree=tree, router=router)
+        if "without it" in found.detail and not found.usage.model_calls:
+            break
+    assert "too few to ask it: the search went on without it" in found.detail
+    assert len(server.requests) <= 20
+    assert found.answers == alone.answers
+    assert found.usage.router_calls == alone.usage.router_calls
+    [event] = [entry for entry in found.trace if entry.event == "without_model"]
+    assert "the model was right in about" in event.reason
+    nodes = search(QUESTION, tree=tree, router=router, returns="nodes", k=3)
+    assert [node.id for node in nodes.nodes][:1] == ["auth/token"]
+
+
+def test_without_evidence_a_model_is_asked_whatever_it_was_worth(
+    serve: Serve, router_for: RouterFor, tree: Tree
+) -> None:
+    server = serve(poor_model("routes and reads wrongly"))
+    router = router_for(server)
+    for _ in range(6):
+        search(QUESTION, tree=tree, router=router)
+    asked = len(server.requests)
+    found = search(QUESTION, tree=tree, router=router, evidence=False, limits=Limits(model_calls=4))
+    assert len(server.requests) == asked + found.usage.model_calls > asked

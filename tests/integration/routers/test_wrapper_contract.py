@@ -84,6 +84,7 @@ class Narrow(ScriptedRouter):
         capacity=lambda request: 2,
         follows_evidence=True,
         gives_probabilities=True,
+        declines=lambda: "",
     )
 
 
@@ -96,7 +97,7 @@ class Rules(ScriptedToolCaller):
 class Asking(ScriptedReader):
     """A reader with every trait that a reader can have."""
 
-    traits = Traits(uses_model=True, cache_key="model x", by_passages=True)
+    traits = Traits(uses_model=True, cache_key="model x", by_passages=True, declines=lambda: "")
 
 
 class Joining(PlainComposer):
@@ -148,7 +149,8 @@ def traits(part: Any) -> Any:
     """Return what a part says of itself, with how much of a menu fits in place of the function that tells it."""
     said = part.traits
     fits = None if said.capacity is None else said.capacity(MENU)
-    return replace(said, cache_key=said.cache_key or type(part).__qualname__, capacity=None), fits
+    key = said.cache_key or type(part).__qualname__
+    return replace(said, cache_key=key, capacity=None, declines=None), fits
 
 
 def behaviours(parts: Suite) -> list[Any]:
@@ -178,6 +180,20 @@ def test_a_wrapped_part_says_and_does_what_it_did(wrapper: str, suite: str, tmp_
     once = behaviours(bare)
     assert behaviours(wrapped) == once
     assert behaviours(wrapped) == once, "and again, from the cache"
+
+
+def test_what_is_not_worth_asking_is_asked_for_a_recording_alone(tmp_path: Path) -> None:
+    poor = replace(full(), router=Narrow([]), reader=Asking({}))
+    for part in (poor.router, poor.reader):
+        part.traits = replace(part.traits, declines=lambda: "poor")  # type: ignore[misc]
+    said = {name: whole_suite(WRAPPERS[name](poor, tmp_path)) for name in WRAPPERS}
+    for name in ("cached", "limited", "fallback", "two"):
+        for part in (said[name].router, said[name].reader):
+            assert part.traits.declines is not None and part.traits.declines() == "poor"
+    for name in ("recorded", "three"):
+        assert said[name].router.traits.declines is said[name].reader.traits.declines is None
+    assert FallbackRouter(poor, full()).traits.declines() == "", "the second is worth it"  # type: ignore[misc]
+    assert FallbackRouter(poor, embedded_suite()).traits.declines is None
 
 
 @pytest.mark.parametrize("suite", SUITES)

@@ -48,6 +48,62 @@ def test_all_is_claimed_at_0_and_next_to_nothing_at_1(tree: Tree) -> None:
     assert first.quote in PAGES["storage"] and first.score == pytest.approx(confidence, abs=1e-3)
 
 
+NOTES = {
+    "shop": "We open at 9 on weekdays and at 10 on Saturdays.\n\nParcels are handed over at the side door.",
+    "garden": "The roses are cut back in February. Ann waters the beds on Mondays.",
+    "car": "The car is insured with Alba until 3 May 2027. The spare key is in the blue tin.",
+}
+
+
+@pytest.fixture
+def notes() -> Tree:
+    tree = Tree.create(":memory:")
+    for name, text in NOTES.items():
+        tree.add(Node(id=name, title=name.title(), content=text))
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("When do we open?", "shop"),
+        ("Where are parcels handed over?", "shop"),
+        ("Where is the spare key?", "car"),
+        ("Until when is the car insured?", "car"),
+        ("When are the roses cut back?", "garden"),
+    ],
+)
+def test_a_plain_question_to_a_few_notes_is_answered_at_the_default(
+    notes: Tree, question: str, note: str
+) -> None:
+    found = search(question, tree=notes, journal=":memory:")
+    assert found.ended == "answered" and found.answers[0].sources[0].node == note
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["When do we close?", "What colour is the car?", "How much is the insurance?", "Where do I park?"],
+)
+def test_a_few_notes_that_do_not_say_it_are_not_claimed_at_the_default(notes: Tree, question: str) -> None:
+    assert not search(question, tree=notes, journal=":memory:").answers
+
+
+def test_a_number_beside_another_thing_is_less_likely_what_was_asked_for() -> None:
+    asked = read_question("How many states may be on the stack?")
+    said = (
+        "There may be {} states on the stack of a lexer, and each is kept until it is popped by the {} rules."
+    )
+    texts = [
+        Text(Node(id="states", title="Lexer"), said.format("20", "given"), 1.0),
+        Text(Node(id="rules", title="Lexer"), said.format("more", "20"), 1.0),
+    ]
+    by_node = {
+        text.node.id: rank_passages(asked, [text], dict.fromkeys(asked.weights, 1), 4, None)[0][1]
+        for text in texts
+    }
+    assert by_node["rules"] < 0.8 * by_node["states"]
+
+
 def test_the_threshold_is_the_confidence(tree: Tree) -> None:
     question = "How long does it wait between two tries?"
     confidence = _ask(tree, question, 0.0).answers[0].confidence

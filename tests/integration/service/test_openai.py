@@ -121,9 +121,10 @@ def test_an_answer_with_its_sources_and_thinking(service: Served) -> None:
     with answering(service, said="Nine watts.\n\nAs the book says."):
         said = say(client_of(service), "How many watts?", temperature=0.2, seed=1, max_tokens=5)
     message = said.choices[0].message
+    here = f"{service.url}/node?id=%s&topic={said.metatree['topic']}&seq=1#quoted"
     assert message.content == (
-        "Nine watts.\n\nAs the book says.\n\nSources:\n- total_of (billing/invoice.py): “q”\n"
-        "- total_of (billing/invoice.py): “other”\n- Lamps: “q”"
+        f"Nine watts.\n\nAs the book says.\n\nSources:\n- [total_of]({here % 'a'}) (billing/invoice.py): “q”\n"
+        f"- [total_of]({here % 'a'}) (billing/invoice.py): “other”\n- [Lamps]({here % 'b'}): “q”"
     )
     assert (message.role, said.choices[0].finish_reason, said.object) == (
         "assistant",
@@ -338,7 +339,7 @@ def test_a_stream_has_steps_then_the_answer_then_the_usage(service: Served) -> N
     thought = "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas)
     assert thought == "chose lamps\nread lamps\n"
     content = "".join(delta.content or "" for delta in deltas)
-    assert content.startswith("Nine watts.\n\nSo it says.\n\nSources:\n- total_of")
+    assert content.startswith("Nine watts.\n\nSo it says.\n\nSources:\n- [total_of](http")
     assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
     assert chunks[-2].metatree["sources"] == SOURCES
     assert chunks[-1].choices == [] and chunks[-1].usage.completion_tokens > 0

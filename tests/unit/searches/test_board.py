@@ -160,8 +160,8 @@ class CutJournal(MemoryJournal):
             raise KeyboardInterrupt
         return super().append(run_id, token, seq, record)
 
-    def release(self, run_id: str, token: int, ended: str | None) -> None:
-        super().release(run_id, token, ended)
+    def release(self, run_id: str, token: int, ended: str | None, *, wake_at: float | None = None) -> None:
+        super().release(run_id, token, ended, wake_at=wake_at)
 
 
 def test_run_that_is_cut_anywhere_writes_each_step_once() -> None:

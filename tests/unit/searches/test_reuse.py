@@ -210,9 +210,9 @@ class Journal(SqlJournal):
         self._life.die("anything")
         return super().append(run_id, token, seq, record)
 
-    def release(self, *given: Any) -> None:
+    def release(self, *given: Any, wake_at: float | None = None) -> None:
         self._life.die("anything")
-        super().release(*given)
+        super().release(*given, wake_at=wake_at)
 
 
 class Calls:

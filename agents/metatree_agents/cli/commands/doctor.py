@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from metatree.errors import MetatreeError
 from metatree.storage.trust import check_files
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._errors import FAILED, FOUND, denied
+from metatree_agents.cli._errors import FAILED, FOUND
+from metatree_agents.cli.commands._checks import Bad, checked, disk, line, nearest_folder
 from metatree_agents.cli.commands._trees import TreeOptions, has_tree
 
 _PACKAGES = ("pydantic", "openai", "instructor", "networkx", "diskcache", "numpy", "PyStemmer", "wordllama")
 _KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "METATREE_MODEL", "METATREE_ROUTER")
-_SMALL_DISK = 200_000_000
 
 
 def doctor(
@@ -43,55 +40,29 @@ def doctor(
     """
     place = where.place()
     checks = [
-        _checked("python", _python),
-        _checked("packages", _packages),
-        _checked("files read", _file_types),
-        _checked("web and servers", _outside),
-        _checked("embedded router", _embedded),
-        _checked("sqlite", lambda: _sqlite(place)),
-        _checked("tree", lambda: _tree(place)),
-        _checked("disk", lambda: _disk(place)),
-        _checked("keys", _keys),
-        _checked("language model", lambda: _model(router)),
+        checked("python", _python),
+        checked("packages", _packages),
+        checked("files read", _file_types),
+        checked("web and servers", _outside),
+        checked("embedded router", _embedded),
+        checked("sqlite", lambda: _sqlite(place)),
+        checked("tree", lambda: _tree(place)),
+        checked("disk", lambda: disk(place)),
+        checked("keys", _keys),
+        checked("language model", lambda: _model(router)),
         *(
-            [_checked("model self-test", lambda: _self_test(router))]
+            [checked("model self-test", lambda: _self_test(router))]
             if router not in (None, "embedded", "human")
             else ()
         ),
-        _checked("agent hosts", _hosts),
+        checked("agent hosts", _hosts),
     ]
     ok = all(check.ok for check in checks)
     if json:
         output.write_json("doctor", {"ok": ok, "checks": checks})
     else:
-        output.write(_line(check) for check in checks)
+        output.write(line(check) for check in checks)
     return FOUND if ok else FAILED
-
-
-class _Check(NamedTuple):
-    name: str
-    ok: bool
-    detail: str
-
-
-class _Bad(Exception):
-    """A check found something wrong; the message says what and what to do."""
-
-
-def _checked(name: str, check: Callable[[], str]) -> _Check:
-    try:
-        return _Check(name, True, check())
-    except (_Bad, MetatreeError) as bad:
-        return _Check(name, False, str(bad))
-    except PermissionError as error:
-        return _Check(name, False, denied(error))
-    except Exception as error:  # whatever is broken, the other checks are still of use
-        return _Check(name, False, f"{type(error).__name__}: {error}")
-
-
-def _line(check: _Check) -> str:
-    mark = output.styled("ok  ", "green") if check.ok else output.styled("FAIL", "red", "bold")
-    return f"{mark}  {check.name:15}  {output.visible(check.detail)}"
 
 
 def _python() -> str:
@@ -106,7 +77,7 @@ def _packages() -> str:
         except PackageNotFoundError:
             missing.append(name)
     if missing:
-        raise _Bad(f"not installed: {', '.join(missing)}; run `pip install --force-reinstall metatree`")
+        raise Bad(f"not installed: {', '.join(missing)}; run `pip install --force-reinstall metatree`")
     return ", ".join(present)
 
 
@@ -163,7 +134,7 @@ def _embedded() -> str:
         evidence = find_evidence(tree, required=True)
         best = evidence.score(["Where is the password checked?"], k=1) if evidence else []
     if not best or best[0].node_id != "login":
-        raise _Bad(
+        raise Bad(
             "loads, but ranks a trivial example wrong; run `pip install --force-reinstall metatree wordllama`"
         )
     return f"loads and ranks in {time.monotonic() - began:.1f} s"
@@ -172,7 +143,7 @@ def _embedded() -> str:
 def _sqlite(place: Path) -> str:
     """Write-ahead logging needs shared memory, which some network file systems lack: try it where the tree lives."""
     check_files(place / "index.db" if place.is_dir() else place)
-    folder = _nearest_folder(place)
+    folder = nearest_folder(place)
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".metatree-doctor-") as inside:
             connection = sqlite3.connect(Path(inside) / "try.db")
@@ -182,12 +153,12 @@ def _sqlite(place: Path) -> str:
             finally:
                 connection.close()
     except OSError as error:
-        raise _Bad(
+        raise Bad(
             f"nothing can be written in {str(folder)!r} ({error.strerror or error}): make it writable, or keep the"
             " tree elsewhere with --tree"
         ) from error
     if mode != "wal":
-        raise _Bad(
+        raise Bad(
             f"no write-ahead log in {str(folder)!r} (a network disk?): keep the tree elsewhere with --tree"
         )
     return f"SQLite {sqlite3.sqlite_version} with write-ahead log"
@@ -203,13 +174,6 @@ def _tree(place: Path) -> str:
         info = tree.info()
         size_mb = (info["index_bytes"] + info["memory_bytes"]) / 1e6
         return f"{output.counted(info['nodes'], 'node')}, {info['omissions']:,} left out, {size_mb:.1f} MB, {state}"
-
-
-def _disk(place: Path) -> str:
-    free = shutil.disk_usage(_nearest_folder(place)).free
-    if free < _SMALL_DISK:
-        raise _Bad(f"only {free / 1e6:,.0f} MB free where the tree lives: make room, or use --tree elsewhere")
-    return f"{free / 1e9:,.1f} GB free"
 
 
 def _keys() -> str:
@@ -231,7 +195,7 @@ def _model(router: str | None) -> str:
     try:
         return check_model(model or None)
     except MetatreeError as error:
-        raise _Bad(str(error)) from error
+        raise Bad(str(error)) from error
 
 
 def _self_test(router: str) -> str:
@@ -243,7 +207,7 @@ def _self_test(router: str) -> str:
     try:
         return self_test(suite_named(router)).line()
     except MetatreeError as error:
-        raise _Bad(str(error)) from error
+        raise Bad(str(error)) from error
 
 
 def _hosts() -> str:
@@ -264,7 +228,3 @@ def _hosts() -> str:
             without.append(name)
     text = f"set up: {', '.join(rows)}" if rows else "none set up"
     return f"{text}; `metatree install {' '.join(without)}` adds it there" if without else text
-
-
-def _nearest_folder(place: Path) -> Path:
-    return next(folder for folder in (place, *place.resolve().parents) if folder.is_dir())

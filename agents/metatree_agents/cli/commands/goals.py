@@ -1,7 +1,9 @@
-"""`metatree goals`: list, show, start, run, signal, answer, cancel, explain."""
+"""`metatree goals`: list, show, start, run, signal, answer, cancel, retry, explain, and schedules of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +20,7 @@ from metatree_agents.cli.printing.agents import agent_lines, live_tree
 
 if TYPE_CHECKING:
     from metatree_agents.planner import AgentInfo, Agents, Domain
+    from metatree_agents.planner.agents.schedules import CronSchedule
 
 goals_app = CommandGroup(help="Goals that agents carry out durably.")
 
@@ -166,6 +169,15 @@ def start(
     \b
     Example: metatree goals start delivery.toml "deliver(parcel, harbour)"
     """
+    opened, facts = _domain_and_facts(domain, fact)
+    with agents_in(store, opened) as agents:
+        made = agents.start(goal, facts, id=id, replan=replan, on_stuck="wait" if wait else "fail", seed=seed)
+        info = agents.show(made) if no_run else driven(agents, made)
+    return _print(info, json)
+
+
+def _domain_and_facts(domain: str, fact: Sequence[str] | None) -> tuple[Domain, list[tuple[Any, ...]]]:
+    """Return a domain of a file or a module, and the facts that its file and the options give."""
     from metatree_agents.planner import Domain
     from metatree_agents.planner.domain.files import facts_of, read_file
 
@@ -177,10 +189,16 @@ def start(
     else:
         opened = _imported(domain)
     facts += facts_of(fact or ())
-    with agents_in(store, opened) as agents:
-        made = agents.start(goal, facts, id=id, replan=replan, on_stuck="wait" if wait else "fail", seed=seed)
-        info = agents.show(made) if no_run else driven(agents, made)
-    return _print(info, json)
+    return opened, facts
+
+
+def _json_or_text(text: str) -> Any:
+    import json
+
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 @goals_app.add("run")
@@ -205,7 +223,7 @@ def run_(
 @goals_app.add("signal")
 def signal(
     agent: AgentId,
-    event: Annotated[str, argument("EVENT", "`facts`, `assert`, `cancel` or `fail`.")],
+    event: Annotated[str, argument("EVENT", "`facts`, `assert`, `cancel`, `fail` or `send`.")],
     goal: Annotated[str | None, option("--goal", "GOAL", "The goal that is meant.")] = None,
     add: Annotated[
         list[str] | None, typer.Option("--add", metavar="FACT", help="A fact that holds now.")
@@ -214,31 +232,40 @@ def signal(
         list[str] | None, typer.Option("--remove", metavar="FACT", help="A fact that holds no longer.")
     ] = None,
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Why a goal fails.")] = "",
+    name: Annotated[str | None, option("--name", "NAME", "The message that is sent.")] = None,
+    value: Annotated[
+        str | None, option("--value", "JSON", "What the message says; a text that is no JSON is a text.")
+    ] = None,
     no_run: Annotated[bool, typer.Option("--no-run", help="Leave it to others to drive the agent.")] = False,
     domain: DomainOption = None,
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Tell an agent of an event: facts of dynamic relations, or a goal to assert, cancel or fail.
+    """Tell an agent of an event: facts of dynamic relations, a goal to assert, cancel or fail, or a message.
 
     \b
     Example: metatree goals signal 3f2a facts --add "open(door)"
+    Example: metatree goals signal 3f2a send --name "paid 17" --value 250
     """
     from metatree_agents.planner.domain.files import facts_of
 
-    value: dict[str, Any] = {}
-    if event == "facts":
-        value = {
+    given: dict[str, Any] = {}
+    if event == "send":
+        if name is None:
+            raise UserError(f"which message? `metatree goals signal {agent} send --name NAME --value JSON`")
+        given = {"name": name, "value": None if value is None else _json_or_text(value)}
+    elif event == "facts":
+        given = {
             "add": [list(one) for one in facts_of(add or ())],
             "remove": [list(one) for one in facts_of(remove or ())],
         }
     elif goal is not None:
-        value = {"goal": goal, **({"why": why} if why else {})}
+        given = {"goal": goal, **({"why": why} if why else {})}
     elif event in ("assert", "fail"):
         raise UserError(f"which goal? `metatree goals signal {agent} {event} --goal NAME(VALUE)`")
     with _existing(store, domain) as agents:
         agent_id = _agent_id(agents, agent)
-        agents.event(agent_id, event, **value)
+        agents.event(agent_id, event, **given)
         info = agents.show(agent_id) if no_run else driven(agents, agent_id)
     return _print(info, json)
 
@@ -270,15 +297,15 @@ def answer_(
 
 
 @goals_app.add("cancel")
-def cancel(agent: AgentId, store: Store = None, json: Json = False) -> int:
-    """Cancel an agent: nothing more is begun, what is at work comes to its end.
+def cancel(agent: AgentId, domain: DomainOption = None, store: Store = None, json: Json = False) -> int:
+    """Cancel an agent: what is at work is cancelled, and what was done is undone where that is declared.
 
     \b
     Example: metatree goals cancel 3f2a
     """
     from metatree.errors import LeaseLost
 
-    with _existing(store) as agents:
+    with _existing(store, domain) as agents:
         agent_id = _agent_id(agents, agent)
         agents.cancel(agent_id)
         try:
@@ -286,6 +313,133 @@ def cancel(agent: AgentId, store: Store = None, json: Json = False) -> int:
         except (LeaseLost, UserError):  # whoever drives it hears of it
             info = agents.show(agent_id)
     _print(info, json)
+    return FOUND
+
+
+@goals_app.add("retry")
+def retry(
+    agent: AgentId,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Leave it to others to drive the agent.")] = False,
+    domain: DomainOption = None,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Try again what failed in an agent, and go on from there; what is complete is kept.
+
+    \b
+    Example: metatree goals retry 3f2a
+    """
+    with _existing(store, domain) as agents:
+        agent_id = _agent_id(agents, agent)
+        agents.retry(agent_id)
+        info = agents.show(agent_id) if no_run else driven(agents, agent_id)
+    return _print(info, json)
+
+
+@goals_app.add("schedule")
+def schedule(
+    domain: Annotated[str, argument("DOMAIN", "A .toml or .yaml file, or MODULE:NAME of a Domain.")],
+    goal: Annotated[str, argument("GOAL", "The top-level goal, `name(value, …)`.")],
+    cron: Annotated[
+        str,
+        option("--cron", "TIMES", "Minute, hour, day of the month, month, day of the week: '30 6 * * 1-5'."),
+    ],
+    name: Annotated[str, option("--name", "NAME", "What it is called; one of this name is replaced.")],
+    zone: Annotated[
+        str, option("--zone", "ZONE", "The time zone of the times, such as Europe/Berlin.")
+    ] = "UTC",
+    missed: Annotated[
+        str, option("--missed", "WHICH", "Begun for times without a process: the `last`, `all` or `none`.")
+    ] = "last",
+    overlap: Annotated[
+        str, option("--overlap", "HOW", "While the one before has not ended: `skip` or `start`.")
+    ] = "skip",
+    fact: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fact", metavar="FACT", help="A fact that holds at first, `name(value, …)`; may be repeated."
+        ),
+    ] = None,
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Begin an agent for a goal again and again; `metatree goals work` and other workers do so.
+
+    \b
+    Example: metatree goals schedule mill.toml "grind(rye)" --cron "30 6 * * 1-5" --zone Europe/Berlin --name mill
+    """
+    from typing import cast
+
+    opened, facts = _domain_and_facts(domain, fact)
+    with agents_in(store, opened) as agents:
+        made = agents.schedule(
+            name, cron, goal, facts, zone=zone, missed=cast(Any, missed), overlap=cast(Any, overlap)
+        )
+    return _print_schedules([made], json)
+
+
+@goals_app.add("schedules")
+def schedules(store: Store = None, json: Json = False) -> int:
+    """List the schedules of a store, with their next times.
+
+    \b
+    Example: metatree goals schedules
+    """
+    with _existing(store) as agents:
+        listed = agents.schedules()
+    return _print_schedules(listed, json)
+
+
+@goals_app.add("unschedule")
+def unschedule(
+    name: Annotated[str, argument("NAME", "What the schedule is called.")],
+    store: Store = None,
+    json: Json = False,
+) -> int:
+    """Forget a schedule; the agents that it has begun go on.
+
+    \b
+    Example: metatree goals unschedule mill
+    """
+    with _existing(store) as agents:
+        agents.unschedule(name)
+        listed = agents.schedules()
+    _print_schedules(listed, json)
+    return FOUND
+
+
+def _print_schedules(listed: Sequence[CronSchedule], json: bool) -> int:
+    from metatree_agents.planner.domain.conditions import atom_text
+
+    if json:
+        output.write_json("goals schedules", {"schedules": listed})
+    elif listed:
+        for one in listed:
+            at = (
+                "never again"
+                if one.next_at is None
+                else f"{datetime.fromtimestamp(one.next_at, UTC):%Y-%m-%d %H:%MZ}"
+            )
+            text = f"{one.name}  {one.cron}  {one.zone}  {atom_text(one.goal)}, next {at}"
+            output.write([output.visible(text + (f", last {one.last}" if one.last else ""))])
+    else:
+        output.note("there are no schedules")
+    return FOUND if listed else NOTHING
+
+
+@goals_app.add("work")
+def work(
+    domain: DomainOption = None,
+    store: Store = None,
+) -> int:
+    """Drive agents and begin scheduled ones as they come, until it is stopped.
+
+    \b
+    Example: metatree goals work --domain shop.agents:domain
+    """
+    with _existing(store, domain) as agents:
+        output.note("at work; Ctrl-C stops it, and agents go on with the next process")
+        agents.work()
     return FOUND
 
 

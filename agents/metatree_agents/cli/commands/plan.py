@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from metatree_agents.planner.planning.planning import Planned
 
 
-_IMPROVE_FOR_S = 5.0
-"""How long to look for a cheaper plan where the problem has a metric."""
+_IMPROVE_FOR_S = 4.0
+"""How long to look for a cheaper plan: with reading and checking, a usual problem takes five seconds."""
+
+_BETWEEN_S = 0.5
+"""Seconds between two lines that tell of cheaper plans."""
 
 
 def plan(
@@ -51,10 +54,12 @@ def plan(
             "--improve-for",
             min=0.0,
             metavar="S",
-            help="Spend S more seconds on a cheaper plan, or a shorter one without a metric (HDDL); by default 5 with "
-            "a metric, else none.",
+            help="Spend S more seconds on a cheaper plan, or one of fewer steps without a metric (HDDL). Default: 4.",
         ),
     ] = None,
+    first: Annotated[
+        bool, typer.Option("--first", help="Print the first plan that is found, as --improve-for 0 does.")
+    ] = False,
     memory: Annotated[
         int,
         typer.Option("--memory", min=1, metavar="MB", help="Use at most MB megabytes for the search (HDDL)."),
@@ -66,18 +71,49 @@ def plan(
 
     A plan for HDDL is printed in the format of IPC 2020, checked by a verifier of its own. Where the domain is
     partially ordered, lines before it say which steps wait for which others. Without a plan, the exit code is 1 when
-    there is none, 3 when a limit was reached: --seconds is for all of it, the check included.
+    there is none, 3 when a limit was reached: --seconds is for all of it, the check included. A plan that was found is
+    made cheaper for some seconds; an interrupt (Ctrl-C) ends that, and the best plan so far is printed.
 
     \b
     Example: metatree plan transport/domain.hddl transport/pfile01.hddl
     """
+    if first and improve_for:
+        raise UserError("--first and --improve-for exclude each other: leave one out")
+    improve_for_s = 0.0 if first else _IMPROVE_FOR_S if improve_for is None else improve_for
     if domain.suffix.lower() in (".toml", ".yaml", ".yml"):
         return _plan_goal(domain, problem, run, seconds, seed, store, json)
     from metatree_agents.planner.hddl.limits import SolverLimits
 
     return _plan_hddl(
-        domain, Path(problem), run, SolverLimits(seconds, memory * 1e6), seed, improve_for, store, json
+        domain, Path(problem), run, SolverLimits(seconds, memory * 1e6), seed, improve_for_s, store, json
     )
+
+
+class _Told:
+    """Tells of plans as they are found, while cheaper ones are looked for."""
+
+    def __init__(self, unit: str, improve_for_s: float) -> None:
+        self.unit = unit
+        self.improve_for_s = improve_for_s
+        self.last = float("-inf")
+        self.untold: tuple[float, float] | None = None
+
+    def __call__(self, seconds: float, cost: float) -> None:
+        self.untold = (seconds, cost)
+        if self.improve_for_s > 0 and seconds >= self.last + _BETWEEN_S:
+            self.tell()
+
+    def tell(self) -> None:
+        """Tell of the last plan, unless that is done."""
+        if self.untold is None or self.improve_for_s <= 0:
+            return
+        (seconds, cost), self.untold = self.untold, None
+        more = ""
+        if self.last < 0:
+            more = f"; looking for a cheaper one for {self.improve_for_s:g} s, Ctrl-C takes the best so far"
+        self.last = seconds
+        shown = f"{cost:g} steps" if self.unit == "steps" else f"cost {cost:g}"
+        output.note(f"metatree: a plan of {shown} after {seconds:.1f} s{more}")
 
 
 def _plan_hddl(
@@ -86,11 +122,11 @@ def _plan_hddl(
     run: bool,
     limits: SolverLimits,
     seed: int,
-    improve_for_s: float | None,
+    improve_for_s: float,
     store: Path | None,
     json: bool,
 ) -> int:
-    from metatree_agents.cli.schemas.planner import PlanOutput, PlanStepOutput
+    from metatree_agents.cli.schemas.planner import PlanFoundOutput, PlanOutput, PlanStepOutput
     from metatree_agents.planner.hddl.as_agent import as_agent
     from metatree_agents.planner.hddl.limits import LimitReached
     from metatree_agents.planner.hddl.parse import read_domain, read_problem
@@ -99,9 +135,9 @@ def _plan_hddl(
     from metatree_agents.planner.hddl.verify import verify_plan
 
     problem = read_problem(problem_file, read_domain(domain_file))
-    if improve_for_s is None:
-        improve_for_s = 0.0 if problem.metric is None else _IMPROVE_FOR_S
-    solution = solve(problem, limits, seed=seed, improve_for_s=improve_for_s)
+    told = _Told("steps" if problem.metric is None else "cost", improve_for_s)
+    solution = solve(problem, limits, seed=seed, improve_for_s=improve_for_s, found=told)
+    told.tell()
     made, ended = solution.plan, solution.ended
     why = "there is no plan" if ended == "none" else ""
     if solution.reached is not None:
@@ -143,7 +179,10 @@ def _plan_hddl(
         why=why,
         agent=None,
         status=None,
+        found=[PlanFoundOutput(seconds=round(after_s, 4), cost=cost) for after_s, cost in solution.found],
     )
+    if solution.interrupted:
+        output.note("metatree: interrupted: this is the cheapest plan so far")
     if not json:
         output.write(map(output.visible, lines))
     if made is None or not run:
@@ -212,6 +251,7 @@ def _planned(made: Planned) -> PlanOutput:
         why="" if made.failed is None else made.failed[1],
         agent=None,
         status=None,
+        found=[],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -26,8 +26,13 @@ _SIGNS = {
 }
 
 
-def intent_lines(intents: Sequence[Intent], *, styled: Callable[..., str] = output.styled) -> Iterator[str]:
-    """Yield one line for each goal, sub-goals indented below their rule."""
+def intent_lines(
+    intents: Sequence[Intent],
+    waits: Mapping[int, str] | None = None,
+    *,
+    styled: Callable[..., str] = output.styled,
+) -> Iterator[str]:
+    """Yield one line for each goal, with what it waits for, sub-goals indented below their rule."""
     below: dict[int | None, list[Intent]] = {}
     for one in intents:
         below.setdefault(one.parent, []).append(one)
@@ -35,7 +40,10 @@ def intent_lines(intents: Sequence[Intent], *, styled: Callable[..., str] = outp
     while waiting:
         one, depth = waiting.pop()
         sign, style = _SIGNS[one.status]
-        yield "  " * depth + styled(f"{sign} {output.visible(_goal_text(one))}", style)
+        text = _goal_text(one)
+        if waits and one.id in waits:
+            text += f", waits for {output.one_line(waits[one.id], _WIDE)}"
+        yield "  " * depth + styled(f"{sign} {output.visible(text)}", style)
         waiting += [(inner, depth + 1) for inner in reversed(below.get(one.id, []))]
 
 
@@ -62,7 +70,7 @@ def agent_lines(info: AgentInfo) -> Iterator[str]:
     yield output.styled(f"{info.id}  {output.visible(atom_text(info.goal))}: {info.status}", "bold")
     if info.detail and info.status not in ("complete",):
         yield output.visible(info.detail)
-    yield from intent_lines(info.intents)
+    yield from intent_lines(info.intents, info.waits)
     for question in info.questions:
         yield output.visible(f"? {question}")
     if info.refused:

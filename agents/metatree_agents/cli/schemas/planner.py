@@ -28,6 +28,13 @@ class PlanStepOutput(Output):
     after: list[int]
 
 
+class PlanFoundOutput(Output):
+    """When a plan was found that is cheaper than those before, in seconds, and what it costs."""
+
+    seconds: float
+    cost: float
+
+
 class PlanOutput(Output):
     """`metatree plan --json`; `text` is the plan in the format of IPC 2020, empty for a domain that is not HDDL."""
 
@@ -40,6 +47,7 @@ class PlanOutput(Output):
     why: str
     agent: str | None
     status: str | None
+    found: list[PlanFoundOutput]
 
 
 class IntentOutput(Output):
@@ -57,7 +65,8 @@ class IntentOutput(Output):
 
 
 class AgentOutput(Output):
-    """`metatree goals show --json`, and `start`, `run`, `signal`, `cancel`, `answer`."""
+    """`metatree goals show --json`, and `start`, `run`, `signal`, `cancel`, `answer`, `retry`; `waits` tells of each
+    intent that has not ended what it waits for."""
 
     agent: str = Field(validation_alias=AliasChoices("agent", "id"))
     goal: Atom
@@ -68,6 +77,10 @@ class AgentOutput(Output):
     facts: list[Atom]
     questions: list[str]
     refused: int
+    waits: dict[int, str]
+    version: str
+    parent: str
+    children: list[str]
 
 
 class AgentLineOutput(Output):
@@ -83,6 +96,25 @@ class AgentsOutput(Output):
     """`metatree goals list --json`."""
 
     agents: list[AgentLineOutput]
+
+
+class ScheduleOutput(Output):
+    """A schedule of agents; `next_at` is null for never again, `last` the agent that was begun last."""
+
+    name: str
+    cron: str
+    zone: str
+    goal: Atom
+    missed: str
+    overlap: str
+    last: str
+    next_at: Time | None
+
+
+class SchedulesOutput(Output):
+    """`metatree goals schedules --json`, and `schedule`, `unschedule`."""
+
+    schedules: list[ScheduleOutput]
 
 
 class ConsideredOutput(Output):

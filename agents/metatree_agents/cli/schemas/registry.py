@@ -28,6 +28,7 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "memories": "_memory.MemoriesOutput",
     "memories --flags": "_memory.FlagsOutput",
     "memories --wishes": "search.WishesOutput",
+    "describe": "_describe.DescribeOutput",
     "forget": "_memory.ForgetOutput",
     "audit": "_memory.AuditOutput",
     "export": "_memory.ExportOutput",
@@ -46,15 +47,19 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "service keys list": "service.KeysOutput",
     "service queue status": "service.ServiceOutput",
     "service backup": "service.BackupOutput",
-    "service check": "service.BackupOutput",
+    "service check": "service.BackupOutput search.DoctorOutput",
     "service restore": "service.BackupOutput",
     "rules": "search.RulesOutput",
     "plan": "planner.PlanOutput planner.AgentOutput",
     **dict.fromkeys(
-        [f"goals {name}" for name in ("show", "start", "signal", "cancel", "answer")], "planner.AgentOutput"
+        [f"goals {name}" for name in ("show", "start", "signal", "cancel", "answer", "retry")],
+        "planner.AgentOutput",
     ),
     "goals run": "planner.AgentOutput planner.AgentsOutput",
     "goals list": "planner.AgentsOutput",
+    "goals schedule": "planner.SchedulesOutput",
+    "goals schedules": "planner.SchedulesOutput",
+    "goals unschedule": "planner.SchedulesOutput",
     "goals explain": "planner.ExplainOutput",
 }
 """A command, perhaps with an option that changes what it prints, and the model of that, or several, by room.

@@ -333,7 +333,7 @@ class CheckOutput(Output):
 
 
 class DoctorOutput(Output):
-    """`metatree doctor --json`."""
+    """`metatree doctor --json`, and `metatree service check --json` without a backup."""
 
     ok: bool
     checks: list[CheckOutput]

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 from metatree._util.threads import in_thread
-from metatree.durable import Attempt, Effect, Handler, InDoubt, Policy
-from metatree.errors import ToolFailed, TransientError, UserError
-from metatree_agents.planner.agents.bodies import TaskContext, TaskRefused, World
+from metatree.durable import Attempt, Effect, Handler, InDoubt, Policy, first_record
+from metatree.durable.sql_journal import SqlJournal
+from metatree.errors import RunExists, ToolFailed, TransientError, UserError
+from metatree_agents.planner.agents._machine import MACHINE, PlannerMachine
+from metatree_agents.planner.agents.bodies import TaskCancelled, TaskContext, TaskRefused, World
 from metatree_agents.planner.agents.state import AgentState
 from metatree_agents.planner.domain.conditions import as_data, condition_text
-from metatree_agents.planner.domain.model import Action, Goal, Library
-from metatree_agents.planner.domain.network import Intent
+from metatree_agents.planner.domain.model import Action, Goal, Library, library_from
+from metatree_agents.planner.domain.network import Intent, descendants
 from metatree_agents.planner.planning.planning import Order, Planned, plan
 
 _log = logging.getLogger("metatree")
@@ -35,15 +40,24 @@ class Driving:
     propose: Propose | None = None
     began: float = 0.0
     """When the agent was begun."""
+    journal: SqlJournal | None = None
+    """Where children are begun."""
+    bodies: dict[int, asyncio.Task[dict[str, Any]]] = field(default_factory=dict)
+    """Intent -> its body at work."""
 
     @cached_property
     def policies(self) -> Mapping[str, Policy]:
         """Kind of effect -> how. Proposed rules bring no tasks, so those of the beginning are all."""
-        policies = {"ask": Policy(external=True)}
+        policies = {
+            "ask": Policy(external=True),
+            "timer": Policy(due=lambda effect: effect.payload["at"]),
+            **dict.fromkeys(("child", "stop"), Policy(attempts=5)),
+        }
         for name, action in self.library.actions.items():
             policies[f"task {name}"] = Policy(
                 attempts=action.attempts,
                 timeout_s=action.timeout_s,
+                heartbeat_s=action.heartbeat_s,
                 backoff_s=action.backoff_s,
                 repeatable=action.repeatable,
                 announced=True,
@@ -54,7 +68,14 @@ class Driving:
     @property
     def handlers(self) -> Mapping[str, Handler]:
         """Kind of effect -> what carries it out."""
-        return {**dict.fromkeys(self.policies, self._task), "plan": self._plan, "check": self._check}
+        tasks = dict.fromkeys((kind for kind in self.policies if kind.startswith("task ")), self._task)
+        return {
+            **tasks,
+            "plan": self._plan,
+            "check": self._check,
+            "child": self._begin_child,
+            "stop": self._stop_child,
+        }
 
     async def _plan(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         # As it is now: outcomes of bodies change the agent while a thread plans, and it goes on from both.
@@ -87,9 +108,13 @@ class Driving:
     def _planned(self, state: AgentState, library: Library) -> Planned:
         facts = state.world(self.world.domain.readers)
         facts.library = library
+        network = state.network
+        if state.undoing is not None:
+            below = descendants(network, state.undoing) | {state.undoing}
+            network = {key: one for key, one in network.items() if key in below}
         return plan(
             library,
-            state.network,
+            network,
             facts,
             seed=state.options.seed,
             limits=state.options.limits,
@@ -97,6 +122,7 @@ class Driving:
             done=frozenset(state.done),
             order=self.order,
             expand=self.world.domain.expand,
+            last_id=state.new_id() - 1,
         )
 
     async def _proposed(self, state: AgentState, failed: Planned) -> tuple[list[Action], Planned]:
@@ -132,7 +158,7 @@ class Driving:
     def _guard(self, effect: Effect, attempt: Attempt) -> None:
         state: AgentState = effect.payload["state"]
         intent = state.network.get(effect.payload["intent"])
-        if intent is None or intent.status not in ("pending", "active"):
+        if intent is None or not state.wants(intent):
             raise TaskRefused("nobody wants it any more")
         if not self._holds(state, intent):
             raise TaskRefused(
@@ -155,9 +181,18 @@ class Driving:
             bool(effect.payload.get("again")) and attempt.number == 1,
             _since(state, intent),
             partial(_is_wanted, state, intent),
+            attempt.progress,
+            attempt.report,
         )
+        body = asyncio.ensure_future(self.world.run(action, intent, context))
+        self.bodies[intent.id] = body
         try:
-            return await self.world.run(action, intent, context)
+            return await body
+        except asyncio.CancelledError:
+            me = asyncio.current_task()
+            if me is not None and me.cancelling():
+                raise
+            raise TaskCancelled("it was cancelled while it was at work") from None
         except (UserError, InDoubt, TransientError, TimeoutError):
             raise
         except Exception as exc:
@@ -166,6 +201,50 @@ class Driving:
             # The kernel waits between attempts at what may work later.
             why = str(exc) if isinstance(exc, ToolFailed) else f"{type(exc).__name__}: {exc}"
             raise TransientError(why) from exc
+        finally:
+            self.bodies.pop(intent.id, None)
+
+    def call_off(self, state: AgentState) -> None:
+        """Cancel the bodies that nobody wants any more.
+
+        A function in a thread cannot be: it is left behind, but for one that can be undone, which is waited for.
+        """
+        for key, body in list(self.bodies.items()):
+            intent = state.network.get(key)
+            if intent is not None and _is_wanted(state, intent):
+                continue
+            if intent is None or not self._is_waited_for(state, intent):
+                body.cancel()
+
+    def _is_waited_for(self, state: AgentState, intent: Intent) -> bool:
+        action = state.library.actions.get(intent.action)
+        function = self.world.domain.functions.get(intent.action)
+        return bool(action and action.undo and function) and not inspect.iscoroutinefunction(function)
+
+    def _begin_child(self, effect: Effect, attempt: Attempt) -> None:
+        """Begin a child; one that is there was begun by a process that died then."""
+        assert self.journal is not None
+        given = effect.payload["given"]
+        if not self.world.domain.library.for_goal(given["goal"][0]) and not library_from(
+            given["library"]
+        ).for_goal(given["goal"][0]):
+            raise UserError(f"no rule and no task reaches the goal {given['goal'][0]!r}")
+        begin_agent(self.journal, effect.payload["id"], given)
+
+    def _stop_child(self, effect: Effect, attempt: Attempt) -> None:
+        assert self.journal is not None
+        if self.journal.is_waiting(effect.payload["id"], MACHINE):
+            self.journal.post(effect.payload["id"], "cancel", {"goal": None})
+
+
+def begin_agent(journal: SqlJournal, agent: str, given: Mapping[str, Any]) -> bool:
+    """Begin an agent that whoever comes next drives; False when it was begun before."""
+    try:
+        token = journal.create(agent, MACHINE, first_record(PlannerMachine(), given, time.time()))
+    except RunExists:
+        return False
+    journal.release(agent, token, None)
+    return True
 
 
 def _since(state: AgentState, intent: Intent) -> float:
@@ -182,9 +261,12 @@ def _since(state: AgentState, intent: Intent) -> float:
 
 def _is_wanted(state: AgentState, intent: Intent) -> bool:
     now = state.network.get(intent.id)
-    if state.closing is not None or state.ended is not None or now is None:
-        return False
-    return now.status in ("pending", "active") and now.key == intent.key
+    return now is not None and now.key == intent.key and state.wants(now)
+
+
+def needs_functions(library: Library) -> bool:
+    """Say whether actions of a library are functions."""
+    return any(action.does.get("function") for action in library.actions.values())
 
 
 def missing_functions(library: Library, world: World) -> list[str]:

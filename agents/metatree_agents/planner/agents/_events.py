@@ -4,12 +4,16 @@ facts    {add: [[relation, …]], remove: […]}     of dynamic relations
 assert   {goal: [name, …]}                       a new goal beside the others, below the top-level one
 cancel   {goal: [name, …] | id | null}           nobody wants it any more; what follows it goes on; null: the agent
 fail     {goal: [name, …] | id, why}             as if its intent had failed
+send     {name, value}                           a message, for the task that waits for one of this name
+
+Its children and whoever takes it up tell it: `child`, `retry`, `library`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+import json
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
 
 from metatree.durable import Signal
 from metatree.errors import UserError
@@ -18,17 +22,33 @@ from metatree_agents.planner.domain import network as net
 from metatree_agents.planner.domain.conditions import atom_text
 from metatree_agents.planner.domain.network import TOP, Intent
 
-EVENTS: Final = ("facts", "assert", "cancel", "fail")
+EVENTS: Final = ("facts", "assert", "cancel", "fail", "send")
+_MOST_CHARS: Final = 1_000_000
 
 
-def apply_signal(state: AgentState, signal: Signal, fail: Callable[[Intent, str], None]) -> None:
-    """Apply what was said; what cannot be is noted in the trace and changes nothing.
+class _Turn(Protocol):
+    """What follows from an event."""
 
-    Args:
-        fail: fails an intent, and what that leads to.
-    """
+    def fail(self, intent: Intent, why: str) -> None: ...
+    def close(self, ended: str, detail: str) -> None: ...
+    def receive(self, name: str, value: Any) -> None: ...
+    def child_ended(self, value: Mapping[str, Any]) -> None: ...
+    def retry(self) -> None: ...
+    def move(self, data: Mapping[str, Any]) -> None: ...
+
+
+def apply_signal(state: AgentState, signal: Signal, turn: _Turn) -> None:
+    """Apply what was said; what cannot be is noted in the trace and changes nothing."""
     value = signal.value if isinstance(signal.value, Mapping) else {}
     match signal.name:
+        case "send":
+            turn.receive(str(value.get("name")), value.get("value"))
+        case "child":
+            turn.child_ended(value)
+        case "retry":
+            turn.retry()
+        case "library":
+            turn.move(value)
         case "facts":
             _facts(state, value, signal.now)
         case "assert":
@@ -44,12 +64,14 @@ def apply_signal(state: AgentState, signal: Signal, fail: Callable[[Intent, str]
                 state.note("unheard", signal.now, None, f"cancel: there is no goal {target!r}")
             else:
                 _cancel(state, intent, signal.now)
+                if intent.id == TOP and state.closing is None and state.network[TOP].status == "cancelled":
+                    turn.close("cancelled", "")
         case "fail":
             intent = _find(state, value.get("goal"))
             if intent is None or intent.status in ("complete", "failed", "cancelled"):
                 state.note("unheard", signal.now, None, f"fail: there is no open goal {value.get('goal')!r}")
             else:
-                fail(intent, str(value.get("why") or "an event failed it"))
+                turn.fail(intent, str(value.get("why") or "an event failed it"))
         case _:
             state.note("unheard", signal.now, None, f"{signal.name}: no such event")
 
@@ -67,6 +89,17 @@ def check_signal(state: AgentState, name: str, value: Mapping[str, Any]) -> None
             why = _unfit(state, fact)
             if why:
                 raise UserError(why)
+    elif name == "send":
+        if not isinstance(value.get("name"), str) or not value["name"]:
+            raise UserError("which message? Give its `name`, as the task that waits for it has it")
+        try:
+            size = len(json.dumps(value.get("value")))
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise UserError(f"the value of the message {value['name']!r} is no JSON: {exc}") from exc
+        if size > _MOST_CHARS:
+            raise UserError(
+                f"the message {value['name']!r} has {size} characters: send {_MOST_CHARS} at most"
+            )
     elif name == "assert" and not state.library.for_goal(str(value["goal"][0])):
         raise UserError(f"no rule and no task reaches the goal {value['goal'][0]!r}")
     elif name in ("cancel", "fail") and value.get("goal") is not None and _find(state, value["goal"]) is None:
@@ -105,7 +138,7 @@ def assert_goal(state: AgentState, goal: tuple[Any, ...], now: float) -> None:
     if goal in state.done:
         state.note("asserted", now, None, f"{atom_text(goal)} is complete already")
         return
-    made = Intent(max(state.network) + 1, goal, TOP)
+    made = Intent(state.new_id(), goal, TOP)
     state.network[made.id] = made
     state.plan_again = True
     state.note("asserted", now, made)

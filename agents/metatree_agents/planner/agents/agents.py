@@ -4,32 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from metatree._util.threads import run_apart
-from metatree.durable import Record, Runner, first_record, replay, take_up
+from metatree.durable import Record, Runner, replay, take_up
 from metatree.durable.sql_journal import SqlJournal
-from metatree.errors import LeaseLost, TransientError, UserError
+from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun, UserError
 from metatree.shared import PATIENCE_S
 from metatree.storage.database import Database
 from metatree.storage.postgres_address import BOARDS, RUNS, is_postgres
 from metatree.storage.store import Store
-from metatree_agents.planner.agents._driver import Driving, Propose, missing_functions
+from metatree_agents.planner.agents._driver import (
+    Driving,
+    Propose,
+    begin_agent,
+    missing_functions,
+    needs_functions,
+)
 from metatree_agents.planner.agents._events import check_signal
-from metatree_agents.planner.agents._machine import MACHINE, PlannerMachine
+from metatree_agents.planner.agents._machine import MACHINE, PlannerMachine, why_not_again, why_not_with
 from metatree_agents.planner.agents._on_blackboard import AgentOnBoard
+from metatree_agents.planner.agents._waits import waits_of
 from metatree_agents.planner.agents.bodies import World
+from metatree_agents.planner.agents.schedules import CronSchedule, Schedules
 from metatree_agents.planner.agents.state import AgentOptions, AgentState
 from metatree_agents.planner.domain.conditions import atom_text
 from metatree_agents.planner.domain.domain import Domain, goal_of
-from metatree_agents.planner.domain.model import library_data
-from metatree_agents.planner.domain.network import Intent
+from metatree_agents.planner.domain.model import library_data, library_from
+from metatree_agents.planner.domain.network import TOP, Intent
 from metatree_agents.planner.planning.planning import Order
 
 if TYPE_CHECKING:
@@ -40,6 +49,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("metatree")
 
+_LOOK_S = 0.5
+"""How often an agent that waits for a time is looked at."""
 LEASE_S = 10.0
 """How long an agent stays held after its process's last sign of life."""
 
@@ -65,6 +76,14 @@ class AgentInfo:
     """Writes of processes that had lost it."""
     result: Any = None
     """Of the top-level intent."""
+    waits: Mapping[int, str] = field(default_factory=dict)
+    """Intent that has not ended -> what it waits for."""
+    version: str = ""
+    """Of the library that it goes by."""
+    parent: str = ""
+    """The agent whose child it is."""
+    children: tuple[str, ...] = ()
+    """Agents that it waits for."""
 
 
 @dataclass
@@ -85,6 +104,8 @@ class Agents:
     Args:
         place: a SQLite file, made when it is not there; `postgresql://…`; a store; `:memory:`.
         domain: the functions of rules and tasks, and readers of dynamic relations.
+        older: the same domain in other versions, for agents that were begun with them; what none of them has, and the
+            domain does not take over, is left to other processes.
         tree: searched by tasks that are searches.
         search_options: arguments of `asearch` for them, such as `router`.
         tools: for tasks that are tool calls.
@@ -112,6 +133,7 @@ class Agents:
         place: str | Path | Store,
         domain: Domain | None = None,
         *,
+        older: Sequence[Domain] = (),
         tree: Tree | None = None,
         search_options: Mapping[str, Any] | None = None,
         tools: Sequence[Tool] = (),
@@ -123,7 +145,8 @@ class Agents:
         synchronous: str = "NORMAL",
     ) -> None:
         self.domain = domain or Domain()
-        self.domain.check()
+        for each in (self.domain, *older):
+            each.check()
         self.order, self.propose = order, propose
         self._board: Blackboard | None = None if isinstance(board, bool) else board
         with ExitStack() as self._opened:  # closed at once when a later part cannot be opened
@@ -138,6 +161,12 @@ class Agents:
                 )
             calls = self._calls(place, store, tree)
             self.world = World(self.domain, tree, dict(search_options or {}), tuple(tools), calls, permit)
+            self._older = {
+                each.library.version: replace(self.world, domain=each)
+                for each in older
+                if each.library.version != self.domain.library.version
+            }
+            self._schedules = Schedules(self.journal, MACHINE)
             self._opened = self._opened.pop_all()
 
     def _store(self, place: str | Path | Store, synchronous: str) -> Store:
@@ -217,19 +246,102 @@ class Agents:
             if relation is None or relation.arity != len(terms) or relation.definition is not None:
                 raise UserError(f"{atom_text([name, *terms])} is no fact of the domain {library.name!r}")
         chosen = AgentOptions(**settings) if options is None else options
+        agent = id or uuid.uuid4().hex[:12]
         given = {
             "goal": list(top_goal),
             "facts": listed,
             "library": library_data(library),
             "options": chosen.to_json(),
             "network": [one.to_json() for one in network],
+            "id": agent,
         }
-        agent = id or uuid.uuid4().hex[:12]
-        token = self.journal.create(agent, MACHINE, first_record(PlannerMachine(), given, time.time()))
-        self.journal.release(agent, token, None)
+        if not begin_agent(self.journal, agent, given):
+            raise RunExists(agent)
         return agent
 
-    def event(self, agent: str, name: str, **value: Any) -> None:
+    def schedule(
+        self,
+        name: str,
+        cron: str,
+        goal: str | Sequence[Any],
+        facts: Iterable[Sequence[Any]] = (),
+        *,
+        zone: str = "UTC",
+        missed: Literal["last", "all", "none"] = "last",
+        overlap: Literal["skip", "start"] = "skip",
+        **settings: Any,
+    ) -> CronSchedule:
+        """Begin an agent for a goal again and again; whoever drives the agents of this store does so.
+
+        Args:
+            name: the agents are called `NAME@2026-12-01T06:30Z`; a schedule of this name is replaced.
+            cron: minute, hour, day of the month, month, day of the week: `30 6 * * 1-5`.
+            zone: the time zone that these are in, such as `Europe/Berlin`. A time that is left out when clocks go
+                forward comes right after; one that happens twice when they go back comes once.
+            missed: which agents are begun for times at which no process was at work.
+            overlap: whether one is begun while the one before it has not ended.
+            settings: fields of `AgentOptions`.
+
+        Raises:
+            UserError: the expression, the zone or the goal is none.
+            MissingExtra: cronsim is not installed.
+        """
+        if not re.fullmatch(r"[\w.-]{1,100}", name):
+            raise UserError(f"a schedule cannot be called {name!r}: use letters, digits, `-`, `_` and `.`")
+        top_goal = goal_of(goal)
+        library = self.domain.library
+        if not library.for_goal(top_goal[0]):
+            raise UserError(f"no rule and no task reaches the goal {top_goal[0]!r}")
+        made = CronSchedule(
+            name,
+            cron,
+            zone,
+            top_goal,
+            tuple(tuple(fact) for fact in facts),
+            AgentOptions(**settings).to_json(),
+            library.name,
+            library_data(library),
+            missed,
+            overlap,
+        )
+        made = replace(made, next_at=made.after(time.time()))
+        if made.next_at is None:
+            raise UserError(f"{cron!r} never comes")
+        self._schedules.put(made)
+        return made
+
+    def schedules(self) -> list[CronSchedule]:
+        """Return the schedules by name."""
+        return self._schedules.all()
+
+    def unschedule(self, name: str) -> None:
+        """Forget a schedule; the agents that it has begun go on. Raises UserError when there is none."""
+        if not self._schedules.remove(name):
+            known = ", ".join(one.name for one in self.schedules()) or "none"
+            raise UserError(f"no schedule is called {name!r} (known: {known})")
+
+    def begin_due(self) -> list[str]:
+        """Begin the agents whose times have come; return their ids. Workers do this by themselves."""
+        return self._schedules.fire(self._begin_scheduled, time.time())
+
+    def _begin_scheduled(self, agent: str, schedule: CronSchedule) -> bool:
+        library = self.domain.library
+        own = library.name == schedule.domain and bool(library.for_goal(str(schedule.goal[0])))
+        stored = library_data(library) if own else dict(schedule.library)
+        given = {
+            "goal": list(schedule.goal),
+            "facts": [list(fact) for fact in schedule.facts],
+            "library": stored,
+            "options": dict(schedule.options),
+            "network": [],
+            "id": agent,
+        }
+        if not own and missing_functions(library_from(stored), self.world):
+            return False
+        begin_agent(self.journal, agent, given)
+        return True
+
+    def event(self, agent: str, name: str, /, **value: Any) -> None:
         """Tell an agent of an event; see `events` for their names and values.
 
         Raises:
@@ -244,9 +356,40 @@ class Agents:
         check_signal(state, name, value)
         self.journal.post(agent, name, value)
 
+    def send(self, agent: str, name: str, value: Any = None) -> None:
+        """Send an agent a message, for a task that waits for one of this name; one that nobody waits for yet is kept.
+
+        Args:
+            value: JSON; the result of the task.
+
+        Raises:
+            UnknownRun: there is no such agent.
+            UserError: it has ended, or the value is no JSON.
+        """
+        self.event(agent, "send", name=name, value=value)
+
     def cancel(self, agent: str) -> None:
-        """Cancel an agent: nothing more is begun; bodies that run come to their end. Raises as `event` does."""
+        """Cancel an agent; raises as `event` does.
+
+        Nothing more is begun, bodies and children at work are cancelled, and what it did is undone, the last first.
+        """
         self.event(agent, "cancel", goal=None)
+
+    def retry(self, agent: str) -> None:
+        """Let an agent that has failed go on: what failed is done again, what is complete is kept.
+
+        Raises:
+            UnknownRun: there is no such agent.
+            UserError: it has not failed, or what it did was undone.
+            LeaseLost: another process is at work on it.
+        """
+        state = self._state(agent)[0]
+        if state.ended is None:
+            raise UserError(f"agent {agent!r} has not ended: there is nothing to try again")
+        if why := why_not_again(state):
+            raise UserError(f"agent {agent!r} cannot be tried again: {why}")
+        token, _ = take_up(PlannerMachine(), self.journal, agent, ("retry", {}), released_as=state.ended)
+        self.journal.release(agent, token, None)
 
     def answer(self, question: str, text: str) -> str:
         """Answer a question of an agent, by the question's id or its beginning; return the agent.
@@ -279,7 +422,23 @@ class Agents:
     async def arun(self, agent: str, *, on_step: OnStep | None = None) -> AgentInfo:
         """Do what `run` does, on this loop."""
         await self.adrive(agent, on_step)
+        # Children, and times that come: they belong to what was asked for.
+        while self.journal.is_waiting(agent, MACHINE) and self._goes_on(agent):
+            await self._work(agent, until_idle=True, on_step=on_step)
+            wakes_s = self.journal.wakes_in(MACHINE, agent)
+            if wakes_s is None:
+                break
+            await asyncio.sleep(min(max(wakes_s, 0.0), _LOOK_S))
         return self.show(agent)
+
+    def _goes_on(self, agent: str) -> bool:
+        """Say whether an agent, or a child of it, waits for nothing but a time or what can be driven here."""
+        state = self._state(agent)[0]
+        if state.ended is not None or any(purpose == "timer" for purpose, _ in state.issued.values()):
+            return state.ended is None
+        return bool(self.journal.claimable(MACHINE, family=agent)) or any(
+            self._goes_on(child) for child in state.children.values()
+        )
 
     async def adrive(self, agent: str, on_step: OnStep | None = None) -> None:
         """Do what `arun` does, without looking at what came of it."""
@@ -287,19 +446,15 @@ class Agents:
         replayed = replay(machine, self.journal.read(agent))
         if replayed.state.ended is not None and not self.journal.is_waiting(agent, MACHINE):
             return
-        missing = missing_functions(replayed.state.library, self.world)
-        if missing:
-            raise UserError(
-                f"agent {agent!r} needs functions that this process does not have: {', '.join(missing)}; drive it"
-                " with the domain that they are in"
-            )
-        token, replayed = take_up(machine, self.journal, agent, released_as=None)
+        world, moves = self._world_for(agent, replayed.state)
+        token, replayed = take_up(machine, self.journal, agent, *moves, released_as=None)
         try:
             link = None if self._board is None else AgentOnBoard(self._board, agent)
             ended = replayed.state.ended
             if ended is not None:  # its process died between its last step and letting go of it
                 if link is not None:
                     link.finish(replayed.state)
+                self._tell_parent(replayed.state)
                 self.journal.release(agent, token, ended)
                 return
             answers = link.answers(replayed.pending.values()) if link is not None else {}
@@ -307,9 +462,14 @@ class Agents:
             with suppress(Exception):
                 self.journal.release(agent, token, None)
             raise
-        driving = Driving(agent, self.world, replayed.state.library, self.order, self.propose, replayed.began)
+        driving = Driving(
+            agent, world, replayed.state.library, self.order, self.propose, replayed.began, self.journal
+        )
 
         def stepped(state: AgentState) -> None:
+            driving.call_off(state)
+            if state.ended is not None:
+                self._tell_parent(state)
             if link is not None:
                 link.write(state)
             if on_step is not None:
@@ -336,6 +496,49 @@ class Agents:
         if link is not None:
             link.finish(finish.state)
 
+    def _world_for(self, agent: str, state: AgentState) -> tuple[World, tuple[tuple[str, Any], ...]]:
+        """Return what drives an agent, and what it is told first, by the version of its library.
+
+        Raises:
+            UserError: this process has not what it needs.
+        """
+        library, own = state.library, self.domain.library
+        world, moves = self.world, ()
+        if library.version != own.version and library.version in self._older:
+            world = self._older[library.version]
+        elif library.version != own.version and library.version in self.domain.takes_over:
+            if why := why_not_with(state, own):
+                raise UserError(
+                    f"agent {agent!r} cannot move from version {library.version!r} of its library to {own.version!r}:"
+                    f" {why}; drive it with the version that it began with"
+                )
+            return world, (("library", library_data(own)),)
+        missing = missing_functions(library, world)
+        if not missing and library.version != world.domain.library.version and needs_functions(library):
+            missing = [f"version {library.version!r} of {library.name!r}"]
+        if missing:
+            raise UserError(
+                f"agent {agent!r} needs functions that this process does not have: {', '.join(missing)}; drive it"
+                " with the domain that they are in"
+            )
+        return world, moves
+
+    def _tell_parent(self, state: AgentState) -> None:
+        """Tell the agent that waits for this one what came of it; again when a process dies in between."""
+        if state.parent is None:
+            return
+        parent, intent = state.parent
+        top = state.network.get(TOP)
+        value = {
+            "id": state.id,
+            "intent": intent,
+            "ended": state.ended,
+            "detail": state.detail,
+            "result": None if top is None else top.result,
+        }
+        with suppress(UnknownRun):
+            self.journal.post(parent, "child", value)
+
     def work(
         self,
         *,
@@ -348,7 +551,7 @@ class Agents:
         """Drive agents that nobody drives, also those of processes that died, as they come.
 
         Args:
-            until_idle: return when none is left that could go on.
+            until_idle: return when none is left that could go on now; those that wait for a time are left.
             at_once: how many agents are driven at the same time.
             poll_s: how often the store is looked at.
             stop: asked each time; True ends the work once what is in flight is settled.
@@ -369,12 +572,29 @@ class Agents:
         on_step: OnStep | None = None,
     ) -> None:
         """Do what `work` does, on this loop."""
+        await self._work(
+            None, until_idle=until_idle, at_once=at_once, poll_s=poll_s, stop=stop, on_step=on_step
+        )
+
+    async def _work(
+        self,
+        family: str | None,
+        *,
+        until_idle: bool = False,
+        at_once: int = 8,
+        poll_s: float = 0.5,
+        stop: Callable[[], bool] | None = None,
+        on_step: OnStep | None = None,
+    ) -> None:
+        """Drive agents as they come, all of them or one with its children."""
         loop = _Loop()
         try:
             while stop is None or not stop():
                 loop.board_version = self.pass_answers_on(loop.board_version)
+                if family is None:
+                    self.begin_due()
                 free = at_once - len(loop.running)
-                claimed = self._claimable(loop, free) if free > 0 else []
+                claimed = self._claimable(loop, free, family) if free > 0 else []
                 for agent in claimed:
                     loop.running[agent] = asyncio.create_task(self._driven(loop, agent, on_step))
                 if loop.running:
@@ -391,8 +611,9 @@ class Agents:
                 task.cancel()
             await asyncio.gather(*loop.running.values(), return_exceptions=True)
 
-    def _claimable(self, loop: _Loop, count: int) -> list[str]:
-        listed = self.journal.claimable(MACHINE, limit=count + len(loop.running) + len(loop.skipped))
+    def _claimable(self, loop: _Loop, count: int, family: str | None) -> list[str]:
+        most = count + len(loop.running) + len(loop.skipped)
+        listed = self.journal.claimable(MACHINE, limit=most, family=family)
         return [one for one in listed if one not in loop.running and one not in loop.skipped][:count]
 
     async def _driven(self, loop: _Loop, agent: str, on_step: OnStep | None) -> None:
@@ -459,6 +680,10 @@ class Agents:
             state.considered,
             self.journal.refused(agent),
             None if top is None else top.result,
+            waits_of(state),
+            state.library.version,
+            "" if state.parent is None else state.parent[0],
+            tuple(state.children.values()),
         )
 
     def explain(self, agent: str) -> list[Mapping[str, Any]]:

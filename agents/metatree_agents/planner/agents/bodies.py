@@ -6,19 +6,17 @@
 {"ask": "May ?thing be sold?"}                       a question to the person (no body: the intent waits)
 {"sleep": 3600}                                      waits so many seconds since it was begun; also "?seconds"
 {"until": "2026-12-01T08:00:00+01:00"}               waits until then; also "?when"
+{"receive": "paid ?order"}                           waits for the message of this name; its value is the result
+{"agent": "deliver(?what)", "facts": ["at(?what)"]}  a child agent with these facts; its result is the result
 {}                                                   nothing: its effects alone
 """
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from math import isfinite
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from metatree._util.threads import in_thread, run_beside
 from metatree.errors import ToolFailed, TransientError, UserError
@@ -34,12 +32,14 @@ if TYPE_CHECKING:
     from metatree.tools.tool import Tool
 
 Fact = tuple[Any, ...]
-_LOOK_S: Final = 0.5
-"""How often a body that waits looks whether somebody still wants it."""
 
 
 def _always() -> bool:
     return True
+
+
+def _unheard(_: Any) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,18 @@ class TaskContext:
     wanted: Callable[[], bool] = field(default=_always, repr=False, compare=False)
     """Says whether somebody still wants what the body does."""
 
+    progress: Any = None
+    """What an attempt before this one, perhaps in another process, reported last by `heartbeat`."""
+    report: Callable[[Any], None] = field(default=_unheard, repr=False, compare=False)
+
+    def heartbeat(self, progress: Any = None) -> None:
+        """Show that the body is at work, from whichever thread, and keep how far it is for an attempt after this one.
+
+        Args:
+            progress: JSON; it is written down at most once a second, the last one wins.
+        """
+        self.report(progress)
+
     @property
     def cancelled(self) -> bool:
         """Whether the goal, or the agent, was cancelled or has failed since: a body that takes long looks at it."""
@@ -86,6 +98,10 @@ class TaskContext:
 
 class TaskRefused(UserError):
     """A body was not begun: its precondition does not hold any more, or nobody wants it any more."""
+
+
+class TaskCancelled(TaskRefused):
+    """A body was cancelled while it was at work; it may have done some of it."""
 
 
 @dataclass
@@ -99,7 +115,6 @@ class World:
         tools: for tasks that are tool calls.
         calls: remembers tool calls; None in tests without a store.
         permit: decides on tools that change something; without it they are refused.
-        clock: tells the time, in seconds since the epoch.
     """
 
     domain: Domain
@@ -108,7 +123,6 @@ class World:
     tools: Sequence[Tool] = ()
     calls: CallLog | None = None
     permit: Callable[[Tool, Mapping[str, Any]], bool | Awaitable[bool]] | None = None
-    clock: Callable[[], float] = time.time
 
     async def run(self, action: Action, intent: Intent, context: TaskContext) -> dict[str, Any]:
         """Carry a task out and return its result and the facts that it learnt, JSON.
@@ -125,8 +139,6 @@ class World:
             done = await self._search(action, binding, context)
         elif "tool" in does:
             done = await self._tool(action, binding, context)
-        elif "sleep" in does or "until" in does:
-            done = await self._wait(action, binding, context)
         else:
             done = Done()
         facts = [[True, fact[0], list(fact[1:])] for fact in done.facts]
@@ -154,18 +166,6 @@ class World:
             if inspect.isawaitable(value):
                 value = await value
         return value if isinstance(value, Done) else Done(value)
-
-    async def _wait(self, action: Action, binding: Mapping[str, Any], context: TaskContext) -> Done:
-        """Wait for a time that does not change when the process that waits is another one."""
-        if "sleep" in action.does:
-            until = context.since + _seconds(action, _filled(action.does["sleep"], binding))
-        else:
-            until = _moment(action, _filled(action.does["until"], binding))
-        while (left := until - self.clock()) > 0:
-            if context.cancelled:
-                raise TaskRefused("nobody wants it any more")
-            await asyncio.sleep(min(left, _LOOK_S))
-        return Done()
 
     async def _search(self, action: Action, binding: Mapping[str, Any], context: TaskContext) -> Done:
         from metatree import aresume, asearch
@@ -223,33 +223,6 @@ class World:
         into = action.does.get("into")
         facts = [(into, *binding_of(action, binding), result)] if into else []
         return Done(result, facts, note=note)
-
-
-def _filled(value: Any, binding: Mapping[str, Any]) -> Any:
-    return binding.get(value, value) if isinstance(value, str) else value
-
-
-def _seconds(action: Action, value: Any) -> float:
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        seconds = -1.0
-    if isinstance(value, bool) or not (isfinite(seconds) and seconds >= 0):
-        raise UserError(f"task {action.name!r} sleeps {value!r}: give seconds, as a number from 0")
-    return seconds
-
-
-def _moment(action: Action, value: Any) -> float:
-    try:
-        moment = datetime.fromisoformat(str(value))
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise UserError(
-            f"task {action.name!r} waits until {value!r}: give a date and a time with its zone, such as "
-            "2026-12-01T08:00:00+01:00"
-        )
-    return moment.timestamp()
 
 
 def binding_of(action: Action, binding: Mapping[str, Any]) -> tuple[Any, ...]:

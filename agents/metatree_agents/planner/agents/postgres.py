@@ -134,6 +134,7 @@ class PostgresWorker:
                         job_id=job.id, status=self._procrastinate.jobs.Status.FAILED, delete_job=True
                     )
         self._board_version = await asyncio.to_thread(self._agents.pass_answers_on, self._board_version)
+        await asyncio.to_thread(self._agents.begin_due)
         for agent in await asyncio.to_thread(self._agents.journal.claimable, MACHINE, limit=1000):
             await self.defer(agent)
 

@@ -25,6 +25,7 @@ class RelationTable(_FileTable):
 
 class _GoalTable(_FileTable):
     again: bool = False
+    timeout_s: float | None = None
 
 
 class _ActionTable(_FileTable):
@@ -43,6 +44,8 @@ class _TaskTable(_ActionTable):
     attempts: int = 1
     backoff_s: float = 0.5
     timeout_s: float | None = None
+    heartbeat_s: float | None = None
+    undo: str = ""
 
 
 class _RuleTable(_ActionTable):
@@ -52,6 +55,8 @@ class _RuleTable(_ActionTable):
 
 class DomainFile(_FileTable):
     name: str | None = None
+    version: str = ""
+    takes_over: list[str] = []
     relations: dict[str, RelationTable] = {}
     goals: dict[str, _GoalTable] = {}
     tasks: list[_TaskTable] = []

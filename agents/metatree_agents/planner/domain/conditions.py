@@ -4,7 +4,9 @@ A condition is a nested tuple:
 
     ("atom", relation, terms)   ("=", term, term)   ("sortof", term, type)
     ("and", …)   ("or", …)   ("not", c)   ("imply", c, c)   ("forall", variables, c)   ("exists", variables, c)
+    ("compare", operator, expression, expression)
 
+An expression is a number, ("value", function, terms) or (operator, expression, …).
 A term is a text; one that begins with `?` is a variable. `variables` are pairs of a variable and its types.
 """
 
@@ -161,6 +163,18 @@ def ranges_of(condition: Condition) -> Iterator[str]:
                 yield from types
 
 
+def values_in(expression: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the functions that an expression over numbers, or a comparison, reads, with their terms."""
+    waiting = [expression]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, tuple):
+            if one[0] == "value":
+                yield one[1], one[2]
+            else:
+                waiting += one[:0:-1]
+
+
 def free_variables(condition: Condition) -> set[str]:
     """Return the variables of a condition that no quantifier inside binds."""
     match condition[0]:
@@ -170,6 +184,8 @@ def free_variables(condition: Condition) -> set[str]:
             return {term for term in condition[1:] if is_variable(term)}
         case "sortof":
             return {condition[1]} if is_variable(condition[1]) else set()
+        case "compare":
+            return {term for _, terms in values_in(condition) for term in terms if is_variable(term)}
         case "forall" | "exists":
             return free_variables(condition[2]) - {name for name, _ in condition[1]}
         case _:

@@ -66,6 +66,10 @@ class RelationName:
 class Domain:
     """Relations, rules and tasks of an agent, and the functions that are their bodies.
 
+    Args:
+        version: an agent goes on with the rules and bodies of the version that it began with.
+        takes_over: versions whose agents move to this one.
+
     Example:
         >>> home = Domain("home")
         >>> at = home.relation("at", 1)
@@ -78,8 +82,10 @@ class Domain:
         ['task', 'rule']
     """
 
-    def __init__(self, name: str = "domain") -> None:
-        self.library = Library(name)
+    def __init__(self, name: str = "domain", *, version: str = "", takes_over: Iterable[str] = ()) -> None:
+        self.library = Library(name, version=version)
+        self.takes_over = frozenset(takes_over)
+        """Versions whose agents move to this one when they are taken up next; see `Agents`."""
         self.functions: dict[str, Callable[..., Any]] = {}
         """Action -> the body of a task, or what returns a rule's sub-goals."""
         self.readers: dict[str, RelationReader] = {}
@@ -129,8 +135,10 @@ class Domain:
                     self.relation(name, relation.arity, dynamic=relation.dynamic)
                 else:
                     raise BadDefinition("its `arity` is missing")
+            self.library.version = file.version
+            self.takes_over = frozenset(file.takes_over)
             for name, goal in file.goals.items():
-                self.goal(name, again=goal.again)
+                self.goal(name, again=goal.again, timeout_s=goal.timeout_s)
             for declare, tables in ((self.task, file.tasks), (self.rule, file.rules)):
                 for number, table in enumerate(tables, start=1):
                     what = f"{where}: {declare.__name__} {number}"
@@ -181,10 +189,21 @@ class Domain:
 
         return keep
 
-    def goal(self, name: str, *, again: bool) -> None:
-        """Say whether a goal is done each time that it is asked for, though it is complete."""
+    def goal(self, name: str, *, again: bool | None = None, timeout_s: float | None = None) -> None:
+        """Say more of a goal; what is None stays as it is.
+
+        Args:
+            again: whether it is done each time that it is asked for, though it is complete.
+            timeout_s: how long it may take from when its intent is begun, all attempts and sub-goals included; it then
+                fails.
+        """
         goals = self.library.again
-        self.library.again = goals | {name} if again else goals - {name}
+        if again is not None:
+            self.library.again = goals | {name} if again else goals - {name}
+        if timeout_s is not None:
+            if not 0 < timeout_s < float("inf"):
+                raise BadDefinition(f"goal {name!r}: timeout_s={timeout_s}: use seconds above 0")
+            self.library.timeouts[name] = timeout_s
 
     def task(
         self,
@@ -201,6 +220,8 @@ class Domain:
         attempts: int = 1,
         backoff_s: float = 0.5,
         timeout_s: float | None = None,
+        heartbeat_s: float | None = None,
+        undo: str = "",
         provenance: Mapping[str, Any] | None = None,
     ) -> _Body:
         """Declare a task; as a decorator, the function is its body.
@@ -216,12 +237,17 @@ class Domain:
             effect: facts that it makes true or false.
             cost: its own, a number or one of the variables.
             does: a body that is no function: `{"search": …}`, `{"tool": …}`, `{"ask": …}`, `{"sleep": …}`,
-                `{"until": …}`; see `bodies`.
+                `{"until": …}`, `{"receive": …}`, `{"agent": …}`; see `bodies`.
             repeatable: False for what may not happen twice, so that a person decides about an interrupted one.
             attempts: how often it is tried when it fails.
             backoff_s: wait before the second attempt; doubles each time.
+            timeout_s: of each attempt.
+            heartbeat_s: an attempt whose body does not call `context.heartbeat()` for so long is given up.
+            undo: the goal that takes back what it did, `name(?variable, ?result, …)`: asked for when the agent fails or
+                is cancelled, what was done last first.
         """
         head, terms = group_of(goal)
+        undoing = group_of(undo) if undo else None
         action = Action(
             self._name(name or head),
             "task",
@@ -237,6 +263,8 @@ class Domain:
             attempts=attempts,
             backoff_s=backoff_s,
             timeout_s=timeout_s,
+            heartbeat_s=heartbeat_s,
+            undo=() if undoing is None else (undoing[0], *undoing[1]),
             provenance=dict(provenance or {}),
         )
         self.library.add(action)

@@ -71,13 +71,16 @@ class Action:
     effects: tuple[tuple[bool, str, tuple[Any, ...]], ...] = ()
     """Of a task: whether it adds, the relation, the terms."""
     does: Mapping[str, Any] = field(default_factory=dict)
-    """What the body of a task is: `{"function": true}`, `{"search": …}`, `{"tool": …}`, `{"ask": …}`; empty: nothing.
+    """What the body of a task is, see `bodies`: `{"function": true}`, `{"search": …}`, `{"sleep": …}`; empty: nothing.
     Of a rule `{"function": true}` means that a function returns its sub-goals."""
     repeatable: bool = True
     """False: one that was interrupted is not run again unless a person says so."""
     attempts: int = 1
     backoff_s: float = 0.5
     timeout_s: float | None = None
+    heartbeat_s: float | None = None
+    undo: Goal = ()
+    """The goal that takes back what a task did, its terms as in effects; empty: nothing does."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Where an action comes from that no person wrote."""
 
@@ -96,6 +99,9 @@ class Library:
     actions: dict[str, Action] = field(default_factory=dict)
     again: frozenset[str] = frozenset()
     """Goals that are done each time they are asked for, though they are complete."""
+    version: str = ""
+    timeouts: dict[str, float] = field(default_factory=dict)
+    """Goal -> how many seconds it may take from when its intent is begun."""
     _goals: dict[str, list[Action]] = field(default_factory=dict, repr=False, compare=False)
 
     def add(self, thing: Relation | Action) -> None:
@@ -206,6 +212,13 @@ class Library:
                 raise BadDefinition(f"{where}: {name!r} is derived, so no task can change it")
             results = {RESULT} if relation.dynamic else set()
             self._bound(terms, known | results, f"{where}: effect on {name!r}")
+        if action.undo:
+            self._bound(action.undo[1:], known | {RESULT}, f"{where}: undo")
+            if not self.for_goal(action.undo[0]):
+                raise BadDefinition(f"{where}: no rule or task reaches {action.undo[0]!r}, which undoes it")
+        for name, seconds in (("timeout_s", action.timeout_s), ("heartbeat_s", action.heartbeat_s)):
+            if seconds is not None and not seconds > 0:
+                raise BadDefinition(f"{where}: {name}={seconds}: use seconds above 0")
         if action.attempts < 1:
             raise BadDefinition(f"{where}: attempts={action.attempts}: use 1 or more")
         if action.attempts > 1 and not action.repeatable:
@@ -248,12 +261,19 @@ def library_data(library: Library) -> dict[str, Any]:
         "relations": [as_data(one) for one in library.relations.values()],
         "actions": [as_data(one) for one in library.actions.values()],
         "again": sorted(library.again),
+        **({"version": library.version} if library.version else {}),
+        **({"timeouts": library.timeouts} if library.timeouts else {}),
     }
 
 
 def library_from(data: Mapping[str, Any]) -> Library:
     """Return the library that `library_data` was given."""
-    library = Library(data["name"], again=frozenset(data["again"]))
+    library = Library(
+        data["name"],
+        again=frozenset(data["again"]),
+        version=data.get("version", ""),
+        timeouts=dict(data.get("timeouts", {})),
+    )
     for one in data["relations"]:
         library.add(Relation(**{name: from_json(value) for name, value in one.items()}))
     for one in data["actions"]:

@@ -22,10 +22,12 @@ from metatree_agents.planner.hddl._language import (
     Action,
     Method,
     Problem,
-    Subtask,
     Variable,
     closure,
+    exact,
 )
+from metatree_agents.planner.hddl._numbers import NUMBERS, Number, Table
+from metatree_agents.planner.hddl._outlook import Outlook, Want
 from metatree_agents.planner.hddl._pullup import Literal, PullUp, literals
 from metatree_agents.planner.hddl.limits import SolverLimits
 
@@ -52,12 +54,16 @@ class CompiledMethod:
     """A method."""
 
     source: Method
+    holds: Callable[[State, Arguments], bool]
+    """Whether its precondition holds, given the values of its parameters."""
     instances: Callable[[State, Arguments], Iterator[Arguments]]
     """The values of its parameters for which it can be chosen, given its task's arguments."""
     order: tuple[int, ...]
     """Its subtasks, in an order that respects theirs."""
-    subtasks: tuple[tuple[int, tuple[int, ...]], ...]
-    """Of each subtask the task's number, and for each argument a parameter's number or -1 minus an object."""
+    subtasks: tuple[int, ...]
+    """Of each subtask the task's number."""
+    bind: Callable[[Arguments], tuple[Arguments, ...]]
+    """The arguments of each subtask, given the values of its parameters."""
     before: tuple[int, ...]
     """For each subtask the bits of those before it."""
     steps: float
@@ -95,7 +101,7 @@ class Compiled:
         self.tasks = [*domain.actions, *domain.tasks]
         """Actions and compound tasks by their numbers."""
         self.task = {name: index for index, name in enumerate(self.tasks)}
-        self.space: dict[str, Any] = {"look": self.limits.step, "product": product}
+        self.space: dict[str, Any] = {"look": self.limits.step, "product": product, **NUMBERS}
         self.names: dict[Any, str] = {}
         self.static: dict[str, set[Arguments]] = {n: set() for n in domain.predicates if n not in changed}
         self.initial: State = [set() for _ in self.fluents]
@@ -104,6 +110,19 @@ class Compiled:
             (self.initial[self.fluent[fact[0]]] if fact[0] in changed else self.static[fact[0]]).add(
                 arguments
             )
+        read = problem.functions_read()
+        moved = {effect.function for action in domain.actions.values() for effect in action.numeric}
+        self.tables = {name: len(self.fluents) + n for n, name in enumerate(sorted(read & moved))}
+        """Functions that conditions read and actions change: their places in the state, as facts with a value."""
+        self.numbers: dict[str, dict[Arguments, Number]] = {name: {} for name in sorted(read - moved)}
+        """Functions that conditions read and no action changes."""
+        self.initial += [set() for _ in self.tables]
+        for (name, *terms), value in problem.values.items():
+            arguments = tuple(self.number[term] for term in terms)
+            if name in self.tables:
+                self.initial[self.tables[name]].add((*arguments, exact(value)))  # type: ignore[arg-type]
+            elif name in self.numbers:
+                self.numbers[name][arguments] = exact(value)
         self.methods: dict[int, list[CompiledMethod]] = {self.task[name]: [] for name in domain.tasks}
         for method in domain.methods:
             needs = self.knowledge.method_needs(method)
@@ -111,11 +130,34 @@ class Compiled:
                 self.methods[self.task[method.task]].append(self._method(method, needs))
         for listed in self.methods.values():
             listed.sort(key=lambda one: (one.steps, self._recursive(one.source), one.source.number))
+        least = self.knowledge.least(problem.least_costs())
+        self.floor = {self.task[name]: cost for name, cost in least.items()}
+        """Task -> what it costs at least, by the metric or in steps, those without effects included."""
         self.actions = {self.task[name]: self._action(action) for name, action in domain.actions.items()}
         self.top = self._method(problem.top, self.knowledge.method_needs(problem.top))
         """The initial network, as the only method of a task without arguments."""
+        self.outlook = Outlook(self.knowledge.changes, self.task, self.number, self.fluent)
+        self.wants = list(self._wants())
+        self.wanted = frozenset(self.wants)
         body = [f"return {self._expression(problem.goal, {}, 'F')}"]
         self.goal: Callable[[State], bool] = self._function("goal", ["F"], body)
+
+    def _wants(self) -> Iterator[Want]:
+        """Yield the facts that the goal names, those that it wants not to hold included."""
+        for sign, relation, terms in literals(self.problem.goal):
+            if relation in self.fluent and not any(map(is_variable, terms)):
+                yield sign, self.fluent[relation], tuple(self.number[term] for term in terms)
+
+    def fresh_state(self) -> State:
+        """Return the initial state, to be changed in place."""
+        state: list[Any] = [set(facts) for facts in self.initial]
+        for place in self.tables.values():
+            state[place] = Table({fact[:-1]: fact[-1] for fact in self.initial[place]})
+        return state
+
+    def floor_of(self, method: CompiledMethod) -> float:
+        """Return what a method's subtasks cost at least."""
+        return sum(self.floor[task] for task in method.subtasks)
 
     def cost_of(self, task: int, arguments: Arguments) -> float:
         """Return what an action costs by the problem's metric; 1 without one."""
@@ -172,6 +214,9 @@ class Compiled:
             case "sortof":
                 kinds = Variable(condition[1], (condition[2],))
                 return f"({self._term(condition[1], known)} in {self._constant('T_', self._values(kinds))})"
+            case "compare":
+                left, right = (self._number(one, known, state) for one in condition[2:])
+                return f"compare({condition[1]!r}, {left}, {right})"
             case "not":
                 return f"(not {self._expression(condition[1], known, state)})"
             case "imply":
@@ -186,6 +231,20 @@ class Compiled:
                 parts = [self._expression(one, known, state) for one in condition[1:]]
                 empty = "True" if condition[0] == "and" else "False"
                 return f"({f' {condition[0]} '.join(parts)})" if parts else empty
+
+    def _number(self, expression: Any, known: dict[str, str], state: str) -> str:
+        """Return an expression over numbers as one of Python, None where it has no value."""
+        if not isinstance(expression, tuple):
+            return self._constant("N_", expression)
+        if expression[0] != "value":
+            parts = [self._number(one, known, state) for one in expression[1:]]
+            return f"arithmetic({', '.join([repr(expression[0]), *parts])})"
+        name, terms = expression[1:]
+        if any(not is_variable(term) and term not in self.number for term in terms):
+            return "None"
+        if name in self.tables:
+            return f"number({state}[{self.tables[name]}], {self._tuple(terms, known)})"
+        return f"{self._constant('V_', self.numbers[name], name)}.get({self._tuple(terms, known)})"
 
     def _over(self, variables: Sequence[Variable], known: dict[str, str]) -> str:
         """Return a loop over all values of variables, which are known in it; one, for Python nests twenty at most."""
@@ -221,8 +280,25 @@ class Compiled:
             into = "add" if effect.adds else "delete"
             change = f"({self.fluent[effect.relation]}, {self._tuple(effect.terms, inner)})"
             body.append(f"{indent}{into}.append({change})")
+        numeric = [effect for effect in action.numeric if effect.function in self.tables]
+        if numeric:
+            body.append("new = {}")
+        for one in numeric:
+            inner, indent = dict(known), ""
+            if one.bound:
+                body += [f"{self._over(one.bound, inner)}:", "    look()"]
+                indent = "    "
+            if one.when != ("and",):
+                body.append(f"{indent}if {self._expression(one.when, inner, 'F')}:")
+                indent += "    "
+            place, terms = self.tables[one.function], self._tuple(one.terms, inner)
+            amount = self._number(one.amount, inner, "F")
+            body.append(f"{indent}change(new, F, {place}, {terms}, {one.operator!r}, {amount})")
+        if numeric:
+            body.append("settle(new, F, add, delete)")
         effects = self._function("effects", ["F", "a"], [*body, "return add, delete"])
-        return CompiledAction(action.name, applicable, effects, not action.effects)
+        idle = not (action.effects or action.numeric)
+        return CompiledAction(action.name, applicable, effects, idle)
 
     # Methods ----------------------------------------------------------------------------------------------------
 
@@ -231,21 +307,20 @@ class Compiled:
         names = [variable.name for variable in method.parameters]
         count = len(method.subtasks)
         before = closure(count, method.order)
+        known = {name: f"a[{n}]" for n, name in enumerate(names)}
+        body = [f"return {self._expression(method.precondition, known, 'F')}"]
+        bound = [self._tuple(subtask.terms, known) for subtask in method.subtasks]
         return CompiledMethod(
             method,
+            self._function("holds", ["F", "a"], body),
             _no_instances if needs is None else self._instances(method, needs),
             tuple(linear(count, method.order)),
-            tuple(self._subtask(subtask, names) for subtask in method.subtasks),
+            tuple(self.task[subtask.name] for subtask in method.subtasks),
+            self._function("bind", ["a"], [f"return ({', '.join(bound)}{',' if bound else ''})"]),
             tuple(before),
             self.knowledge.method_steps(method),
             all(before[a] >> b & 1 or before[b] >> a & 1 for a in range(count) for b in range(a)),
         )
-
-    def _subtask(self, subtask: Subtask, names: list[str]) -> tuple[int, tuple[int, ...]]:
-        arguments = tuple(
-            names.index(term) if is_variable(term) else -1 - self.number[term] for term in subtask.terms
-        )
-        return self.task[subtask.name], arguments
 
     def _instances(self, method: Method, needs: frozenset[Literal]) -> Any:
         """Return a generator of the values of a method's parameters."""

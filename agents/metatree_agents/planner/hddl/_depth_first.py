@@ -21,13 +21,14 @@ from random import Random
 from typing import Any
 
 from metatree_agents.planner.hddl._compiled import Arguments, Change, Compiled, CompiledMethod, State
+from metatree_agents.planner.hddl._outlook import Outlook, Want
 from metatree_agents.planner.hddl.plan import Decomposition, HtnPlan, Step
 
 
 class TaskList:
     """The tasks that remain, first things first; shared by all searches that have the same rest."""
 
-    __slots__ = ("above", "arguments", "hash", "id", "rest", "salt", "steps", "task")
+    __slots__ = ("above", "arguments", "hash", "id", "rest", "root", "salt", "steps", "task")
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class TaskList:
         above: Above | None,
         steps: float = 0.0,
         salt: int = 0,
+        root: int = -1,
     ) -> None:
         self.task = task
         self.arguments = arguments
@@ -46,6 +48,8 @@ class TaskList:
         self.above = above
         self.steps: float = steps if rest is None else steps + rest.steps
         """A lower bound on the actions that remain."""
+        self.root = root
+        """Place of the task of the initial network that this one is or comes from."""
         self.salt = salt
         """Tells what is looked at anew, deeper, from what was looked at before."""
         self.hash: int = hash((task, arguments, salt, rest.hash if rest is not None else 0))
@@ -79,6 +83,8 @@ class Searched:
     """Whether no way is left, in the order that was chosen for open orders."""
     exhausted: bool
     """Whether, besides, no task was given up because it came to itself."""
+    trail: list[tuple[Any, ...]] = field(default_factory=list)
+    """The decompositions and the steps of the plan, in the order in which they happen."""
 
 
 def search(
@@ -89,6 +95,7 @@ def search(
     once: bool = False,
     max_depth: int = 100_000,
     cheaper_than: float | None = None,
+    thorough: bool = False,
 ) -> Searched:
     """Search once; raises LimitReached at the problem's limits.
 
@@ -102,18 +109,22 @@ def search(
             follows are left out.
         max_depth: longest path from the root, or from the last node where fewer actions than ever remained.
         cheaper_than: look only for plans that cost less.
+        thorough: try the methods that take most steps first.
     """
-    return _Run(problem, dead_ends, rng, once, max_depth, cheaper_than).search()
+    return Run(problem, dead_ends, rng, once, max_depth, cheaper_than, thorough).search()
 
 
 @dataclass(slots=True)
-class _Run:
+class Run:
+    """A state that steps change, and what a search of it keeps."""
+
     problem: Compiled
     dead_ends: int
     rng: Random | None
     once: bool
     max_depth: int
     cheaper_than: float | None
+    thorough: bool
     done: float = 0.0
     """What the steps on the trail cost, where that matters."""
     hash: int = 0
@@ -124,10 +135,16 @@ class _Run:
     state: State = field(init=False)
     steps: dict[int, float] = field(init=False)
     """Task -> a lower bound on its actions."""
+    outlook: Outlook = field(init=False)
+    last: dict[Change, int] = field(default_factory=dict)
+    """What the end needs -> the last task of the initial network that may bring it about."""
+    due: dict[int, list[Want]] = field(default_factory=dict)
+    """Place of a task of that network -> what has to hold before it, since no other will bring it about."""
 
     def __post_init__(self) -> None:
         problem = self.problem
-        self.state = [set(facts) for facts in problem.initial]
+        self.state = problem.fresh_state()
+        self.outlook = problem.outlook
         self.steps = {key: 0.0 if action.idle else 1.0 for key, action in problem.actions.items()}
         for key, methods in problem.methods.items():
             self.steps[key] = min((method.steps for method in methods), default=0.0)
@@ -139,7 +156,7 @@ class _Run:
         seen, dead, actions, methods = 0, 0, problem.actions, problem.methods
         look, least, base = problem.limits.step, float("inf"), 0
         tasks: TaskList | None = TaskList(-1, (), 0, None, None)
-        # Each frame: the ways that remain, the length of the trail, what to undo.
+        # Ways that are left, the trail's length before, what was added and deleted, the state's hash before.
         frames: list[tuple[Iterator[Any], int, list[Change], list[Change], int]] = []
         trail = self.trail
         while True:
@@ -153,8 +170,8 @@ class _Run:
                 pass
             elif tasks is None:
                 if problem.goal(self.state):
-                    return Searched(plan_of(problem, self.trail), seen, False, False)
-            else:
+                    return Searched(plan_of(problem, self.trail), seen, False, False, self.trail)
+            elif not (tasks.root in self.due and self._overdue(tasks)):
                 key = (self.hash, tasks.hash)
                 before_with = visited.get(key)
                 # Only with a bound it matters what the steps cost that led here.
@@ -164,20 +181,21 @@ class _Run:
                         action = actions[tasks.task]
                         if action.applicable(self.state, tasks.arguments):
                             add, delete = action.effects(self.state, tasks.arguments)
-                            added, deleted = self._apply(add, delete)
-                            frames.append((iter(()), len(trail), added, deleted, self.hash))
-                            for change in added:
-                                self.hash ^= hash(change)
-                            for change in deleted:
-                                self.hash ^= hash(change)
-                            trail.append(("step", tasks.id, tasks.task, tasks.arguments))
-                            if bound is not None:
-                                self.done += cost_of(tasks.task, tasks.arguments)
-                            tasks = tasks.rest
-                            remain = 0.0 if tasks is None else tasks.steps
-                            if remain < least:
-                                least, dead, base = remain, 0, len(frames)
-                            continue
+                            if not (self.last and self._lost(tasks, add, delete)):
+                                added, deleted = self._apply(add, delete)
+                                frames.append((iter(()), len(trail), added, deleted, self.hash))
+                                for change in added:
+                                    self.hash ^= hash(change)
+                                for change in deleted:
+                                    self.hash ^= hash(change)
+                                trail.append(("step", tasks.id, tasks.task, tasks.arguments))
+                                if bound is not None:
+                                    self.done += cost_of(tasks.task, tasks.arguments)
+                                tasks = tasks.rest
+                                remain = 0.0 if tasks is None else tasks.steps
+                                if remain < least:
+                                    least, dead, base = remain, 0, len(frames)
+                                continue
                     elif self._repeats(tasks):
                         self.pruned = True
                     else:
@@ -212,8 +230,38 @@ class _Run:
             else:
                 return Searched(None, seen, True, not self.pruned)
 
+    def _holds(self, want: Want) -> bool:
+        return (want[2] in self.state[want[1]]) is want[0]
+
+    def _overdue(self, tasks: TaskList) -> bool:
+        """Say whether something does not hold that is due before a task of the initial network."""
+        at_top = tasks.above is not None and tasks.above.task < 0
+        return at_top and not all(map(self._holds, self.due[tasks.root]))
+
+    def _lost(self, tasks: TaskList, add: list[Change], delete: list[Change]) -> bool:
+        """Say whether a step undoes what the end needs and no task after it can bring about again."""
+        last = self.last
+        for sign, changes in ((True, delete), (False, add)):
+            for change in changes:
+                latest = last.get(change)
+                if latest is None or latest > tasks.root or (sign and change in add):
+                    continue
+                want = (sign, *change)
+                if want not in self.problem.wanted or not self._holds(want):
+                    continue
+                rest = tasks.rest
+                while rest is not None and rest.root == tasks.root:
+                    if self.outlook.brings(rest.task, rest.arguments, want):
+                        break
+                    rest = rest.rest
+                else:
+                    return True
+        return False
+
     def _ways(self, tasks: TaskList, methods: list[CompiledMethod]) -> Iterator[TaskList | None]:
         above = Above(tasks.task, tasks.arguments, self.hash, tasks.above)
+        if self.thorough:
+            methods = methods[::-1]
         while True:
             yield from self._decomposed(tasks, methods, above)
             if not above.cut:
@@ -234,15 +282,31 @@ class _Run:
         salt = above.deep if above.deep > 1 else tasks.salt
         for method, values in choices:
             rest = tasks.rest
-            order = method.order if rng is None or method.total else _random_order(method, rng)
+            order = method.order if rng is None or method.total else random_order(method, rng)
             ids = range(self.ids + 1, self.ids + 1 + len(order))
             self.ids += len(order)
+            root = tasks.root if tasks.task >= 0 else len(order)
+            bound = method.bind(values)
             for index in reversed(order):
-                task, places = method.subtasks[index]
-                arguments = tuple(values[p] if p >= 0 else -1 - p for p in places)
-                rest = TaskList(task, arguments, ids[index], rest, above, self.steps[task], salt)
+                task, arguments = method.subtasks[index], bound[index]
+                if tasks.task < 0:
+                    root -= 1
+                rest = TaskList(task, arguments, ids[index], rest, above, self.steps[task], salt, root)
+            if tasks.task < 0:
+                self._look_ahead(rest)
             self.trail.append(("method", tasks.id, tasks, method, values, tuple(ids)))
             yield rest
+
+    def _look_ahead(self, tasks: TaskList | None) -> None:
+        """Learn until when tasks of the initial network may bring about what the end needs."""
+        roots = []
+        while tasks is not None:
+            roots.append((tasks.task, tasks.arguments))
+            tasks = tasks.rest
+        self.last = self.outlook.last(self.problem.wants, roots)
+        self.due = {}
+        for want in self.problem.wants:
+            self.due.setdefault(self.last[want[1], want[2]] + 1, []).append(want)
 
     def _shuffled(self, tasks: TaskList, methods: list[CompiledMethod], rng: Random) -> Iterator[Any]:
         """Yield the ways method by method, mostly the cheapest first, their instances in a random order."""
@@ -298,7 +362,8 @@ class _Run:
 _END: Any = object()
 
 
-def _random_order(method: CompiledMethod, rng: Random) -> list[int]:
+def random_order(method: CompiledMethod, rng: Random) -> list[int]:
+    """Draw an order that a method allows its subtasks."""
     left, done, order = list(range(len(method.before))), 0, []
     while left:
         one = rng.choice([index for index in left if method.before[index] & ~done == 0])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 from metatree._util.graph import reachable
 from metatree.errors import UserError
-from metatree_agents.planner.domain.conditions import TRUE, Condition
+from metatree_agents.planner.domain.conditions import TRUE, Condition, parts_of, values_in
 from metatree_agents.planner.domain.model import linear
 
 OBJECT = "object"
@@ -43,6 +45,20 @@ class Increase:
 
 
 @dataclass(frozen=True, slots=True)
+class NumericEffect:
+    """A change of a number, perhaps for all values of some variables, perhaps only under a condition."""
+
+    operator: str
+    """`assign`, `increase`, `decrease`, `scale-up` or `scale-down`."""
+    function: str
+    terms: tuple[str, ...]
+    amount: Any
+    """An expression, as in `conditions`."""
+    bound: tuple[Variable, ...] = ()
+    when: Condition = TRUE
+
+
+@dataclass(frozen=True, slots=True)
 class Action:
     """A primitive task."""
 
@@ -51,6 +67,9 @@ class Action:
     precondition: Condition = TRUE
     effects: tuple[Effect, ...] = ()
     increases: tuple[Increase, ...] = ()
+    """What a metric may count."""
+    numeric: tuple[NumericEffect, ...] = ()
+    """All changes of numbers, what a metric may count among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +153,26 @@ class Problem:
         """The initial network, as the method of a task without arguments."""
         return Method("", self.parameters, "", (), self.constraints, self.subtasks, self.order, -1)
 
+    def conditions(self) -> Iterator[Condition]:
+        """Yield the conditions of actions, of their effects, of methods, and of the problem."""
+        for action in self.domain.actions.values():
+            yield action.precondition
+            yield from (effect.when for effect in action.effects)
+            yield from (change.when for change in action.numeric)
+        yield from (method.precondition for method in self.domain.methods)
+        yield from (self.constraints, self.goal)
+
+    def functions_read(self) -> set[str]:
+        """Return the functions that conditions depend on; others are for the metric alone."""
+        compared = (part for one in self.conditions() for part in parts_of(one) if part[0] == "compare")
+        feeds: dict[str, set[str]] = {}
+        for action in self.domain.actions.values():
+            for effect in action.numeric:
+                feeds.setdefault(effect.function, set()).update(name for name, _ in values_in(effect.amount))
+        return reachable(
+            [name for one in compared for name, _ in values_in(one)], lambda one: feeds.get(one, ())
+        )
+
     def step_cost(self, name: str, arguments: tuple[str, ...]) -> float:
         """Return what an action adds to the metric; 1 for each where there is none.
 
@@ -161,9 +200,13 @@ class Problem:
 
     def least_cost(self) -> float:
         """Return what the cheapest action costs at least."""
+        return min(self.least_costs().values(), default=0.0)
+
+    def least_costs(self) -> dict[str, float]:
+        """Return what each action costs at least."""
         if self.metric is None:
-            return 1.0
-        least = float("inf")
+            return dict.fromkeys(self.domain.actions, 1.0)
+        least = {}
         for action in self.domain.actions.values():
             cost = 0.0
             for one in (one for one in action.increases if one.function == self.metric):
@@ -172,8 +215,8 @@ class Problem:
                     cost += min(amounts, default=0.0)
                 else:
                     cost += one.amount
-            least = min(least, cost)
-        return 0.0 if least == float("inf") else least
+            least[action.name] = cost
+        return least
 
     def members(self) -> Mapping[str, tuple[str, ...]]:
         """Return the objects of each type, in the order of their declaration."""
@@ -191,6 +234,12 @@ class Problem:
         """Say whether all subtasks of the network and of each method are totally ordered."""
         networks = [(self.subtasks, self.order), *((m.subtasks, m.order) for m in self.domain.methods)]
         return all(is_total(len(subtasks), order) for subtasks, order in networks)
+
+
+def exact(number: float) -> int | Fraction:
+    """Return a number as it is written, so that sums do not depend on their order."""
+    value = Fraction(repr(number))
+    return value.numerator if value.denominator == 1 else value
 
 
 def closure(count: int, order: frozenset[tuple[int, int]]) -> list[int]:

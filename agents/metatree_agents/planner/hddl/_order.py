@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
-from metatree_agents.planner.domain.conditions import Condition, atoms_of, is_variable
+from metatree_agents.planner.domain.conditions import is_variable, parts_of, values_in
 from metatree_agents.planner.domain.model import linear
 from metatree_agents.planner.hddl._language import Problem
 from metatree_agents.planner.hddl.limits import SolverLimits
 from metatree_agents.planner.hddl.plan import HtnPlan
 
 Atom = tuple[str, ...]
+_LOGIC = frozenset({"and", "or", "not", "imply", "forall", "exists", "=", "sortof"})
 
 
 def relax_order(plan: HtnPlan, problem: Problem, limits: SolverLimits) -> HtnPlan:
@@ -41,7 +43,7 @@ def relax_order(plan: HtnPlan, problem: Problem, limits: SolverLimits) -> HtnPla
                     after[later] |= before[index]
             for other in behind.get(index, ()):
                 before[other] |= before[index] | below[ids[index]]
-    reads, writes = _Touched(), _Touched()
+    reads, writes, numbers = _Touched(), _Touched(), problem.functions_read()
     for step in plan.steps:
         limits.step()
         action = problem.domain.actions[step.name]
@@ -51,6 +53,9 @@ def relax_order(plan: HtnPlan, problem: Problem, limits: SolverLimits) -> HtnPla
         for effect in action.effects:
             read |= set(_read(effect.when, values))
             written.add((effect.relation, *(values.get(term, term) for term in effect.terms)))
+        for change in (one for one in action.numeric if one.function in numbers):
+            read |= set(_read(change.when, values)) | set(_read(change.amount, values))
+            written.add(("=", change.function, *(values.get(term, term) for term in change.terms)))
         for atom in read:
             after[step.id] |= writes.meeting(atom)
         for atom in written:
@@ -129,9 +134,15 @@ def _below(plan: HtnPlan) -> Mapping[int, int]:
     return below
 
 
-def _read(condition: Condition, values: Mapping[str, str]) -> Iterator[Atom]:
-    for relation, terms in atoms_of(condition):
-        yield (relation, *(values.get(term, term) for term in terms))
+def _read(condition: Any, values: Mapping[str, str]) -> Iterator[Atom]:
+    """Yield the facts that a condition, or an expression over numbers, reads; numbers as facts of `=`."""
+    parts = list(parts_of(condition)) if isinstance(condition, tuple) else []
+    for part in parts:
+        if part[0] == "atom":
+            yield (part[1], *(values.get(term, term) for term in part[2]))
+        elif part[0] not in _LOGIC:
+            for name, terms in values_in(part):
+                yield ("=", name, *(values.get(term, term) for term in terms))
 
 
 def _reduced(after: list[int]) -> Iterator[tuple[int, int]]:

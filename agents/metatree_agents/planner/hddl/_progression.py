@@ -74,7 +74,8 @@ class _Search:
             seen += 1
             if not node.tasks:
                 if self.problem.goal(list(node.world)):  # type: ignore[arg-type]  # only read
-                    return Searched(plan_of(self.problem, _trail(node)), seen, False, False)
+                    trail = _trail(node)
+                    return Searched(plan_of(self.problem, trail), seen, False, False, trail)
                 continue
             for following in self._following(node):
                 weight = 1 + (len(node.tasks) + sum(map(len, node.world))) // _TASKS
@@ -115,10 +116,10 @@ class _Search:
                 ids = tuple(range(self.ids + 1, self.ids + 1 + count))
                 self.ids += count
                 made = []
-                for index, (number, places) in enumerate(method.subtasks):
+                bound = method.bind(values)
+                for index, number in enumerate(method.subtasks):
                     before = frozenset(ids[b] for b in range(count) if method.before[index] >> b & 1)
-                    arguments = tuple(values[p] if p >= 0 else -1 - p for p in places)
-                    made.append(_Task(ids[index], number, arguments, before))
+                    made.append(_Task(ids[index], number, bound[index], before))
                 rest = self._without(node.tasks, task, tuple(made), frozenset(ids))
                 # The initial network's tasks are all the same to each other.
                 focus = frozenset(ids) if task.task >= 0 else frozenset()

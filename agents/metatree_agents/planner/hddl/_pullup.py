@@ -35,18 +35,18 @@ class PullUp:
         self.problem = problem
         members = problem.members()
         self._members = {kind: frozenset(names) for kind, names in members.items()}
+        self._methods: dict[str, list[Method]] = {name: [] for name in problem.domain.tasks}
+        for method in problem.domain.methods:
+            self._methods[method.task].append(method)
         self.needs: dict[str, frozenset[Literal] | None] = {}
         """Task -> literals over its parameters (`?0`, `?1` …) that hold when it is begun; None: it cannot be done."""
         self.changes: dict[str, frozenset[Pattern]] = {}
         """Task -> what it may change."""
-        self.steps: dict[str, float] = {}
+        actions = problem.domain.actions
+        self.steps = self.least({name: 1.0 if action.effects else 0.0 for name, action in actions.items()})
         """Task -> a lower bound on the actions with effects in it."""
-        self._methods: dict[str, list[Method]] = {name: [] for name in problem.domain.tasks}
-        for method in problem.domain.methods:
-            self._methods[method.task].append(method)
         self._learn_changes()
         self._learn_needs()
-        self._learn_steps()
 
     def values(self, variable: Variable) -> frozenset[str]:
         """Return the objects that a variable may stand for."""
@@ -200,20 +200,18 @@ class PullUp:
             if all(term in place or not is_variable(term) for term in terms)
         )
 
-    def _learn_steps(self) -> None:
-        steps = self.steps
-        for name, action in self.problem.domain.actions.items():
-            steps[name] = 1.0 if action.effects else 0.0
-        for name in self._methods:
-            steps[name] = float("inf")
+    def least(self, costs: Mapping[str, float]) -> dict[str, float]:
+        """Return, for each task, the least sum of what the actions in it cost."""
+        steps = {**costs, **dict.fromkeys(self._methods, float("inf"))}
         again = True
         while again:
             again = False
             for name, methods in self._methods.items():
                 for method in methods:
-                    count = self.method_steps(method)
+                    count = sum(steps[subtask.name] for subtask in method.subtasks)
                     if count < steps[name]:
                         steps[name], again = count, True
+        return steps
 
     def method_steps(self, method: Method) -> float:
         """Return a lower bound on the actions with effects that a method leads to."""

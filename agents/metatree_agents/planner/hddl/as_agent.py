@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
+from metatree.errors import UserError
 from metatree_agents.planner.domain.conditions import FALSE, TRUE, Condition
 from metatree_agents.planner.domain.domain import Domain
 from metatree_agents.planner.domain.facts import Facts, facts_by_relation
@@ -28,11 +29,15 @@ class PlannedAgent:
 
 
 def as_agent(plan: HtnPlan, problem: Problem) -> PlannedAgent:
-    """Return a plan as an agent.
+    """Return a plan as an agent; UserError where conditions read numbers, which are not simulated.
 
     Each action becomes a task without a body, with the effects that it has where it stands in the plan; each
     decomposition a rule. Steps wait for those that the plan's partial order names.
     """
+    if problem.functions_read():
+        raise UserError(
+            "--run does not simulate numbers, and conditions of this problem read them: plan without --run"
+        )
     domain = _domain(problem)
     network = [
         Intent(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from metatree.errors import UserError
 from metatree_agents.planner.domain.conditions import (
-    NUMERIC,
     TRUE,
     Condition,
     ConditionReader,
@@ -24,9 +24,11 @@ from metatree_agents.planner.hddl._language import (
     Effect,
     Increase,
     Method,
+    NumericEffect,
     Problem,
     Subtask,
     Variable,
+    exact,
 )
 
 _NETWORK = frozenset(
@@ -42,7 +44,10 @@ _REQUIREMENTS: Final = """
 """What may be written; what of it is used and not supported is an error where it is used."""
 
 _ARITHMETIC: Final = frozenset({"+", "-", "*", "/"})
+_COMPARISONS: Final = frozenset({"<", ">", "<=", ">="})
 _CHANGES: Final = frozenset({"increase", "decrease", "assign", "scale-up", "scale-down"})
+
+_TIMES: Final = frozenset({("at", "start"), ("at", "end"), ("over", "all")})
 
 _UNSUPPORTED: Final[Mapping[str, str]] = {
     ":durative-action": "durative actions",
@@ -52,8 +57,7 @@ _UNSUPPORTED: Final[Mapping[str, str]] = {
     ":event": "events",
     ":constraints": "constraints on the whole plan",
     **dict.fromkeys((":preference", "preference"), "preferences"),
-    **dict.fromkeys((":duration", "at start", "at end", "over all"), "durations"),
-    **dict.fromkeys((*NUMERIC, *_CHANGES), "numbers"),
+    ":duration": "durations",
 }
 
 _CONNECTIVES: Final = frozenset(
@@ -154,6 +158,11 @@ def _number(text: str) -> float | None:
     return number if isfinite(number) else None
 
 
+def _both(one: Condition, other: Condition) -> Condition:
+    parts = [part for part in (one, other) if part != TRUE]
+    return parts[0] if len(parts) == 1 else ("and", *parts)
+
+
 class _Parser(ConditionReader):
     def __init__(self, domain: Domain, source: str) -> None:
         super().__init__(source)
@@ -163,6 +172,8 @@ class _Parser(ConditionReader):
         """Subtasks to check once everything is declared."""
         self.increases: list[Increase] = []
         """Of the action that is being read."""
+        self.numeric: list[NumericEffect] = []
+        """Of the same."""
         self.constants: Collection[str] = domain.constants
         self.defined: Expression = Word("", 1, 1, "")
 
@@ -241,10 +252,10 @@ class _Parser(ConditionReader):
         parameters = self._parameters(parts)
         known = {variable.name for variable in parameters}
         precondition = self._condition(parts.get("precondition"), known)
-        self.increases = []
+        self.increases, self.numeric = [], []
         effects = tuple(self._effects(parts["effect"], known)) if "effect" in parts else ()
         self.domain.actions[self._free(name)] = Action(
-            name.text, parameters, precondition, effects, tuple(self.increases)
+            name.text, parameters, precondition, effects, tuple(self.increases), tuple(self.numeric)
         )
 
     def _method(self, name: Word, parts: Mapping[str, Expression]) -> None:
@@ -320,6 +331,7 @@ class _Parser(ConditionReader):
         if not group.items:
             return
         head = self.head(group, "an effect")
+        self._untimed(group)
         rest = group.items[1:]
         match head.text:
             case "and":
@@ -344,19 +356,24 @@ class _Parser(ConditionReader):
                 else:
                     when = self._condition(rest[0], known)
                 inside = {*known, *(variable.name for variable in bound)}
-                at_all_times = len(self.increases)
+                at_all_times, numeric = len(self.increases), len(self.numeric)
                 effects = list(self._effects(rest[1], inside))
                 for increase in self.increases[at_all_times:]:
                     self._changed(increase.function, head, f"costs in `{head.text}`")
+                self.numeric[numeric:] = [
+                    replace(one, bound=bound + one.bound, when=_both(when, one.when))
+                    for one in self.numeric[numeric:]
+                ]
                 for effect in effects:
-                    both: Condition = ("and", *(part for part in (when, effect.when) if part != TRUE))
-                    both = both[1] if len(both) == 2 else both
-                    yield Effect(effect.relation, effect.terms, effect.adds, bound + effect.bound, both)
+                    yield replace(effect, bound=bound + effect.bound, when=_both(when, effect.when))
             case name if name in _CHANGES:
-                # A metric may count them; no condition may read a number.
                 if len(rest) != 2:
                     raise self.error(group, f"`{head.text}` takes a function and a number")
                 function, *terms = self._function(rest[0], known)
+                self.numeric.append(
+                    NumericEffect(name, function, tuple(terms), self._expression(rest[1], known))
+                )
+                # What follows is for a metric, which may count only some of them.
                 if name != "increase":
                     self._changed(function, head, f"costs that `{head.spelling}` changes")
                 elif terms:
@@ -369,6 +386,33 @@ class _Parser(ConditionReader):
                 if name in _CONNECTIVES:
                     raise self.error(head, f"`{head.spelling}` is no effect")
                 yield Effect(name, self.atom(head, rest, known)[2], True)
+
+    def condition(self, at: Expression, known: Collection[str] = ()) -> Condition:
+        """Read a condition, comparisons of numbers included."""
+        if isinstance(at, Group) and at.items and isinstance(head := at.items[0], Word):
+            self._untimed(at)
+            rest = at.items[1:]
+            if head.text in _COMPARISONS or (
+                head.text == "=" and any(isinstance(one, Group) for one in rest)
+            ):
+                if len(rest) != 2:
+                    raise self.error(at, f"`{head.text}` takes 2 arguments, not {len(rest)}")
+                return ("compare", head.text, *(self._expression(one, known) for one in rest))
+        return super().condition(at, known)
+
+    def _expression(self, at: Expression, known: Collection[str]) -> Any:
+        """Read an expression over numbers, as in `conditions`."""
+        if isinstance(at, Word):
+            number = _number(at.text)
+            if number is not None:
+                return exact(number)
+        elif at.items and isinstance(at.items[0], Word) and at.items[0].text in _ARITHMETIC:
+            operator, parts = at.items[0], at.items[1:]
+            if len(parts) < (1 if operator.text == "-" else 2) or (operator.text in "-/" and len(parts) > 2):
+                raise self.error(at, f"`{operator.text}` takes two numbers, not {len(parts)}")
+            return (operator.text, *(self._expression(one, known) for one in parts))
+        function, *terms = self._function(at, known)
+        return ("value", function, tuple(terms))
 
     def term(self, word: Word, known: Collection[str]) -> str:
         """Return a variable that is known here, or a constant."""
@@ -385,6 +429,11 @@ class _Parser(ConditionReader):
                 raise error
             self.domain.assumed.setdefault(word.text, error)  # many domains name objects of their problems
         return word.text
+
+    def _untimed(self, at: Group) -> None:
+        match at.items:
+            case (Word() as head, Word() as when, Group()) if (head.text, when.text) in _TIMES:
+                raise self.error(head, f"`{head.spelling} {when.spelling}`: durations are not supported")
 
     def _unsupported(self, word: Word) -> None:
         what = _UNSUPPORTED.get(word.text)

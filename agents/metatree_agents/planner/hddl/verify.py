@@ -13,11 +13,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import product
+from typing import Any
 
 from metatree.errors import UserError
 from metatree_agents.planner.domain.conditions import Condition, flat, free_variables, is_variable
-from metatree_agents.planner.hddl._language import Method, Problem, Variable
+from metatree_agents.planner.hddl._language import Action, Method, Problem, Variable
 from metatree_agents.planner.hddl.limits import SolverLimits
 from metatree_agents.planner.hddl.plan import HtnPlan, plan_lines
 
@@ -87,8 +89,12 @@ def _read(text: str) -> tuple[list[int], list[int], dict[int, _Line]]:
 class _History:
     """Which facts hold in the state before each step, and after the last one."""
 
-    def __init__(self, init: Iterable[Fact]) -> None:
+    def __init__(self, init: Iterable[Fact], values: Mapping[Fact, float]) -> None:
         self.now = set(init)
+        self.numbers: dict[Fact, list[tuple[int, Fraction | None]]] = {
+            key: [(0, Fraction(repr(value)))] for key, value in values.items()
+        }
+        """Function with its arguments -> the states in which it got a value, with that."""
         self._changed: dict[Fact, list[int]] = {}
         """Fact -> the states in which it came, went, came …"""
         self._facts: dict[tuple[str | int, ...], dict[Fact, None]] = {}
@@ -111,6 +117,12 @@ class _History:
             self._come(fact, state)
         self.now -= deletes
         self.now |= adds
+
+    def number(self, key: Fact, state: int) -> Fraction | None:
+        """Return the value of a function in a state, None where it has none."""
+        known = self.numbers.get(key, ())
+        place = bisect_right(known, state, key=lambda one: one[0])
+        return known[place - 1][1] if place else None
 
     def holds(self, fact: Fact, state: int) -> bool:
         """Say whether a fact holds in a state."""
@@ -145,7 +157,7 @@ class _Verifier:
     def __post_init__(self) -> None:
         self.place = {number: index for index, number in enumerate(self.steps)}
         self.members = {kind: dict.fromkeys(names) for kind, names in self.problem.members().items()}
-        self.history = _History(self.problem.init)
+        self.history = _History(self.problem.init, self.problem.values)
 
     def run(self) -> None:
         self.limits.check()
@@ -178,7 +190,36 @@ class _Verifier:
                     if self._holds(effect.when, inner, state):
                         fact = (effect.relation, *(inner.get(term, term) for term in effect.terms))
                         (adds if effect.adds else deletes).add(fact)
+            numbers = self._numbers(action, values, state)
             self.history.change(deletes, adds, state + 1)
+            for key, value in numbers.items():
+                self.history.numbers.setdefault(key, []).append((state + 1, value))
+
+    def _numbers(self, action: Action, values: Values, state: int) -> dict[Fact, Fraction | None]:
+        """Return the numbers that an action changes, with what they become; None: they have no value any more."""
+        changes: dict[Fact, list[tuple[str, Fraction | None]]] = {}
+        for effect in action.numeric:
+            for inner in self._assignments(effect.bound, values):
+                if self._holds(effect.when, inner, state):
+                    key = (effect.function, *(inner.get(term, term) for term in effect.terms))
+                    amount = self._value(effect.amount, inner, state)
+                    changes.setdefault(key, []).append((effect.operator, amount))
+        return {key: _changed(self.history.number(key, state), made) for key, made in changes.items()}
+
+    def _value(self, expression: Any, values: Values, state: int) -> Fraction | None:
+        """Return what an expression over numbers comes to, None where it has no value."""
+        if not isinstance(expression, tuple):
+            return Fraction(expression)
+        if expression[0] == "value":
+            key = (expression[1], *(values.get(term, term) for term in expression[2]))
+            return self.history.number(key, state)
+        parts = [self._value(one, values, state) for one in expression[1:]]
+        if len(parts) == 1:
+            return None if parts[0] is None else -parts[0]
+        total = parts[0]
+        for one in parts[1:]:
+            total = _computed(expression[0], total, one)
+        return _bounded(total)
 
     def _bind(self, parameters: tuple[Variable, ...], values: tuple[str, ...], where: str) -> dict[str, str]:
         if len(parameters) != len(values):
@@ -389,6 +430,15 @@ class _Verifier:
                 return bool(values.get(condition[1], condition[1]) == values.get(condition[2], condition[2]))
             case "sortof":
                 return values.get(condition[1], condition[1]) in self.members.get(condition[2], ())
+            case "compare":
+                left, right = (self._value(one, values, state) for one in condition[2:])
+                if left is None or right is None:
+                    return False
+                return bool(
+                    {"<": left < right, ">": left > right, "=": left == right}.get(
+                        condition[1], left <= right if condition[1] == "<=" else left >= right
+                    )
+                )
             case "not":
                 return not self._holds(condition[1], values, state)
             case "and":
@@ -413,3 +463,32 @@ class _Verifier:
             body = ("and", body[1], ("not", body[2])) if body[0] == "imply" else ("not", body)
         parts = [(free_variables(part) & variables.keys(), part) for part in flat(body)]
         return self._joined(parts, variables, known, state) is holds
+
+
+def _computed(sign: str, left: Fraction | None, right: Fraction | None) -> Fraction | None:
+    if left is None or right is None or (sign == "/" and not right):
+        return None
+    if sign in "+-":
+        return left + right if sign == "+" else left - right
+    return left * right if sign == "*" else left / right
+
+
+def _bounded(value: Fraction | None) -> Fraction | None:
+    """Return a number that is not past 10^300, nor its denominator; others have no value."""
+    if value is None or max(abs(value.numerator), value.denominator) > 10**300:
+        return None
+    return value
+
+
+def _changed(before: Fraction | None, changes: list[tuple[str, Fraction | None]]) -> Fraction | None:
+    """Return what a number becomes; changes at once agree where all add to it or take from it."""
+    if len(changes) > 1 and any(how not in ("increase", "decrease") for how, _ in changes):
+        return None
+    value = before
+    for how, amount in changes:
+        if how == "assign":
+            value = amount
+        else:
+            sign = {"increase": "+", "decrease": "-", "scale-up": "*", "scale-down": "/"}[how]
+            value = _bounded(_computed(sign, value, amount))
+    return value

@@ -89,6 +89,7 @@ def plan(
     order: Order | None = None,
     expand: Expand | None = None,
     clock: Callable[[], float] = time.monotonic,
+    last_id: int = 0,
 ) -> Planned:
     """Give intents to the open and deferred goals of a network.
 
@@ -103,6 +104,7 @@ def plan(
         done: goals that are complete and do nothing when they are asked for again.
         order: puts candidates of equal cost into an order, instead of the draw.
         expand: gives the sub-goals of rules whose body is a function.
+        last_id: the highest id that a goal of the agent has had; new ones have higher ones.
 
     Example:
         >>> from metatree_agents.planner import Domain
@@ -119,7 +121,7 @@ def plan(
     search = _Search(
         library, seed, limits or PlanLimits(), least_cost, interleave, done, order, expand, clock
     )
-    return search.run(network, facts)
+    return search.run(network, facts, last_id)
 
 
 @dataclass(slots=True, eq=False)
@@ -146,9 +148,9 @@ class _Search:
     visited: dict[Any, dict[Any, float] | None] = field(default_factory=dict)
     live: dict[str, bool] = field(default_factory=dict)
 
-    def run(self, network: Network, facts: Facts) -> Planned:
+    def run(self, network: Network, facts: Facts, last_id: int = 0) -> Planned:
         deadline = self.clock() + self.limits.seconds
-        self.next_id = max(network, default=0)
+        self.next_id = max(last_id, *network) if network else last_id
         going_on = sorted(
             (one for one in network.values() if one.status in ("pending", "active") and one.kind == "task"),
             key=lambda one: one.number,

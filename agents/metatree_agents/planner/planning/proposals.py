@@ -40,7 +40,13 @@ def library_with(library: Library, action: Action, goal: Goal) -> Library | str:
     unknown = [one[0] for one in action.subgoals if not library.for_goal(one[0])]
     if unknown:
         return f"nothing reaches its sub-goal {unknown[0]!r}"
-    made = Library(library.name, dict(library.relations), again=library.again)
+    made = Library(
+        library.name,
+        dict(library.relations),
+        again=library.again,
+        version=library.version,
+        timeouts=library.timeouts,
+    )
     try:
         for one in library.actions.values():
             made.add(one)

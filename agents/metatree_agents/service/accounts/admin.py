@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from metatree_agents.service.database.database import ServiceDatabase
+from metatree_agents.service.database.database import ServiceDatabase, Transaction
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.queue.queue import Queue
 from metatree_agents.service.queue.statuses import ENDED, SHOWN
@@ -71,24 +71,9 @@ class Administration:
         """
         figures, now = await self.figures(), self._database.clock()
         async with self._database.snapshot() as do:
-            queries = await do.rows(
-                f"SELECT query.topic, query.seq, query.text, {SHOWN}, query.attempts, query.at, query.engine,"
-                " topic.owner FROM query JOIN topic ON topic.id = query.topic"
-                f" WHERE query.status IN {_AMONG}"
-                " ORDER BY query.at, query.topic, query.seq LIMIT ?",
-                *(now, LISTED),
-            )
-            leases = await do.rows(
-                "SELECT id, engine, claimed_at, lease_until FROM topic WHERE engine IS NOT NULL"
-                " ORDER BY claimed_at, id LIMIT ?",
-                LISTED,
-            )
-            users = await do.rows(
-                "SELECT service_user.name, service_user.role, service_user.made_at, service_use.at,"
-                " (SELECT count(*) FROM service_key WHERE service_key.name = service_user.name)"
-                " FROM service_user LEFT JOIN service_use ON service_use.name = service_user.name"
-                " ORDER BY service_user.name"
-            )
+            queries = await _queries(do, _AMONG, now, 0, LISTED)
+            leases = await _leases(do, now, LISTED)
+            users = await _users(do, 0, None)
         return {
             "At": stamp(now),
             "Open": figures.queries["Open"],
@@ -96,40 +81,46 @@ class Administration:
             "Waiting": figures.queries["Waiting"],
             "Failed": figures.queries["Failed"],
             "OldestOpenSeconds": round(figures.oldest_open_s, 1),
-            "Queries": [
-                {
-                    "Topic": topic,
-                    "Seq": int(seq),
-                    "Query": text,
-                    "Owner": owner,
-                    "Status": status,
-                    "Attempts": int(attempts),
-                    "Asked": stamp(at),
-                    "Engine": engine,
-                }
-                for topic, seq, text, status, attempts, at, engine, owner in queries
-            ],
-            "Leases": [
-                {
-                    "Topic": topic,
-                    "Engine": engine,
-                    "Since": None if since is None else stamp(since),
-                    "Until": stamp(until),
-                    "Ended": until <= now,
-                }
-                for topic, engine, since, until in leases
-            ],
-            "Users": [
-                {
-                    "Name": name,
-                    "Role": role,
-                    "Added": stamp(made_at),
-                    "LastSeen": None if seen is None else stamp(seen),
-                    "Keys": int(keys),
-                }
-                for name, role, made_at, seen, keys in users
-            ],
+            "Queries": queries,
+            "Leases": leases,
+            "Users": users,
         }
+
+    async def queries(self, *, failed: bool, start: int, limit: int) -> list[dict[str, Any]]:
+        """Return queries that failed, or those that are not answered yet, oldest first, as the wire has them."""
+        among = "('Failed')" if failed else "('Open', 'Pending', 'Waiting')"
+        async with self._database.snapshot() as do:
+            return await _queries(do, among, self._database.clock(), start, limit)
+
+    async def leases(self, *, limit: int) -> list[dict[str, Any]]:
+        """Return the topics that engines have, those that were claimed first before others, as the wire has them."""
+        async with self._database.snapshot() as do:
+            return await _leases(do, self._database.clock(), limit)
+
+    async def users(self, *, start: int, limit: int) -> list[dict[str, Any]]:
+        """Return users by their names, as the wire has them."""
+        async with self._database.snapshot() as do:
+            return await _users(do, start, limit)
+
+    async def engines(self) -> list[dict[str, Any]]:
+        """Return the engines: how many topics each has, when it was last heard of, and whether it is connected."""
+        now = self._database.clock()
+        rows = await self._database.rows(
+            "SELECT service_user.name, service_use.at, (SELECT count(*) FROM topic"
+            " WHERE topic.engine = service_user.name AND lease_until > ?) FROM service_user"
+            " LEFT JOIN service_use ON service_use.name = service_user.name WHERE role = 'engine'"
+            " ORDER BY service_user.name",
+            now,
+        )
+        return [
+            {
+                "Name": name,
+                "Topics": int(topics),
+                "LastSeen": None if seen is None else stamp(seen),
+                "Connected": bool(topics) or (seen is not None and seen > now - HEARD_S),
+            }
+            for name, seen, topics in rows
+        ]
 
     async def has_engines(self, *, waiting: int) -> bool:
         """Say whether any engine is connected: one waits here, has a topic, or was heard of by another server just now.
@@ -185,3 +176,64 @@ class Administration:
             await self._queue.give_up(do, topic)
             await open_again(do, topic)
         return True
+
+
+async def _queries(do: Transaction, among: str, now: float, start: int, limit: int) -> list[dict[str, Any]]:
+    rows = await do.rows(
+        f"SELECT query.topic, query.seq, query.text, {SHOWN}, query.attempts, query.at, query.engine,"
+        " topic.owner FROM query JOIN topic ON topic.id = query.topic"
+        f" WHERE query.status IN {among} ORDER BY query.at, query.topic, query.seq LIMIT ? OFFSET ?",
+        *(now, limit, start),
+    )
+    return [
+        {
+            "Topic": topic,
+            "Seq": int(seq),
+            "Query": text,
+            "Owner": owner,
+            "Status": status,
+            "Attempts": int(attempts),
+            "Asked": stamp(at),
+            "Engine": engine,
+        }
+        for topic, seq, text, status, attempts, at, engine, owner in rows
+    ]
+
+
+async def _leases(do: Transaction, now: float, limit: int) -> list[dict[str, Any]]:
+    rows = await do.rows(
+        "SELECT id, engine, claimed_at, lease_until FROM topic WHERE engine IS NOT NULL"
+        " ORDER BY claimed_at, id LIMIT ?",
+        limit,
+    )
+    return [
+        {
+            "Topic": topic,
+            "Engine": engine,
+            "Since": None if since is None else stamp(since),
+            "Until": stamp(until),
+            "Ended": until <= now,
+        }
+        for topic, engine, since, until in rows
+    ]
+
+
+async def _users(do: Transaction, start: int, limit: int | None) -> list[dict[str, Any]]:
+    page = "" if limit is None else " LIMIT ? OFFSET ?"
+    rows = await do.rows(
+        "SELECT service_user.name, service_user.role, service_user.made_at, service_use.at,"
+        " (SELECT count(*) FROM service_key WHERE service_key.name = service_user.name)"
+        " FROM service_user LEFT JOIN service_use ON service_use.name = service_user.name"
+        f" ORDER BY service_user.name{page}",
+        *(() if limit is None else (limit, start)),
+    )
+    return [
+        {
+            "Name": name,
+            "Role": role,
+            "Added": stamp(made_at),
+            "LastSeen": None if seen is None else stamp(seen),
+            "Keys": int(keys),
+        }
+        for name, role, made_at, seen, keys in rows
+    ]

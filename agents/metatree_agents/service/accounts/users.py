@@ -140,6 +140,17 @@ class Users:
                 await do.execute("DELETE FROM service_nonce WHERE name = ?", name)
         return secret
 
+    async def change_role(self, name: str, role: str) -> None:
+        """Give a user another role; the secret and the keys stay theirs.
+
+        Raises:
+            UserError: there is no such user, or no such role.
+        """
+        if role not in ROLES:
+            raise UserError(f"{role!r} is no role: use one of {', '.join(ROLES)}")
+        if not await self._database.execute("UPDATE service_user SET role = ? WHERE name = ?", role, name):
+            raise UserError(f"no user {name!r}: `metatree service users list` lists them")
+
     async def first(self, names: Mapping[str, Role]) -> dict[str, str]:
         """Add the first users, where there are none; return their secrets.
 

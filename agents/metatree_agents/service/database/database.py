@@ -90,6 +90,10 @@ class ServiceDatabase(Statements, Protocol):
     clock: Callable[[], float]
     """Returns the seconds since 1970, by one clock for all processes of this database."""
 
+    def opened_again(self) -> ServiceDatabase:
+        """Return the same database over connections of its own, to be started and closed, for another thread."""
+        ...
+
     @property
     def place(self) -> str:
         """What tells this database from others; without secrets."""
@@ -160,6 +164,10 @@ class SqliteDatabase(ServiceDatabase):
 
     async def execute(self, sql: str, *values: Any) -> int:
         return self._store.execute(sql, values)
+
+    def opened_again(self) -> ServiceDatabase:
+        assert self._store.path is not None, "a database in memory has one connection"
+        return SqliteDatabase.open(self._store.path)
 
     @property
     def place(self) -> str:

@@ -60,6 +60,9 @@ class PostgresDatabase(ServiceDatabase):
         """What the server's clock is ahead of this machine's."""
         self._complained_at = -COMPLAIN_S
 
+    def opened_again(self) -> ServiceDatabase:
+        return PostgresDatabase(self._address, create=False, connections=1)
+
     @property
     def place(self) -> str:
         return f"{self._address.shown} {self._address.schema}"

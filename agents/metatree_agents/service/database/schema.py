@@ -197,5 +197,14 @@ _ENDING: Final = """
 ALTER TABLE query ADD COLUMN ending TEXT;
 """
 
-SERVICE: Final = Schema("the service in ", "service_schema", 13, _SERVICE + TREES + _IDENTITY, (_ENDING,))
+_TITLE_AND_UNDO: Final = """
+-- What a person calls the topic; NULL while nobody has renamed it.
+ALTER TABLE topic ADD COLUMN title TEXT;
+-- The number of the recommendation that this one takes back; NULL for all others.
+ALTER TABLE recommendation ADD COLUMN withdraws BIGINT;
+"""
+
+SERVICE: Final = Schema(
+    "the service in ", "service_schema", 13, _SERVICE + TREES + _IDENTITY, (_ENDING, _TITLE_AND_UNDO)
+)
 """Earlier versions were counted by the scripts that made them."""

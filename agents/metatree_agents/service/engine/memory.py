@@ -16,8 +16,9 @@ from metatree_routers import text_evidence
 
 from metatree import Tree
 from metatree.errors import BrokenStore, MetatreeError, UserError
-from metatree.notes.feedback import flag
-from metatree.notes.notes import known_text, remember
+from metatree.notes.erasure import Said, forget_said
+from metatree.notes.feedback import MAX_QUESTION, flag, flags, take_back
+from metatree.notes.notes import known_text, mentions, remember
 from metatree.trees.layer import Layer
 from metatree_agents.service.database.identity import Earlier, Identity
 from metatree_agents.service.database.schema import ADDRESS
@@ -99,7 +100,10 @@ async def _identity(client: ServiceClient) -> Identity:
     return Identity(reply["Id"], tuple(Earlier(one["Id"], one["Until"]) for one in reply["Before"]))
 
 
-def _take(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> None:
+def _take(tree: Tree, one: Mapping[str, Any], thread: Sequence[Turn]) -> None:
+    if one.get("withdraws") is not None:
+        _undo(tree, {**one, **(one.get("withdrawn") or {})})
+        return
     if one["type"] in NEGATIVE:
         _flag(tree, one, named(tree, one, thread), "off topic")
         return
@@ -144,19 +148,51 @@ def named(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> list[st
 def _flag(tree: Tree, one: Mapping[str, str], nodes: Sequence[str], why: str) -> None:
     for node in nodes:
         if node in tree:
-            source = f"{one['type']}, topic {one['topic']}"
-            flag(tree, node, one["query"], why=why, who=one["on_behalf_of"], source=source)
+            flag(tree, node, one["query"], why=why, who=one["on_behalf_of"], source=_source(one))
+
+
+def _undo(tree: Tree, one: Mapping[str, str]) -> None:
+    """Forget what a recommendation made a tree remember, once, and take back its flags; what others said stays."""
+    who, source = one["on_behalf_of"], _source(one)
+    for texts in ((one["fragment"], one["comment"]), (one["comment"],)):
+        node = known_text(tree, note) if (note := _note(texts)).strip() else None
+        said = (
+            [each for each in mentions(node) if each["who"] == who and _is_from(each, source)] if node else []
+        )
+        if said:
+            at = said[-1]["at"]
+            forget_said(tree, Said(who=who, source=said[-1]["source"], since=at, until=at))
+            break
+    question = " ".join(one["query"].split())[:MAX_QUESTION]
+    for each in flags(tree.memory):
+        if (each.who, each.source, each.question) == (who, source, question):
+            take_back(tree, each.id)
+
+
+def _source(one: Mapping[str, str]) -> str:
+    return f"{one['type']}, topic {one['topic']}"
+
+
+def _is_from(mention: Mapping[str, Any], source: str) -> bool:
+    """Say whether somebody said a memory there; a long name is kept cut."""
+    kept = mention.get("source") or ""
+    plain = " ".join(source.split())
+    return bool(kept) and (kept == plain or (kept.endswith("…") and plain.startswith(kept[:-1])))
+
+
+def _note(texts: Sequence[str]) -> str:
+    return "\n\n".join(text for text in texts if text.strip())[:190_000]
 
 
 def _remember(tree: Tree, one: Mapping[str, str], *texts: str) -> str | None:
-    note = "\n\n".join(text for text in texts if text.strip())[:190_000]
+    note = _note(texts)
     if not note.strip():
         return None
     made = remember(
         tree,
         note,
         title=" ".join(one["query"].split())[:100] or None,
-        source=f"{one['type']}, topic {one['topic']}",
+        source=_source(one),
         who=one["on_behalf_of"],
     )
     return made.node.id

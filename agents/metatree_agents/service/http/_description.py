@@ -26,8 +26,10 @@ _SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     "Digest": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
     "Of": {"type": "string", "default": ""},
 }
+KEY: Final = "API key"
+"""What the way to call with an API key is called; it stands for the three parameters of a proof."""
 _PROOF: Final = [
-    {"name": name, "in": "query", "required": True, "schema": {"type": "string"}, "description": text}
+    {"name": name, "in": "query", "required": False, "schema": {"type": "string"}, "description": text}
     for name, text in (
         ("User", "Who calls"),
         ("Nonce", "8 to 128 characters that were never used before"),
@@ -52,7 +54,7 @@ def described(
         params: what it takes in its address beside the proof.
         success: what 200 returns, where that is no JSON.
     """
-    extra: dict[str, Any] = {"parameters": [*_PROOF, *map(_parameter, params)]}
+    extra: dict[str, Any] = {"parameters": [*_PROOF, *map(_parameter, params)], "security": [{KEY: []}, {}]}
     if body is not None:
         content = {"application/json": {"schema": inlined(body.model_json_schema())}}
         extra["requestBody"] = {"required": True, "content": content}

@@ -23,6 +23,7 @@ from metatree_agents.service.queue.recommendations import RecommendationType
 
 MAX_TOPIC = 200
 MAX_TEXT = 100_000
+MAX_TITLE = 200
 MAX_PARAGRAPHS = 2_000
 MAX_PASSAGES = 100
 """Questions that stayed open, and passages close to them, of one answer."""
@@ -164,8 +165,25 @@ class Recommend(Body):
     Type: RecommendationType
 
 
+class Withdraw(Body):
+    """The number of a recommendation, as `POST /api/recommend` answers it."""
+
+    OnBehalfOf: Name
+    Number: Seq
+
+
+class Rename(Body):
+    Topic: TopicId
+    OnBehalfOf: Name
+    Title: Annotated[str, StringConstraints(max_length=MAX_TITLE, pattern=_NO_NUL)]
+
+
 class Stamped(Body):
     Timestamp: str
+
+
+class Recommended(Stamped):
+    Number: int
 
 
 class WantedLookup(Body):

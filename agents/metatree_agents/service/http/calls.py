@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import Final, TypeVar
 from urllib.parse import unquote
 
@@ -95,19 +96,14 @@ async def admitted(request: Request, *roles: str) -> tuple[Service, Caller, dict
         HTTPException: 401 without a right and fresh proof, or an API key; 403 for one who may not use this route;
             429 for one who calls too often.
     """
-    service, key = Service.of(request), key_in(request)
+    service = Service.of(request)
     given = parameters_of(request) if request.method == "POST" else await parameters(request)
-    if key and "Hash" not in given:
-        who = await service.keys.verified(key)
-        if who is None:
-            raise refused(401, "wrong API key")
-    else:
-        who = await service.users.verified(
-            given.get("User", ""), given.get("Nonce", ""), given.get("Hash", "")
+    who = await authenticate(request, given)
+    if who is None:
+        by_key = key_in(request) and "Hash" not in given
+        raise refused(
+            401, "wrong API key" if by_key else "wrong User, Nonce or Hash, or the Nonce was used before"
         )
-        if who is None:
-            raise refused(401, "wrong User, Nonce or Hash, or the Nonce was used before")
-    service.limits.admit(request, who)
     if roles and who.role not in roles:
         raise refused(403, f"{who.name} is a {who.role} and may not use this route")
     return service, who, given
@@ -117,6 +113,29 @@ async def submitted(request: Request, body: type[B], *roles: str) -> tuple[Servi
     """Return the service, who calls it, and the body of the request; raises as `admitted` and `read` do."""
     service, who, _ = await admitted(request, *roles)
     return service, who, await read(request, body)
+
+
+async def authenticate(request: Request, given: Mapping[str, str]) -> Caller | None:
+    """Return who calls, by a proof or else by an API key; None when neither is right. Whoever it is, is counted.
+
+    Args:
+        given: the parameters in which a proof is; none where only keys are taken.
+
+    Raises:
+        HTTPException: 429 for one who calls too often.
+    """
+    service, key = Service.of(request), key_in(request)
+    if key and "Hash" not in given:
+        who = await service.keys.verified(key)
+    elif given:
+        who = await service.users.verified(
+            given.get("User", ""), given.get("Nonce", ""), given.get("Hash", "")
+        )
+    else:
+        who = None
+    if who is not None:
+        service.limits.admit(request, who)
+    return who
 
 
 def key_in(request: Request) -> str:

@@ -140,13 +140,13 @@ async def get_lookups(request: Request) -> Response:
     return JSONResponse({"Topic": topic, "Lookups": await service.lookups.of_topic(topic)})
 
 
-@router.post("/recommend", response_model=bodies.Stamped, **described(422, body=bodies.Recommend))
+@router.post("/recommend", response_model=bodies.Recommended, **described(422, body=bodies.Recommend))
 async def recommend(request: Request) -> Response:
     """Recommend a text, or flag it; it becomes part of the memory."""
     service, who, body = await submitted(request, bodies.Recommend, *ASKING)
     if (owner := await service.queue.owner(body.Topic)) is not None:
         _require_sight(service, who, owner)
-    at = await service.recommendations.add(
+    number, at = await service.recommendations.add(
         topic=body.Topic,
         on_behalf_of=owner_for(who, body.OnBehalfOf),
         query=body.Query,
@@ -154,7 +154,26 @@ async def recommend(request: Request) -> Response:
         comment=body.Comment,
         kind=body.Type,
     )
-    return JSONResponse({"Timestamp": stamp(at)})
+    return JSONResponse({"Timestamp": stamp(at), "Number": number})
+
+
+@router.post("/withdraw-recommendation", **described(404, 422, body=bodies.Withdraw))
+async def withdraw_recommendation(request: Request) -> Response:
+    """Take a recommendation back; engines that have learned it forget it."""
+    service, who, body = await submitted(request, bodies.Withdraw, *ASKING)
+    by = owner_for(who, body.OnBehalfOf)
+    if not await service.recommendations.withdraw(body.Number, by=by):
+        raise refused(404, "this user has no such recommendation")
+    return JSONResponse({})
+
+
+@router.post("/rename-topic", **described(422, body=bodies.Rename))
+async def rename_topic(request: Request) -> Response:
+    """Give a topic a title, for people; its name stays what it is. An empty one takes it away."""
+    service, who, body = await submitted(request, bodies.Rename, *ASKING)
+    if not await service.queue.rename(body.Topic, owner_for(who, body.OnBehalfOf), body.Title):
+        raise refused(403, "this user has no such topic")
+    return JSONResponse({})
 
 
 # for engines

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from metatree_agents.service.openai.answer_segments import (
     AnswerSegment,
@@ -18,7 +19,6 @@ from metatree_agents.service.openai.answer_segments import (
 )
 from metatree_agents.service.openai.closest_passages import (
     CLOSEST,
-    ShownPassage,
     closest_of,
     place_of,
     said_of_open,
@@ -45,11 +45,14 @@ def model_shape(name: str, made_at: float) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": int(made_at), "owned_by": "metatree"}
 
 
-def content_of(query: Query) -> str:
+def content_of(query: Query, base: str = "") -> str:
     """Return an answer as a chat page shows it: its paragraphs, and a short list of its sources.
 
     A query that waits for a person has what it asks for its answer; the next message answers that. One that stayed
     open has the passages that come closest.
+
+    Args:
+        base: the address of the service, to which titles of nodes lead; none do when it is empty.
     """
     if query.status == "Waiting":
         (question, *_) = [*forms(query.topic, query.seq, query.asked), None]
@@ -60,15 +63,15 @@ def content_of(query: Query) -> str:
     if query.status == "Stopped" and not query.answer:
         return STOPPED
     if query.status != "Stopped" and not query.ending.answered:
-        return "\n\n".join([said_of_open(query), *_closest_lines(query)])
+        return "\n\n".join([said_of_open(query), *_closest_lines(query, base)])
     pieces = with_marks(
         answer_segments(query.answer or (), quotes_of(query.sources)), numbers_of(query.sources)
     )
     text = "\n\n".join(_marked(piece, number) for piece, number in pieces)
     text = f"{STOPPED_WITH}\n\n{text}" if query.status == "Stopped" else text
-    listed = sources_listed(query.sources or ())
+    listed = sources_listed(query.sources or (), lambda node: node_link(base, node, query))
     text += "\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else ""
-    return "\n\n".join([text, *_closest_lines(query)])
+    return "\n\n".join([text, *_closest_lines(query, base)])
 
 
 def _marked(piece: AnswerSegment, number: int | None) -> str:
@@ -78,17 +81,30 @@ def _marked(piece: AnswerSegment, number: int | None) -> str:
     return f"{piece.text} {mark}".rstrip()
 
 
-def _closest_lines(query: Query) -> Iterator[str]:
+def node_link(base: str, node: Any, query: Query) -> str:
+    """Return the address of the page of a node, where what an answer quotes is marked; empty for none."""
+    if not base or not isinstance(node, str) or not node:
+        return ""
+    given = urlencode({"id": node, "topic": query.topic, "seq": query.seq}, errors="replace")
+    return f"{base.rstrip('/')}/node?{given}#quoted"
+
+
+def _linked(title: str, address: str) -> str:
+    if not address:
+        return title
+    escaped = re.sub(r"([][\\])", r"\\\1", title)
+    return f"[{escaped}]({address})"
+
+
+def _closest_lines(query: Query, base: str) -> Iterator[str]:
     for question, passages in closest_of(query).items():
         if question != query.text or query.ending.answered:
             asked = " ".join(question.split())
             yield f"{STILL_OPEN} {asked}" + (f"\n\n{CLOSEST}" if passages else "")
         for number, passage in enumerate(passages, start=1):
-            yield f"{number}. {_named(passage)}\n\n{fenced(passage.quote)}"
-
-
-def _named(passage: ShownPassage) -> str:
-    return passage.title if passage.place in ("", passage.title) else f"{passage.title} ({passage.place})"
+            title = _linked(passage.title, node_link(base, passage.node, query))
+            place = "" if passage.place in ("", passage.title) else f" ({passage.place})"
+            yield f"{number}. {title}{place}\n\n{fenced(passage.quote)}"
 
 
 def fenced(code: str) -> str:
@@ -105,10 +121,15 @@ def fenced(code: str) -> str:
     return f"{fence}\n{code.strip(chr(10))}\n{fence}"
 
 
-def sources_listed(sources: Sequence[dict[str, Any]]) -> list[str]:
+def sources_listed(
+    sources: Sequence[dict[str, Any]], address: Callable[[Any], str] = lambda _: ""
+) -> list[str]:
     """Return where an answer comes from: what it quotes, at most `LISTED` of them, each with its number and words.
 
     Where nothing is quoted, each place once.
+
+    Args:
+        address: of the page of a node; empty for none.
 
     Example:
         >>> quoted = {"Title": "total_of", "Path": "invoice.py", "Lines": [4, 4], "Number": 1, "Quote": "VAT = 7"}
@@ -121,7 +142,8 @@ def sources_listed(sources: Sequence[dict[str, Any]]) -> list[str]:
     for source in quoted_sources(sources) or sources:
         title, place = " ".join(str(source.get("Title") or "").split()), place_of(source)
         name = title or place
-        name += f" ({place})" if name and source.get("Path") and place != name else ""
+        where = f" ({place})" if name and source.get("Path") and place != name else ""
+        name = _linked(name, address(source.get("Node")) if name else "") + where
         if source.get("Quote"):
             number = f"[{source['Number']}] " if source.get("Number") else ""
             words = " ".join(shown_quote(source, chars=_QUOTE_CHARS).split())
@@ -164,9 +186,11 @@ def extra_of(query: Query) -> dict[str, Any]:
     }
 
 
-def completion(request_id: str, model: str, query: Query, prompt: str, *, thinks: bool) -> dict[str, Any]:
+def completion(
+    request_id: str, model: str, query: Query, prompt: str, *, thinks: bool, base: str
+) -> dict[str, Any]:
     """Return an answer as a whole."""
-    content, reasoning = content_of(query), thinking_of(query) if thinks else ""
+    content, reasoning = content_of(query, base), thinking_of(query) if thinks else ""
     message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
     if reasoning:
         message["reasoning_content"] = reasoning
@@ -184,7 +208,8 @@ def completion(request_id: str, model: str, query: Query, prompt: str, *, thinks
 class Chunks:
     """The chunks of one streamed answer, as server-sent events."""
 
-    def __init__(self, request_id: str, model: str, *, usage: bool) -> None:
+    def __init__(self, request_id: str, model: str, *, usage: bool, base: str) -> None:
+        self._address = base
         self._base = {
             "id": request_id,
             "object": "chat.completion.chunk",
@@ -200,7 +225,7 @@ class Chunks:
 
     def answer(self, query: Query) -> Iterator[str]:
         """Yield the chunks of an answer, a paragraph each, and the one that ends it."""
-        content = content_of(query)
+        content = content_of(query, self._address)
         for number, part in enumerate(content.split("\n\n")):
             yield self.delta(content=("\n\n" if number else "") + part)
         choice = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}
@@ -211,7 +236,7 @@ class Chunks:
         done = "data: [DONE]\n\n"
         if not self._usage:
             return done
-        usage = usage_of(prompt, content_of(query), reasoning)
+        usage = usage_of(prompt, content_of(query, self._address), reasoning)
         return event({**self._base, "choices": [], "usage": usage}) + done
 
 

@@ -38,6 +38,7 @@ KEPT_TURNS: Final = 20
 """How many earlier turns go into a new topic; engines look at the last ten."""
 TOLD: Final = "Said in the conversation before it came here."
 _OPENS = re.compile(r"<(think|thinking|details)\b")
+_LINK: Final = re.compile(r"\[((?:[^][\\\n]|\\.){1,2000})\]\([^()\s]{1,20000}/node\?id=[^()\s]*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +214,13 @@ class Conversations:
 def shown(answer: str) -> str:
     """Return an answer as it is compared: without thinking that a client put into it, and whatever its spaces are.
 
+    Without where its titles lead, too: the service may have another address by now.
+
     Example:
         >>> shown("<think>Hm.</think> Nine  watts.")
         'Nine watts.'
+        >>> shown("[The hall](https://memory.example.org/node?id=hall#quoted) says so.")
+        'The hall says so.'
     """
     parts: list[str] = []
     at, unclosed = 0, set[str]()
@@ -230,7 +235,8 @@ def shown(answer: str) -> str:
             continue
         parts += [answer[at : opens.start()], " "]
         at = end + len(f"</{name}>")
-    return " ".join("".join([*parts, answer[at:]]).split())
+    told = _LINK.sub(lambda link: re.sub(r"\\(.)", r"\1", link[1]), "".join([*parts, answer[at:]]))
+    return " ".join(told.split())
 
 
 def _is_retry(last: Sequence[Any], retry: str | None, *, again: bool, same: bool) -> bool:

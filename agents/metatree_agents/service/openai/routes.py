@@ -23,7 +23,7 @@ from starlette.background import BackgroundTask
 from metatree.errors import MetatreeError, TransientError
 from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http.bodies import Body, inlined
-from metatree_agents.service.http.calls import disconnected
+from metatree_agents.service.http.calls import authenticate, disconnected
 from metatree_agents.service.http.error_responses import openai_error
 from metatree_agents.service.openai._models import (
     MODEL,
@@ -82,21 +82,19 @@ _Key = Annotated[
 ]
 
 
-async def _asker(request: Request, key: _Key) -> Caller:
+async def _asker(request: Request, _: _Key) -> Caller:
     """Return whose API key a request carries.
 
     Raises:
         Wrong: 401 for no right key, 403 for a user who may not ask.
     """
-    service = Service.of(request)
-    who = await service.keys.verified(key.credentials.strip()) if key else None
+    who = await authenticate(request, {})
     if who is None:
         raise Wrong(
             "Incorrect API key provided: `metatree service keys add NAME` on the service's machine makes one",
             status=401,
             code="invalid_api_key",
         )
-    service.limits.admit(request, who)
     if who.role not in ASKING:
         raise Wrong(f"{who.name} is of role {who.role} and may not ask", status=403)
     return who
@@ -164,7 +162,8 @@ async def chat_completions(request: Request, who: Asker) -> Response:
     if query is None:
         return Response(status_code=499)  # the client went away; its retry finds the query
     done = BackgroundTask(service.conversations.delivered, place)
-    return JSONResponse(completion(place.id, chat.model, query, text, thinks=chat.thinks), background=done)
+    made = completion(place.id, chat.model, query, text, thinks=chat.thinks, base=str(request.base_url))
+    return JSONResponse(made, background=done)
 
 
 OFFERED: Final = ", ".join(
@@ -302,7 +301,7 @@ async def _parts(
     request: Request, service: Service, who: Caller, place: ChatQuery, chat: ChatRequest, text: str
 ) -> AsyncGenerator[str]:
     usage = chat.stream_options is not None and chat.stream_options.include_usage
-    chunks = Chunks(place.id, chat.model, usage=usage)
+    chunks = Chunks(place.id, chat.model, usage=usage, base=str(request.base_url))
     left, after, reasoning = disconnected(request), 0, ""
     deadline = time.monotonic() + service.settings.stream_s
     query: Query | None = None

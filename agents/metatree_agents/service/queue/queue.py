@@ -223,6 +223,17 @@ class Queue:
             return query
         return None
 
+    async def rename(self, topic: str, owner: str, title: str) -> bool:
+        """Give a topic of this user a title, none when it is empty; False when it is not there or not theirs."""
+        title = " ".join(title.split())
+        sql = "UPDATE topic SET title = ? WHERE id = ? AND owner = ?"
+        return bool(await self._database.execute(sql, title or None, topic, owner))
+
+    async def title(self, topic: str) -> str | None:
+        """Return the title that somebody gave a topic; None while nobody has."""
+        row = await self._database.row("SELECT title FROM topic WHERE id = ?", topic)
+        return None if row is None else row[0]
+
     async def remove(self, topic: str, owner: str) -> bool:
         """Take a topic of this user out with all that belongs to it; False when it is not there or not theirs."""
         async with self._database.transaction() as do:

@@ -1,9 +1,13 @@
-"""Recommendations: what people say of answers, kept so that it can become memory."""
+"""Recommendations: what people say of answers, kept so that it can become memory.
+
+One that is taken back stays, and another comes after it that withdraws it: engines may have learned it by then, and
+hear of both in their order. The later one says nothing by itself, so an engine that knows nothing of it does nothing.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, get_args
 
 from metatree_agents.service.database.database import ServiceDatabase
 
@@ -20,6 +24,7 @@ NEGATIVE: Final = frozenset({"Flag as Off Topic"})
 """Says that a text should be found less, not more."""
 CORRECTION: Final = "Make Correction"
 """Says what is right, and that what was said instead should be found less."""
+_STANDS: Final = "withdraws IS NULL AND NOT EXISTS (SELECT 1 FROM recommendation WHERE withdraws = r.number)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,10 @@ class Recommendation:
     comment: str
     type: str
     at: float
+    withdraws: int | None = None
+    """The number of the one that this takes back; it has that one's type then, and neither fragment nor comment."""
+    withdrawn: dict[str, Any] | None = None
+    """What the one said that this takes back: its `fragment` and `comment`."""
 
 
 class Recommendations:
@@ -44,17 +53,49 @@ class Recommendations:
 
     async def add(
         self, *, topic: str, on_behalf_of: str, query: str, fragment: str, comment: str, kind: str
-    ) -> float:
-        """Keep a recommendation and return the time."""
+    ) -> tuple[int, float]:
+        """Keep a recommendation; return its number and the time."""
         now = self._database.clock()
         async with self._database.transaction() as do:
             await do.alone("recommendations")  # engines ask for what came after a number
-            await do.execute(
+            row = await do.row(
                 "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING number",
                 *(topic, on_behalf_of, query, fragment, comment, kind, now),
             )
-        return now
+        assert row is not None
+        return int(row[0]), now
+
+    async def withdraw(self, number: int, *, by: str | None) -> bool:
+        """Take a recommendation back; False when there is none that stands, or it is somebody else's.
+
+        Args:
+            by: in whose name it must be; None for any.
+        """
+        async with self._database.transaction() as do:
+            await do.alone("recommendations")
+            return bool(
+                await do.execute(
+                    "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at, withdraws)"
+                    f" SELECT topic, on_behalf_of, query, '', '', type, ?, number FROM recommendation AS r"
+                    f" WHERE number = ? AND (CAST(? AS TEXT) IS NULL OR on_behalf_of = ?) AND {_STANDS}",
+                    *(self._database.clock(), number, by, by),
+                )
+            )
+
+    async def standing(self, *, by: str | None, start: int = 0, limit: int = 50) -> list[Recommendation]:
+        """Return recommendations that were not taken back, the latest first.
+
+        Args:
+            by: in whose name; None for all.
+        """
+        rows = await self._database.rows(
+            "SELECT number, topic, on_behalf_of, query, fragment, comment, type, at FROM recommendation AS r"
+            f" WHERE (CAST(? AS TEXT) IS NULL OR on_behalf_of = ?) AND {_STANDS}"
+            " ORDER BY number DESC LIMIT ? OFFSET ?",
+            *(by, by, limit, start),
+        )
+        return [Recommendation(*row) for row in rows]
 
     async def after(self, number: int, *, limit: int = 100) -> tuple[str, list[Recommendation]]:
         """Return what the database is called, and recommendations that came after one, oldest first.
@@ -62,9 +103,17 @@ class Recommendations:
         Both are of one moment: a restore, which gives another name, also changes what the numbers mean.
         """
         rows = await self._database.rows(
-            "SELECT name.id, r.number, topic, on_behalf_of, query, fragment, comment, type, at"
+            "SELECT name.id, r.number, r.topic, r.on_behalf_of, r.query, r.fragment, r.comment, r.type, r.at,"
+            " r.withdraws, former.fragment, former.comment"
             " FROM (SELECT id FROM service_identity ORDER BY number DESC LIMIT 1) AS name"
-            " LEFT JOIN recommendation AS r ON r.number > ? ORDER BY r.number LIMIT ?",
+            " LEFT JOIN recommendation AS r ON r.number > ?"
+            " LEFT JOIN recommendation AS former ON former.number = r.withdraws ORDER BY r.number LIMIT ?",
             *(number, limit),
         )
-        return rows[0][0], [Recommendation(*row[1:]) for row in rows if row[1] is not None]
+        return rows[0][0], [_recommendation(*row[1:]) for row in rows if row[1] is not None]
+
+
+def _recommendation(*row: Any) -> Recommendation:
+    former = None if row[8] is None else {"fragment": row[9], "comment": row[10]}
+    *said, withdraws, _, _ = row
+    return replace(Recommendation(*said), withdraws=withdraws, withdrawn=former)

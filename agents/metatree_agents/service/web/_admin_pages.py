@@ -1,18 +1,62 @@
-"""What an administrator sees and does: what is queued, who holds what since when, attempts, failures, users."""
+"""What an administrator sees and does: the queue, users with their keys and links, engines, limits, backups."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Final
 
 from fastapi import APIRouter, Depends, Request
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
 
-from metatree_agents.service.web._guard import Entered, Form, Here, number_of
+from metatree.errors import MetatreeError, UserError
+from metatree_agents.service.accounts.users import INSIDE, ROLES
+from metatree_agents.service.database.backup import back_up
+from metatree_agents.service.database.database import ServiceDatabase
+from metatree_agents.service.http.bodies import stamp
+from metatree_agents.service.settings import Service
+from metatree_agents.service.web._account_pages import keys_table
+from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of, sessions_of
 from metatree_agents.service.web._listing import answered, topics_by_owner
-from metatree_agents.service.web._replies import PageError, page, redirect
-from metatree_agents.service.web.sessions import Session
+from metatree_agents.service.web._memory_pages import reading
+from metatree_agents.service.web._replies import PRIVATE, PageError, link, redirect
+from metatree_agents.service.web._state import Web
+from metatree_agents.service.web._tables import (
+    PAGE,
+    Button,
+    Cell,
+    FormField,
+    LinkCell,
+    ListedTable,
+    PageForm,
+    ShownOnce,
+    paged,
+    tables_page,
+)
+from metatree_agents.service.web.sessions import Session, login_link
 
 router = APIRouter()
+TABS: Final = (
+    ("Queue", "/admin"),
+    ("Users", "/admin/users"),
+    ("Keys", "/admin/keys"),
+    ("Engines", "/admin/engines"),
+    ("Limits", "/admin/limits"),
+    ("Backups", "/admin/backups"),
+)
+_FIGURES: Final = (
+    ("Open", "open"),
+    ("Pending", "being answered"),
+    ("Waiting", "wait for a person"),
+    ("Failed", "failed"),
+)
+_CHUNK: Final = 1 << 20
+_NOBODY: Final = (
+    "Nobody is searching: no engine is connected. `metatree service worker` starts one on any machine."
+)
 
 
 async def administrator(session: Entered) -> Session:
@@ -26,23 +70,68 @@ Administrator = Annotated[Session, Depends(administrator)]
 
 
 @router.get("/admin")
-async def admin_page(request: Request, session: Administrator, service: Here) -> Response:
-    """Show the queue, the leases and the users, as `GET /api/admin/overview` has them."""
-    overview = await service.admin.overview()
-    return page(
+async def admin_page(
+    request: Request, session: Administrator, service: Here, start: Number = 0, failed: Number = 0
+) -> Response:
+    """Show the queue, what failed, and who holds what."""
+    figures, free = await service.admin.figures(), len(service.waiting.engines)
+    attempts = service.settings.attempts
+    tables = []
+    for ended, heading, empty in (
+        (False, "Queue", "Nothing waits for an engine."),
+        (True, "Failures", "Nothing has failed."),
+    ):
+        at = failed if ended else start
+        queries = await service.admin.queries(failed=ended, start=at, limit=PAGE + 1)
+        rows, earlier, later = paged([_query(each, attempts, again=ended) for each in queries], "/admin", 0)
+        name, other = ("failed", {"start": start or None}) if ended else ("start", {"failed": failed or None})
+        earlier = link("/admin", **other, **{name: max(0, at - PAGE)}) if at else None
+        later = link("/admin", **other, **{name: at + PAGE}) if later else None
+        columns = ("Question", "Of", "Status", "Asked (UTC)", "Engine", "Attempts", *([""] if ended else []))
+        tables.append(ListedTable(heading, columns, rows, empty, earlier, later))
+    columns = ("Engine", "Topic", "Since (UTC)", "Until (UTC)", "")
+    leases = [_lease(each) for each in await service.admin.leases(limit=PAGE)]
+    tables.insert(1, ListedTable("Who holds what", columns, leases, "No engine holds a topic."))
+    return tables_page(
         request,
-        "admin.html",
-        session=session,
-        waiting=[each for each in overview["Queries"] if each["Status"] != "Failed"],
-        failed=[each for each in overview["Queries"] if each["Status"] == "Failed"],
-        leases=overview["Leases"],
-        users=overview["Users"],
-        topics=await topics_by_owner(service.database),
-        counts={**overview, "Done": await answered(service.database)},
-        attempts=service.settings.attempts,
-        engines_here=len(service.waiting.engines),
-        engines=await service.admin.has_engines(waiting=len(service.waiting.engines)),
+        session,
+        "Queue",
+        tables,
+        tabs=TABS,
+        figures=[
+            *((f"{figures.queries[status]:,}", name) for status, name in _FIGURES),
+            (f"{await answered(service.database):,}", "answered"),
+            (f"{free:,}", f"engine{'' if free == 1 else 's'} free here"),
+        ],
+        wrong="" if await service.admin.has_engines(waiting=free) else _NOBODY,
     )
+
+
+def _query(row: dict[str, Any], attempts: int, *, again: bool) -> list[Cell]:
+    cells: list[Cell] = [
+        LinkCell(row["Query"][:100], link("/thread", topic=row["Topic"]) + f"#q{row['Seq']}"),
+        row["Owner"],
+        row["Status"].lower(),
+        _spaced(row["Asked"]),
+        row["Engine"],
+        f"{row['Attempts']} of {attempts}",
+    ]
+    which = {"topic": row["Topic"], "seq": row["Seq"]}
+    return [*cells, [Button("Try again", "/admin/requeue", which, row["Query"][:60])]] if again else cells
+
+
+def _lease(row: dict[str, Any]) -> list[Cell]:
+    return [
+        row["Engine"],
+        LinkCell(row["Topic"][:60], link("/thread", topic=row["Topic"])),
+        _spaced(row["Since"]),
+        _spaced(row["Until"]) + (" (ended)" if row["Ended"] else ""),
+        [Button("Take away", "/admin/release", {"topic": row["Topic"]}, row["Topic"][:60])],
+    ]
+
+
+def _spaced(at: str | None) -> str:
+    return "–" if at is None else at.replace("T", " ")
 
 
 @router.post("/admin/requeue")
@@ -61,3 +150,358 @@ async def release(_: Administrator, service: Here, given: Form) -> Response:
         raise PageError(404, "No engine has this topic.")
     service.waiting.engines.notify()
     return redirect("/admin")
+
+
+# users
+
+
+@router.get("/admin/users")
+async def users_page(request: Request, session: Administrator, service: Here, start: Number = 0) -> Response:
+    """List the users, with what can be done about each."""
+    return await _users(request, session, service, start=start)
+
+
+async def _users(
+    request: Request,
+    session: Session,
+    service: Service,
+    *,
+    start: int = 0,
+    shown: Sequence[ShownOnce] = (),
+    notice: str = "",
+    wrong: str = "",
+    status: int = 200,
+) -> Response:
+    topics = await topics_by_owner(service.database)
+    rows: list[list[Cell]] = []
+    for each in await service.admin.users(start=start, limit=PAGE + 1):
+        name, role = each["Name"], each["Role"]
+        count = topics.get(name, 0)
+        rows.append(
+            [
+                name,
+                LinkCell(f"{count:,}", link("/topics", of=name)) if count else None,
+                LinkCell(f"{each['Keys']:,}", link("/admin/keys", of=name)) if each["Keys"] else None,
+                _spaced(each["Added"]),
+                _spaced(each["LastSeen"]),
+                *_doings(name, role, own=name == session.name),
+            ]
+        )
+    columns = ("Name", "Topics", "Keys", "Added (UTC)", "Last seen (UTC)", "Role", "")
+    listed, earlier, later = paged(rows, "/admin/users", start)
+    add = PageForm(
+        "Add somebody",
+        "/admin/users/add",
+        "Add",
+        (
+            FormField("name", "Name", pattern="[A-Za-z0-9_.@\\-]{1,64}"),
+            FormField("role", "Role", choices=("user", "frontend", "engine", "admin"), value="user"),
+        ),
+        "A user asks for themselves, a frontend for anybody, an engine answers, an administrator may do all this.",
+    )
+    return tables_page(
+        request,
+        session,
+        "Users",
+        [ListedTable("Users", columns, listed, "There is nobody.", earlier, later)],
+        tabs=TABS,
+        forms=[add],
+        shown=shown,
+        notice=notice,
+        wrong=wrong,
+        status=status,
+    )
+
+
+def _doings(name: str, role: str, *, own: bool) -> tuple[Cell, Cell]:
+    """Return the cells of a user's role and of what can be done; nobody takes themselves out, or the engine inside."""
+    if name == INSIDE:
+        return role, None
+    which = {"name": name}
+    link_ = () if role == "engine" else (Button("Log-in link", "/admin/users/link", which, name),)
+    doings = [
+        *link_,
+        Button("New secret", "/admin/users/secret", which, name),
+        Button("New key", "/admin/keys/add", which, name),
+    ]
+    if own:
+        return role, doings
+    change = Button("Change", "/admin/users/role", which, f"the role of {name}", choices=ROLES, chosen=role)
+    return [change], [*doings, Button("Remove", "/admin/users/remove", which, name)]
+
+
+def _of_others(session: Session, given: dict[str, str]) -> str:
+    """Return the user that a form names, who is neither this person nor the engine inside."""
+    name = given.get("name", "").strip()
+    if name == session.name:
+        raise PageError(422, "Another administrator has to do this: you would lock yourself out.")
+    return _outside(name)
+
+
+def _outside(name: str) -> str:
+    if name == INSIDE:
+        raise PageError(422, f"{name} is the engine inside this server, which knows its secret.")
+    return name
+
+
+@router.post("/admin/users/add")
+async def add_user(request: Request, session: Administrator, service: Here, given: Form) -> Response:
+    """Add a user, and show the secret and a link this once."""
+    name, role = given.get("name", "").strip(), given.get("role", "user")
+    if name in [known for known, _, _ in await service.users.list()]:
+        wrong = f"There is a user {name} already: give them a new secret, or choose another name."
+        return await _users(request, session, service, wrong=wrong, status=409)
+    try:
+        secret = await service.users.add(name, role)
+    except UserError as exc:
+        return await _users(request, session, service, wrong=str(exc), status=422)
+    shown = [ShownOnce(f"The secret of {name}. It is shown this once:", secret)]
+    if role != "engine":
+        shown.append(await _link_of(request, name))
+    return await _users(request, session, service, shown=shown)
+
+
+@router.post("/admin/users/secret")
+async def new_secret(request: Request, session: Administrator, service: Here, given: Form) -> Response:
+    """Give a user a new secret; the one before and all sessions end."""
+    name = _outside(given.get("name", ""))
+    role = await _role_of(service, name)
+    shown = ShownOnce(
+        f"The new secret of {name}. It is shown this once:", await service.users.add(name, role)
+    )
+    await service.revocation.check()
+    if name == session.name:  # this session has ended with the others: one more page, and then the log-in
+        return tables_page(request, session, "Your new secret", shown=[shown], notice="Log in with it again.")
+    return await _users(request, session, service, shown=(shown,))
+
+
+@router.post("/admin/users/link")
+async def new_link(request: Request, session: Administrator, service: Here, given: Form) -> Response:
+    """Make a link that logs somebody in once."""
+    name = given.get("name", "")
+    await _role_of(service, name)
+    try:
+        return await _users(request, session, service, shown=(await _link_of(request, name),))
+    except UserError as exc:
+        raise PageError(422, str(exc)) from None
+
+
+async def _link_of(request: Request, name: str) -> ShownOnce:
+    address = f"{request.url.scheme}://{request.url.netloc}"
+    code = await sessions_of(request).make_code(name)
+    return ShownOnce(f"This link logs {name} in, once, within 15 minutes:", login_link(address, code))
+
+
+@router.post("/admin/users/role")
+async def new_role(request: Request, session: Administrator, service: Here, given: Form) -> Response:
+    """Give a user another role."""
+    name, role = _of_others(session, given), given.get("choice", "")
+    try:
+        await service.users.change_role(name, role)
+    except UserError as exc:
+        raise PageError(422, str(exc)) from None
+    await service.revocation.check()
+    return await _users(request, session, service, notice=f"{name} is of role {role} now.")
+
+
+@router.post("/admin/users/remove")
+async def remove_user(request: Request, session: Administrator, service: Here, given: Form) -> Response:
+    """Take a user out, with keys and sessions; what was asked and answered stays."""
+    name = _of_others(session, given)
+    await _role_of(service, name)
+    await service.users.remove(name)
+    await service.revocation.check()
+    return await _users(request, session, service, notice=f"{name} is a user no more. What they asked stays.")
+
+
+async def _role_of(service: Service, name: str) -> str:
+    for known, role, _ in await service.users.list():
+        if known == name:
+            return role
+    raise PageError(404, "There is no such user.")
+
+
+# keys
+
+
+@router.get("/admin/keys")
+async def keys_page(request: Request, session: Administrator, service: Here, of: str = "") -> Response:
+    """List the API keys of a user, or all."""
+    return await _keys(request, session, service, of=of)
+
+
+async def _keys(
+    request: Request,
+    session: Session,
+    service: Service,
+    *,
+    of: str = "",
+    shown: Sequence[ShownOnce] = (),
+    notice: str = "",
+) -> Response:
+    rows: list[list[Cell]] = [
+        [
+            each.id,
+            each.name,
+            _spaced(stamp(each.made_at)),
+            None if each.used_at is None else _spaced(stamp(each.used_at)),
+            None
+            if each.name == INSIDE
+            else [Button("End", "/admin/keys/end", {"id": each.id}, f"key {each.id}")],
+        ]
+        for each in await service.keys.list(of or None)
+    ]
+    return tables_page(
+        request,
+        session,
+        f"Keys of {of}" if of else "Keys",
+        [keys_table(rows, whose=True)],
+        tabs=TABS,
+        shown=shown,
+        notice=notice,
+        forms=[
+            PageForm("Another key", "/admin/keys/add", "Make a key", (FormField("name", "For", value=of),))
+        ],
+    )
+
+
+@router.post("/admin/keys/add")
+async def add_key(request: Request, session: Administrator, service: Here, given: Form) -> Response:
+    """Make a key for a user, and show it this once."""
+    name = _outside(given.get("name", "").strip())
+    await _role_of(service, name)
+    shown = ShownOnce(f"The new API key of {name}. It is shown this once:", await service.keys.add(name))
+    return await _keys(request, session, service, shown=(shown,))
+
+
+@router.post("/admin/keys/end")
+async def end_key(request: Request, session: Administrator, service: Here, given: Form) -> Response:
+    """End a key."""
+    which = given.get("id", "")
+    if which not in [each.id for each in await service.keys.list() if each.name != INSIDE]:
+        raise PageError(404, "There is no such key.")
+    owner = await service.keys.remove(which)
+    return await _keys(request, session, service, notice=f"A key of {owner} has ended.")
+
+
+# engines, limits, backups
+
+
+@router.get("/admin/engines")
+async def engines_page(request: Request, session: Administrator, service: Here) -> Response:
+    """List the engines: which are there, and what each has."""
+    free = len(service.waiting.engines)
+    rows: list[list[Cell]] = [
+        [each["Name"], f"{each['Topics']:,}", _spaced(each["LastSeen"]), "yes" if each["Connected"] else "no"]
+        for each in await service.admin.engines()
+    ]
+    return tables_page(
+        request,
+        session,
+        "Engines",
+        [
+            ListedTable(
+                "Engines",
+                ("Name", "Topics held", "Last seen (UTC)", "Connected"),
+                rows,
+                "There is no engine.",
+            )
+        ],
+        tabs=TABS,
+        figures=[(f"{free:,}", "free at this server")],
+        lead="An engine is connected when it has a topic, or was heard of in the last two minutes.",
+        wrong="" if await service.admin.has_engines(waiting=free) else _NOBODY,
+    )
+
+
+@router.get("/admin/limits")
+async def limits_page(request: Request, session: Administrator, service: Here) -> Response:
+    """Show the limits, and how long things wait here."""
+    rates, settings = service.limits.rates, service.settings
+    limits: list[list[Cell]] = [
+        [
+            each.name.replace("_", "-"),
+            f"{getattr(rates, each.name):,.0f}" if getattr(rates, each.name) else "none",
+        ]
+        for each in fields(rates)
+    ]
+    others: list[list[Cell]] = [
+        ["lease", f"{settings.lease_s:,.0f} s"],
+        ["attempts", f"{settings.attempts:,}"],
+        ["claim-timeout", f"{settings.claim_timeout_s:,.0f} s"],
+        ["answer-timeout", f"{settings.answer_timeout_s:,.0f} s"],
+        ["shared", "yes" if settings.shared else "no"],
+        ["no-sha1", "no" if settings.proofs.sha1 else "yes"],
+    ]
+    columns = ("Name", "Value")
+    return tables_page(
+        request,
+        session,
+        "Limits",
+        [
+            ListedTable("Limits (--limit NAME=N)", columns, limits, ""),
+            ListedTable("Options", columns, others, ""),
+        ],
+        tabs=TABS,
+        lead="They are set when a server is started, and each server counts by itself.",
+    )
+
+
+@router.get("/admin/backups")
+async def backups_page(request: Request, session: Administrator) -> Response:
+    """Offer a backup."""
+    return tables_page(
+        request,
+        session,
+        "Backups",
+        tabs=TABS,
+        lead="A backup is one file with all users, topics and answers, and the memory of the tree shown here.",
+        forms=[
+            PageForm(
+                "A backup of now",
+                "/admin/backups/make",
+                "Make and download",
+                hint="The secrets of all users are in it: keep it where only you can read it. "
+                "`metatree service check FILE` reads it, `metatree service restore FILE` puts it back.",
+            )
+        ],
+    )
+
+
+@router.post("/admin/backups/make")
+async def make_backup(request: Request, _: Administrator, service: Here, given: Form) -> Response:
+    """Make a backup and give it as a file; nothing of it stays here."""
+    memory = None
+    if Web.of(request).memory is not None:
+        memory = await reading(request, lambda tree: tree.memory.path)
+    name = f"metatree-{stamp(service.database.clock()).replace(':', '')}.backup"
+    try:
+        # In a thread, over connections of its own: others are not kept waiting.
+        made = await asyncio.to_thread(_backed_up, service.database, memory)
+    except MetatreeError as exc:
+        raise PageError(503, f"The backup was not made: {exc}") from None
+    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(
+        _chunks(made), media_type="application/octet-stream", headers={**PRIVATE, **disposition}
+    )
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        yield from iter(lambda: file.read(_CHUNK), b"")
+
+
+def _backed_up(database: ServiceDatabase, memory: Path | None) -> BinaryIO:
+    """Return a backup as an open file that is in no folder any more: nothing of it is left, whatever happens."""
+
+    async def write(file: Path) -> None:
+        own = database.opened_again()
+        try:
+            await own.start()
+            await back_up(own, file, memory=memory)
+        finally:
+            await own.close()
+
+    with tempfile.TemporaryDirectory(prefix="metatree-backup-") as folder:
+        asyncio.run(write(file := Path(folder) / "service.backup"))
+        return file.open("rb")

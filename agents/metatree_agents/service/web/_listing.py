@@ -16,6 +16,8 @@ class Listed:
     """One topic of a list."""
 
     id: str
+    title: str | None
+    """What somebody called it."""
     question: str
     count: int
     status: str
@@ -30,21 +32,23 @@ async def topics_of(
     """Return some topics of a user, the newest first, and whether there are more.
 
     Args:
-        words: what a question of the topic, or its name, says somewhere; all topics when it is empty.
+        words: what a question of the topic, its title or its name, says somewhere; all topics when it is empty.
     """
     like = "%" + words.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
     among = (
-        " AND (lower(topic.id) LIKE ? ESCAPE '!' OR EXISTS (SELECT 1 FROM query AS each WHERE each.topic = topic.id"
-        " AND lower(each.text) LIKE ? ESCAPE '!'))"
+        " AND (lower(topic.id) LIKE ? ESCAPE '!' OR lower(topic.title) LIKE ? ESCAPE '!'"
+        " OR EXISTS (SELECT 1 FROM query AS each WHERE each.topic = topic.id AND lower(each.text) LIKE ? ESCAPE '!'))"
     )
     rows = await database.rows(
-        f"SELECT topic.id, opening.text, topic.last_seq, {SHOWN}, query.at FROM topic"
+        f"SELECT topic.id, topic.title, opening.text, topic.last_seq, {SHOWN}, query.at FROM topic"
         " JOIN query AS opening ON opening.topic = topic.id AND opening.seq = 1"
         " JOIN query ON query.topic = topic.id AND query.seq = topic.last_seq"
         f" WHERE topic.owner = ?{among if words else ''} ORDER BY topic.made_at DESC, topic.id LIMIT ? OFFSET ?",
-        *(database.clock(), owner, *((like, like) if words else ()), TOPICS + 1, max(0, start)),
+        *(database.clock(), owner, *((like, like, like) if words else ()), TOPICS + 1, max(0, start)),
     )
-    return [Listed(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows[:TOPICS]], len(rows) > TOPICS
+    return [Listed(row[0], row[1], row[2], int(row[3]), row[4], row[5]) for row in rows[:TOPICS]], len(
+        rows
+    ) > TOPICS
 
 
 async def topics_by_owner(database: ServiceDatabase) -> dict[str, int]:

@@ -32,6 +32,7 @@ SAID: Final = {
     "recommended": "Thank you. An engine remembers it within half a minute, and searches will find it.",
     "flagged": "Thank you. What this names will count for less in questions like this one.",
     "deleted": "The topic was deleted.",
+    "undone": "That was taken back. An engine forgets it within half a minute.",
 }
 _NOT_TAKEN: Final[dict[Became, tuple[int, str]]] = {
     "unknown": (404, "Nothing is asked there."),
@@ -167,6 +168,8 @@ async def _thread_page(
         questions=[await question_of(service, session, query) for query in queries],
         said=SAID.get(request.query_params.get("said", ""), ""),
         said_of=number_of(request.query_params.get("of", "0")),
+        undo=number_of(request.query_params.get("undo", "0")),
+        title=await service.queue.title(topic),
         wrong=wrong,
         given=given or {},
         kinds=TYPES,
@@ -187,6 +190,7 @@ async def one_question(request: Request, session: Entered, service: Here, query:
         kinds=TYPES,
         said="",
         said_of=0,
+        undo=0,
     )
 
 
@@ -265,14 +269,14 @@ async def recommend(session: Entered, service: Here, given: Form) -> Response:
                 "Topic": topic,
                 "OnBehalfOf": behalf,
                 "Query": query.text,
-                "Fragment": given.get("fragment", "").strip(),
+                "Fragment": given.get("fragment", "\n\n".join(query.answer or ())[: bodies.MAX_TEXT]).strip(),
                 "Comment": given.get("comment", "").strip(),
                 "Type": given.get("type", ""),
             }
         )
     except ValidationError as exc:
         raise PageError(422, _wrong(exc)) from None
-    await service.recommendations.add(
+    number, _ = await service.recommendations.add(
         topic=body.Topic,
         on_behalf_of=body.OnBehalfOf,
         query=body.Query,
@@ -281,17 +285,24 @@ async def recommend(session: Entered, service: Here, given: Form) -> Response:
         kind=body.Type,
     )
     status = "flagged" if body.Type == "Flag as Off Topic" else "recommended"
-    return redirect("/thread", anchor=f"q{seq}", topic=topic, said=status, of=seq)
+    return redirect("/thread", anchor=f"q{seq}", topic=topic, said=status, of=seq, undo=number)
+
+
+@router.post("/topic/rename")
+async def rename(session: Entered, service: Here, given: Form) -> Response:
+    """Give a topic a title."""
+    topic, title = given.get("topic", ""), given.get("title", "")
+    if len(title) > bodies.MAX_TITLE:
+        raise PageError(422, f"The title is too long: at most {bodies.MAX_TITLE} characters.")
+    await service.queue.rename(topic, await _own(service, session, topic), title)
+    return redirect("/thread", topic=topic)
 
 
 @router.post("/topic/delete")
 async def delete(session: Entered, service: Here, given: Form) -> Response:
     """Delete a topic."""
     topic = given.get("topic", "")
-    owner = await owner_of(service, session, topic)
-    if owner != session.name and not session.sees_all:
-        raise PageError(403, "This topic belongs to somebody else.")
-    await service.queue.remove(topic, owner)
+    await service.queue.remove(topic, await _own(service, session, topic))
     service.waiting.removed(topic)
     return redirect("/topics", said="deleted")
 
@@ -304,6 +315,14 @@ async def owner_of(service: Service, session: Session, topic: str) -> str:
     owner = await service.queue.owner(topic)
     if owner is None or not (service.queue.shared or session.sees_all or owner == session.name):
         raise PageError(404, "There is no such topic, or it is not yours.")
+    return owner
+
+
+async def _own(service: Service, session: Session, topic: str) -> str:
+    """Return whose topic it is, when this person may change it."""
+    owner = await owner_of(service, session, topic)
+    if owner != session.name and not session.sees_all:
+        raise PageError(403, "This topic belongs to somebody else.")
     return owner
 
 

@@ -123,3 +123,11 @@ class Sessions:
 def hashed(token: str) -> str:
     """Return what is kept of a cookie or code. A fast hash will do: there is nothing to guess in 256 random bits."""
     return sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def login_link(address: str, code: str) -> str:
+    """Return a link that logs somebody in.
+
+    The code is behind a `#`: browsers send that to no server, so no log of a proxy has it.
+    """
+    return f"{address.rstrip('/')}/login#code={code}"

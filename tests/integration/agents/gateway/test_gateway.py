@@ -44,6 +44,19 @@ def test_a_tool_is_found_and_called(bench: Bench, run: Run) -> None:
     run(main())
 
 
+def test_a_short_call_takes_no_thread_of_its_own(
+    bench: Bench, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with bench.gateway(office=odd()) as gateway:
+            await gateway.call("office/echo", {"text": "first"})
+            monkeypatch.setattr("threading.Thread.start", lambda _: pytest.fail("a thread was started"))
+            assert said(await gateway.call("office/echo", {"text": "second"})) == "second"
+            monkeypatch.undo()
+
+    run(main())
+
+
 def test_servers_start_when_needed_and_stop_when_idle(bench: Bench, run: Run) -> None:
     async def main() -> None:
         async with bench.gateway(office=odd()) as gateway:

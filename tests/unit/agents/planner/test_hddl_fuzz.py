@@ -33,13 +33,15 @@ class Steps(SolverLimits):
 
 
 RICH = tiny(
-    "(:functions (total-cost) - number) (:task t) (:task u :parameters (?x))"
+    "(:functions (total-cost) (n ?x) (k) - number) (:task t) (:task u :parameters (?x))"
     " (:method m :parameters (?x ?y) :task (t) :precondition (and (p ?x) (not (= ?x ?y)))"
-    " :subtasks (and (one (u ?x)) (two (do ?y))) :ordering (and (< one two)) :constraints (not (= ?x b)))"
+    " :subtasks (and (one (u ?x)) (two (do ?y))) :ordering (and (< one two))"
+    " :constraints (and (not (= ?x b)) (<= (k) (+ (n ?x) 2))))"
     " (:method n :parameters (?x) :task (u ?x) :precondition (or (q) (exists (?z) (imply (p ?z) (= ?z ?x)))))"
     " (:action do :parameters (?x) :precondition (forall (?y) (imply (p ?y) (sortof ?y - object)))"
-    " :effect (and (q) (when (q) (not (p ?x))) (forall (?z) (p ?z)) (increase (total-cost) 1)))",
-    init="(p a) (= (total-cost) 0)",
+    " :effect (and (q) (when (q) (not (p ?x))) (forall (?z) (p ?z)) (increase (total-cost) 1)"
+    " (increase (k) (* 2 (n ?x))) (when (> (k) 0) (scale-up (n ?x) 2)) (forall (?z) (assign (n ?z) 1))))",
+    init="(p a) (= (total-cost) 0) (= (k) 1) (= (n a) 0.5)",
     goal="(and (q) (p b))",
 )
 
@@ -56,13 +58,14 @@ def _tried(domain: str, problem: str) -> str:
     except PlannerSyntaxError as exc:
         assert re.match(r"[dp]\.hddl:\d+:\d+: .", str(exc)), str(exc)
         return "error"
-    result = solve(read, Steps(20_000))
+    result = solve(read, Steps(20_000), improve_for_s=1.0)
     if result.plan is not None:
         try:
             verify_plan(result.plan, read, Steps(100_000))
         except LimitReached:
             return "limit"
-        as_agent(result.plan, read)
+        if not read.functions_read():
+            as_agent(result.plan, read)
     return result.ended
 
 
@@ -161,8 +164,24 @@ _ATOM = st.one_of(
     _joined(_TERM, _TERM).map("(r {})".format),
     _TERM.map("(q {})".format),
 )
+_NUMBER = st.recursive(
+    st.one_of(
+        st.sampled_from(["0", "1", "-2", "0.5", "1e200", "(k)", "(n a)", "(n b)", "(m)", "(n)"]),
+        _TERM.map("(n {})".format),
+    ),
+    lambda inner: st.tuples(st.sampled_from("+-*/"), inner, inner).map(lambda one: f"({' '.join(one)})"),
+    max_leaves=3,
+)
+_COMPARISON = st.tuples(st.sampled_from(["<", ">", "<=", ">=", "="]), _NUMBER, _NUMBER).map(
+    lambda one: f"({' '.join(one)})"
+)
+_CHANGE = st.tuples(
+    st.sampled_from(["increase", "decrease", "assign", "scale-up", "scale-down"]),
+    st.one_of(st.just("(k)"), _TERM.map("(n {})".format)),
+    _NUMBER,
+).map(lambda one: f"({' '.join(one)})")
 _CONDITION = st.recursive(
-    st.one_of(_ATOM, _joined(_TERM, _TERM).map("(= {})".format), st.just("()")),
+    st.one_of(_ATOM, _COMPARISON, _joined(_TERM, _TERM).map("(= {})".format), st.just("()")),
     lambda inner: st.one_of(
         _many(inner).map("(and {})".format),
         _many(inner).map("(or {})".format),
@@ -175,7 +194,7 @@ _CONDITION = st.recursive(
     max_leaves=5,
 )
 _EFFECT = st.recursive(
-    _ATOM,
+    st.one_of(_ATOM, _CHANGE),
     lambda inner: st.one_of(
         _many(inner).map("(and {})".format),
         inner.map("(not {})".format),
@@ -192,7 +211,7 @@ _SUBTASK = st.one_of(
 @st.composite
 def _written(draw: st.DrawFn) -> tuple[str, str]:
     """Texts made by the grammar, most of them in form."""
-    body = ["(:task t) (:task u :parameters (?x)) (:action go)"]
+    body = ["(:functions (k) (n ?x)) (:task t) (:task u :parameters (?x)) (:action go)"]
     for number in range(draw(st.integers(0, 2))):
         name = "do" if number == 0 else f"do{number}"
         body.append(
@@ -211,7 +230,7 @@ def _written(draw: st.DrawFn) -> tuple[str, str]:
         " ".join(body),
         predicates="(p ?x) (q) (r ?x ?y)",
         network=f"(and {draw(_many(_SUBTASK))})",
-        init=draw(_many(st.sampled_from(["(p a)", "(p b)", "(q)", "(r a b)", "(r b b)"]))),
+        init=draw(_many(st.sampled_from(["(p a)", "(p b)", "(q)", "(r a b)", "(= (k) 1)", "(= (n a) 3)"]))),
         goal=draw(_CONDITION),
     )
     return domain, problem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from datetime import UTC, datetime
@@ -11,9 +10,7 @@ from typing import Any
 
 import pytest
 from metatree_agents.planner import Agents, Domain, TaskContext
-from metatree_agents.planner.agents.bodies import TaskRefused, World
 from metatree_agents.planner.domain.domain import goal_of
-from metatree_agents.planner.domain.facts import Facts
 
 
 def napping(seconds: Any = 0.05) -> Domain:
@@ -29,11 +26,6 @@ def napping(seconds: Any = 0.05) -> Domain:
     return domain
 
 
-def context(since: float, wanted: Any = lambda: True) -> TaskContext:
-    facts = Facts(Domain().library, {})
-    return TaskContext("a", 1, ("nap", 1), 1, "a:1", facts, since=since, wanted=wanted)
-
-
 def test_what_follows_a_nap_comes_after_it() -> None:
     with Agents(":memory:", napping(0.2)) as agents:
         info = agents.run(agents.start("day()"))
@@ -44,40 +36,33 @@ def test_what_follows_a_nap_comes_after_it() -> None:
     assert worked - begun >= 0.2, at
 
 
-@pytest.mark.parametrize(
-    ("since", "now", "sleeps"), [(1000.0, 1000.0, 30.0), (1000.0, 1029.5, 0.5), (1000.0, 5000.0, 0.0)]
-)
-def test_the_time_counts_from_when_the_intent_was_first_begun(
-    monkeypatch: pytest.MonkeyPatch, since: float, now: float, sleeps: float
-) -> None:
-    """Whichever process waits, and however late it comes."""
-    slept: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-
-    monkeypatch.setattr(asyncio, "sleep", sleep)
-    domain = napping()
-    (action,) = domain.library.for_goal("nap")
-    world = World(domain, clock=lambda: now + sum(slept))
-    asyncio.run(world._wait(action, {"?s": 30}, context(since)))
-    assert sum(slept) == sleeps
-    assert all(part <= 0.5 for part in slept)
+def test_a_worker_lets_go_of_an_agent_that_sleeps_and_another_takes_it_up_in_time(tmp_path: Path) -> None:
+    """No process is needed while it sleeps, and none is kept from other work."""
+    with Agents(tmp_path / "a.db", napping(2)) as agents:
+        listed = [agents.start("day()") for _ in range(3)]
+        agents.work(until_idle=True, at_once=1)
+        assert [agents.show(one).status for one in listed] == ["waiting"] * 3
+        wakes_s = agents.journal.wakes_in("planner")
+        assert wakes_s is not None
+        assert wakes_s <= 2
+        assert "its time" in agents.show(listed[0]).waits[2]
+    with Agents(tmp_path / "a.db", napping(2)) as agents:
+        agents.work(stop=lambda: agents.show(listed[2]).status == "complete", poll_s=0.05)
+        info = agents.show(listed[2])
+    begun = next(e["at"] for e in info.trace if e["event"] == "active" and e["goal"][0] == "nap")
+    worked = next(e["at"] for e in info.trace if e["event"] == "active" and e["goal"][0] == "work")
+    assert worked - begun >= 2, "it counts from when it was first begun"
 
 
-def test_a_time_with_its_zone_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    slept: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-
-    monkeypatch.setattr(asyncio, "sleep", sleep)
-    start = datetime(2026, 12, 1, 7, 0, tzinfo=UTC).timestamp()
-    domain = napping()
-    (action,) = domain.library.for_goal("wait")
-    world = World(domain, clock=lambda: start - 2 + sum(slept))
-    asyncio.run(world._wait(action, {"?when": "2026-12-01T08:00:00+01:00"}, context(0.0)))
-    assert sum(slept) == 2
+def test_a_time_that_is_over_is_not_waited_for() -> None:
+    domain = Domain("naps")
+    domain.task("wait(?when)", does={"until": "?when"})
+    with Agents(":memory:", domain) as agents:
+        for when in ("2020-12-01T08:00:00+01:00", (datetime.now(UTC)).isoformat()):
+            assert agents.run(agents.start(("wait", when))).status == "complete"
+        far = agents.start(("wait", "2999-01-01T00:00:00Z"))
+        agents.work(until_idle=True)
+        assert "2999-01-01 00:00:00 UTC" in agents.show(far).waits[1]
 
 
 @pytest.mark.parametrize(
@@ -97,22 +82,13 @@ def test_what_is_no_time_fails_the_intent_and_says_so(goal: str, says: str) -> N
     assert says in info.detail
 
 
-def test_a_nap_that_nobody_wants_any_more_ends() -> None:
-    domain = napping()
-    (action,) = domain.library.for_goal("nap")
-    with pytest.raises(TaskRefused, match="nobody wants it"):
-        asyncio.run(World(domain)._wait(action, {"?s": 3600}, context(time.time(), lambda: False)))
-
-
 def test_an_agent_that_sleeps_is_cancelled(tmp_path: Path) -> None:
     with Agents(tmp_path / "a.db", napping(3600), lease_s=0.6) as agents:
         agent = agents.start("day()")
 
         def cancel() -> None:
             with Agents(tmp_path / "a.db", napping(3600)) as others:
-                while others.show(agent).status != "running" or not any(
-                    entry["event"] == "active" for entry in others.show(agent).trace
-                ):
+                while not any(entry["event"] == "active" for entry in others.show(agent).trace):
                     time.sleep(0.02)
                 others.cancel(agent)
 

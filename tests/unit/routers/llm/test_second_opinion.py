@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from metatree_routers.llm._second_opinion import SecondOpinion
-from metatree_routers.weighing.trust import JUDGES, Trust
+from metatree_routers.weighing.trust import HEARD, READS, Trust
 
 from metatree import Answer, Node, Passage, Reading, ReadRequest
 
@@ -27,13 +27,21 @@ def passages(here: float, there: float) -> Any:
 
 
 def read(reading: Reading, here: float, there: float, trust: Trust | None = None) -> Reading:
-    opinion = SecondOpinion(passages(here, there), trust or Trust(prior=JUDGES))
+    opinion = SecondOpinion(passages(here, there), trust or Trust(prior=READS))
     return asyncio.run(opinion.on(ReadRequest(HERE, "it is seven", ("q",)), reading))
+
+
+def poor() -> Trust:
+    """Return what is known of a reader that was wrong once or twice."""
+    trust = Trust(prior=READS)
+    read(SAID, 0.02, 0.9, trust)
+    assert HEARD <= trust.accuracy < 0.65
+    return trust
 
 
 def useless() -> Trust:
     """Return what is known of a reader that answers from each text that does not answer."""
-    trust = Trust(prior=JUDGES)
+    trust = Trust(prior=READS)
     for _ in range(4):
         read(SAID, 0.02, 0.9, trust)
         read(NOTHING, 0.9, 0.02, trust)
@@ -41,18 +49,29 @@ def useless() -> Trust:
     return trust
 
 
-def test_where_the_passages_say_nothing_the_word_of_the_model_stands() -> None:
-    trust = useless()
+def test_where_the_passages_say_nothing_the_word_of_a_model_stands_that_was_not_wrong() -> None:
+    trust = Trust(prior=READS)
     before = trust.accuracy
     assert read(SAID, 0.1, 0.3, trust) == SAID
     assert read(NOTHING, 0.1, 0.3, trust) == NOTHING
-    assert trust.accuracy == before
+    assert trust.accuracy == before, "they say nothing of the model"
 
 
-def test_a_model_of_which_nothing_is_known_is_believed() -> None:
-    believed = read(SAID, 0.02, 0.8)
+def test_where_the_passages_say_nothing_the_word_of_a_model_is_doubted_that_was_wrong() -> None:
+    doubted = read(SAID, 0.1, 0.3, poor())
+    assert doubted.answers == () and "with a probability of" in doubted.notes
+
+
+def test_a_model_earns_to_be_believed_against_the_passages() -> None:
+    assert read(SAID, 0.02, 0.8).answers == (), "nothing is known of it"
+    assert [answer.answer for answer in read(NOTHING, 0.9, 0.02).answers] == ["it is seven"]
+    trust = Trust(prior=READS)
+    for _ in range(12):
+        read(SAID, 0.9, 0.02, trust)
+        read(NOTHING, 0.02, 0.9, trust)
+    believed = read(SAID, 0.02, 0.8, trust)
     assert [answer.answer for answer in believed.answers] == ["seven"]
-    assert read(NOTHING, 0.6, 0.02).answers == ()
+    assert read(NOTHING, 0.8, 0.02, trust).answers == ()
 
 
 def test_a_reader_that_was_wrong_answers_no_more_than_the_passages() -> None:
@@ -62,7 +81,23 @@ def test_a_reader_that_was_wrong_answers_no_more_than_the_passages() -> None:
     assert found.answers[0].confidence is not None and found.answers[0].confidence >= 0.5
 
 
+def test_a_useless_reader_is_not_heard_at_all() -> None:
+    trust = useless()
+    assert trust.too_poor(HEARD, "texts").startswith("the model was right in about ")
+    found = read(SAID, 0.9, 0.02, trust)
+    assert [answer.answer for answer in found.answers] == ["it is seven"], "in the words of the source"
+    assert read(SAID, 0.1, 0.3, trust).answers == ()
+
+
+def test_a_poor_model_is_tried_again_some_day() -> None:
+    trust = useless()
+    refused = 0
+    while trust.too_poor(HEARD, "texts"):
+        refused += 1
+    assert 3 < refused < 100
+
+
 def test_a_part_of_an_answer_and_new_questions_stay() -> None:
     part = Reading((Answer("q", "between six and eight", "six", complete=False),), ("Which?",), "a note")
-    kept = read(part, 0.02, 0.9, useless())
+    kept = read(part, 0.02, 0.9, poor())
     assert kept.answers == part.answers and kept.new_questions == ("Which?",) and kept.useful

@@ -58,13 +58,19 @@ class ServiceOptions:
         ),
     ] = None
 
-    def call(self, what: Callable[[ServiceDatabase], Awaitable[T]], *, create: bool = False) -> T:
+    def call(
+        self, what: Callable[[ServiceDatabase], Awaitable[T]], *, create: bool = False, folder: bool = False
+    ) -> T:
         """Do something with the database and return what came of it.
+
+        Args:
+            create: whether one is made where there is none.
+            folder: whether its folder is, too.
 
         Raises:
             UserError: there is none, and `create` is False.
         """
-        opened = self.open(create=create)
+        opened = self.open(create=create, folder=folder)
 
         async def do() -> T:
             try:
@@ -75,7 +81,7 @@ class ServiceOptions:
 
         return asyncio.run(do())
 
-    def open(self, *, create: bool = True) -> ServiceDatabase:
+    def open(self, *, create: bool = True, folder: bool = False) -> ServiceDatabase:
         """Return the database; a file is readable for nobody else.
 
         Raises:
@@ -93,22 +99,18 @@ class ServiceOptions:
             from metatree_agents.service.database.postgres import PostgresDatabase
 
             return PostgresDatabase(database, create=create)
-        if database is not None:
-            file = Path(database).expanduser()
-        else:
-            place = place_of(self.source, self.tree)
-            # A tree in one file has its database beside it; any other in its folder, which builds make and scans pass
-            # over.
-            file = (place.parent if place.is_file() else place) / DATABASE
-            if create and file.parent.name == FOLDER and not file.parent.exists():
-                private_folder(file.parent)
-                with (file.parent / ".gitignore").open("x") as stream:
-                    stream.write("*\n")
+        file = self.file()
+        if database is None and create and file.parent.name == FOLDER and not file.parent.exists():
+            private_folder(file.parent)
+            with (file.parent / ".gitignore").open("x") as stream:
+                stream.write("*\n")
         if not create and not file.exists():
             raise UserError(
                 f"there is no service in {str(file)!r}: name the --source, --tree or --database that `metatree serve`"
                 " has"
             )
+        if folder and not file.parent.exists():
+            private_folder(file.parent)
         if not file.parent.is_dir():
             raise UserError(
                 f"there is no folder {str(file.parent)!r} for the database: make it, or name another file with"
@@ -119,6 +121,14 @@ class ServiceOptions:
             with suppress(OSError):  # none is there yet: a new one is made so
                 each.chmod(0o600)
         return SqliteDatabase.open(file)
+
+    def file(self) -> Path:
+        """Return where the database is, of SQLite, whether it is there or not."""
+        if self.database is not None:
+            return Path(self.database).expanduser()
+        place = place_of(self.source, self.tree)
+        # A tree in one file has its database beside it; any other in its folder, which builds make and scans pass over.
+        return (place.parent if place.is_file() else place) / DATABASE
 
     def words(self) -> str:
         """Return the options that name the same database in another command, without secrets."""

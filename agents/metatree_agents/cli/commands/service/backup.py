@@ -1,4 +1,4 @@
-"""`metatree service backup`, `check` and `restore`: a service with its memory in one file, and back."""
+"""`metatree service backup` and `restore`: a service with its memory in one file, and back."""
 
 from __future__ import annotations
 
@@ -43,19 +43,7 @@ def backup(
     if memory is not None and not memory.exists():
         memory = None
     made = service.call(lambda opened: back_up(opened, file, memory=memory, force=force))
-    _print(made, "wrote", json)
-    return FOUND
-
-
-def check(file: File, json: options.Json = False) -> int:
-    """Read a whole backup, compare its checksums, and restore nothing.
-
-    \b
-    Example: metatree service check monday.backup
-    """
-    from metatree_agents.service.database.backup import verified
-
-    _print(verified(file), "checked", json)
+    print_backup(made, "wrote", json)
     return FOUND
 
 
@@ -93,10 +81,11 @@ def restore(
     made = service.call(
         lambda opened: put_back(file, opened, memory=memory, force=force),
         create=True,
+        folder=True,
     )
     # The output describes what was restored.
     made = made if memory is not None else replace(made, memory_bytes=None)
-    _print(made, "restored", json)
+    print_backup(made, "restored", json)
     if made.memory_bytes is not None and not json:
         output.note(
             f"the memory is in {output.visible(str(memory))}; --source or --tree names another tree's"
@@ -104,7 +93,8 @@ def restore(
     return FOUND
 
 
-def _print(done: Backup, what: str, json: bool) -> None:
+def print_backup(done: Backup, what: str, json: bool) -> None:
+    """Say what a backup holds."""
     if json:
         count = done.file.stat().st_size
         output.write_json("service backup", {**asdict(done), "file": str(done.file), "bytes": count})

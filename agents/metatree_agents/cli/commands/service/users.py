@@ -84,8 +84,7 @@ def login(
     \b
     Example: metatree service users login admin --server https://memory.example.org
     """
-    from metatree_agents.service.serving import login_link
-    from metatree_agents.service.web.sessions import CODE_S, Sessions
+    from metatree_agents.service.web.sessions import CODE_S, Sessions, login_link
 
     if server is not None and not server.startswith(("http://", "https://")):
         raise UserError(f"{server!r} is no address of a service: give one such as http://127.0.0.1:8080")

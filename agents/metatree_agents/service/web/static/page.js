@@ -9,7 +9,9 @@ function colours() {
   return root.dataset.theme ?? (dark.matches ? "dark" : "light");
 }
 function label() {
-  button.setAttribute("aria-label", colours() === "dark" ? "Use light colours" : "Use dark colours");
+  const words = colours() === "dark" ? "Use light colours" : "Use dark colours";
+  if (button.classList.contains("icon")) button.setAttribute("aria-label", words);
+  else button.textContent = words;
 }
 if (button) {
   button.hidden = false;
@@ -67,6 +69,37 @@ for (const form of document.querySelectorAll("form[data-submit-by-keys]")) {
 }
 addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+});
+
+// What was found once may take a moment: a form that looks for something says that it does.
+const looking = document.querySelectorAll("form[role=search]");
+for (const form of looking) {
+  form.addEventListener("submit", () => {
+    form.setAttribute("aria-busy", "true");
+    const told = document.getElementById("told");
+    if (told) told.textContent = "Looking…";
+  });
+}
+addEventListener("pageshow", () => {
+  for (const form of looking) form.removeAttribute("aria-busy");
+});
+
+// What is shown can be copied: an answer as it was given, a secret. Browsers allow it on this machine, and where the page is encrypted.
+for (const button of document.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  const source = button && document.getElementById(button.dataset.copy);
+  if (!source) return;
+  const name = button.textContent;
+  try {
+    await navigator.clipboard.writeText(source.defaultValue ?? source.textContent);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Not copied";
+  }
+  const told = document.getElementById("told");
+  if (told) told.textContent = button.textContent;
+  setTimeout(() => { button.textContent = name; }, 2_000);
 });
 
 // Searches that go on: one at a time, as engines answer the questions of a topic in order.
@@ -130,6 +163,7 @@ function watch(article) {
     const within = article.contains(document.activeElement);
     article.replaceWith(made);
     if (within) made.focus();
+    for (const button of made.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
     if (told) told.textContent = made.dataset.told ?? words;
     next();
   }

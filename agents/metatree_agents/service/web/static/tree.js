@@ -109,6 +109,26 @@ if (tree.querySelector("[data-at]") && first !== tree.firstElementChild) {
   first.querySelector(":scope > .line").scrollIntoView({ block: "center" });
 }
 
+// What was open stays open when somebody comes back: it is kept with this entry of the browser's history.
+addEventListener("pagehide", () => {
+  const open = [...tree.querySelectorAll("li[aria-expanded='true']")].map((each) => each.dataset.id);
+  const at = tree.querySelector("[role=treeitem][tabindex='0']")?.dataset.id;
+  history.replaceState({ open: open.slice(0, 200), at, top: scrollY }, "");
+});
+async function restore({ open: ids, at, top }) {
+  const find = (id) => tree.querySelector(`li[data-id="${CSS.escape(id)}"]`);
+  for (const item of items()) if (isOpen(item) && !ids.includes(item.dataset.id)) close(item);
+  for (const id of ids) {
+    const item = find(id);
+    if (item && !isOpen(item)) await open(item);
+  }
+  const item = at && find(at);
+  if (item) focus(item);
+  scrollTo(0, top);
+}
+const [entry] = performance.getEntriesByType("navigation");
+if (history.state?.open && entry?.type !== "navigate") restore(history.state);
+
 tree.addEventListener("click", (event) => {
   const item = event.target.closest("li");
   if (!item || event.ctrlKey || event.metaKey || event.shiftKey) return;

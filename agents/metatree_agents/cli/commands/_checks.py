@@ -1,0 +1,60 @@
+"""Checks of commands that look whether all is there: each says one thing, whatever happens to the others."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from metatree.errors import MetatreeError
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._errors import denied
+
+SMALL_DISK = 200_000_000
+
+
+class Check(NamedTuple):
+    """What was looked at, and what was found."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class Bad(Exception):
+    """A check found something wrong; the message says what and what to do."""
+
+
+def checked(name: str, check: Callable[[], str]) -> Check:
+    """Return what a check says."""
+    try:
+        return Check(name, True, check())
+    except (Bad, MetatreeError) as bad:
+        return Check(name, False, str(bad))
+    except PermissionError as error:
+        return Check(name, False, denied(error))
+    except Exception as error:  # whatever is broken, the other checks are still of use
+        return Check(name, False, f"{type(error).__name__}: {error}")
+
+
+def line(check: Check) -> str:
+    """Return a check as people read it."""
+    mark = output.styled("ok  ", "green") if check.ok else output.styled("FAIL", "red", "bold")
+    return f"{mark}  {check.name:15}  {output.visible(check.detail)}"
+
+
+def disk(place: Path) -> str:
+    """Say how much room there is.
+
+    Raises:
+        Bad: there is little.
+    """
+    free = shutil.disk_usage(nearest_folder(place)).free
+    if free < SMALL_DISK:
+        raise Bad(f"only {free / 1e6:,.0f} MB free where the tree lives: make room, or use --tree elsewhere")
+    return f"{free / 1e9:,.1f} GB free"
+
+
+def nearest_folder(place: Path) -> Path:
+    return next(folder for folder in (place, *place.resolve().parents) if folder.is_dir())

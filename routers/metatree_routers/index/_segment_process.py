@@ -1,0 +1,146 @@
+"""Texts turned into posting lists in a process of our own, while the caller reads the texts of the next nodes.
+
+The first index of a large tree is most of what is left of a build once files are read on all cores, and half of it is
+cutting texts into terms: Python, which holds one core. Texts go over and one segment comes back, the same that
+`SegmentBuilder` gives here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO, Any
+
+from metatree._util.process import python
+from metatree_routers.index.postings import TOKEN_CHARS, Segment, SegmentBuilder
+from metatree_routers.index.vocabulary import MOST_WORDS, Vocabulary
+
+MIN_NODES = 10_000
+"""Fewer changed nodes are indexed by the process itself: another one takes a third of a second to start."""
+
+_PIECE_CHARS = 1 << 18
+_Text = tuple[int, str, str, str, tuple[str, ...]]
+
+
+class ProcessLost(Exception):
+    """The process ended, or could not be started; what it was given is to be done here."""
+
+
+class SegmentProcess:
+    """A `SegmentBuilder` in another process; not shared between threads. Close it at the end."""
+
+    def __init__(self) -> None:
+        self._texts: list[_Text] = []
+        self._chars = self._waiting = self._nodes = 0
+        self._outgoing: SimpleQueue[list[_Text] | None] = SimpleQueue()
+        try:
+            self._process = _start()
+        except OSError as error:
+            raise ProcessLost from error
+        # A thread of its own writes: the pipe is full most of the time.
+        self._writer = threading.Thread(target=self._write, name="metatree-index", daemon=True)
+        self._writer.start()
+
+    def __len__(self) -> int:
+        return self._nodes
+
+    @property
+    def raw_tokens(self) -> int:
+        """About how many raw tokens were added, as `SegmentBuilder.raw_tokens`."""
+        return self._chars // TOKEN_CHARS + 3 * self._nodes
+
+    def add(self, node: int, *, title: str, about: str, content: str, exact: Iterable[str] = ()) -> None:
+        """Add the text of one node; see `SegmentBuilder.add`."""
+        self._texts.append((node, title, about, content, tuple(exact)))
+        self._nodes += 1
+        size = len(title) + len(about) + len(content)
+        self._chars += size
+        self._waiting += size
+        if self._waiting > _PIECE_CHARS:
+            self._send()
+
+    def build(self) -> Segment:
+        """Give the segment of all that was added, and begin the next one.
+
+        Raises:
+            ProcessLost: there is none.
+        """
+        self._send()
+        self._outgoing.put([])
+        self._chars = self._nodes = 0
+        assert self._process.stdout is not None
+        try:
+            segment: Segment = pickle.load(self._process.stdout)
+        except (OSError, EOFError, ValueError, pickle.PickleError) as error:
+            raise ProcessLost from error
+        return segment
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._outgoing.put(None)
+        self._writer.join()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        self._process.wait()
+
+    def _send(self) -> None:
+        if self._texts:
+            self._outgoing.put(self._texts)
+            self._texts, self._waiting = [], 0
+
+    def _write(self) -> None:
+        assert self._process.stdin is not None
+        while (texts := self._outgoing.get()) is not None:
+            try:
+                pickle.dump(texts, self._process.stdin, pickle.HIGHEST_PROTOCOL)
+                if not texts:
+                    self._process.stdin.flush()
+            except (OSError, ValueError):  # it ended: who waits for the segment sees that
+                return
+
+
+def _start() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        python("from metatree_routers.index._segment_process import main; main()"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=Path(sys.executable).anchor or None,
+    )
+
+
+def main() -> None:
+    """Give a segment of the texts that the parent sends, each time it sends none, until it closes the pipe."""
+    source, target = sys.stdin.buffer, sys.stdout.buffer
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
+    words = Vocabulary()
+    builder = SegmentBuilder(words)
+    while (texts := _next(source)) is not None:
+        for node, title, about, content, exact in texts:
+            builder.add(node, title=title, about=about, content=content, exact=exact)
+        if texts:
+            words.expand_all()  # now, while the parent reads: at the end it would wait for it
+            continue
+        pickle.dump(builder.build(), target, pickle.HIGHEST_PROTOCOL)
+        target.flush()
+        if len(words) > MOST_WORDS:
+            words = Vocabulary()
+        builder = SegmentBuilder(words)
+
+
+def _next(source: IO[bytes]) -> Any:
+    try:
+        return pickle.load(source)
+    except (EOFError, KeyboardInterrupt):
+        return None

@@ -1,0 +1,110 @@
+"""The index of a large tree, made with a process of its own: the same, also when that process is killed."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from typing import Any
+
+import pytest
+from metatree_routers.index import _segment_process
+from metatree_routers.index import index as index_module
+from metatree_routers.index.index import TextIndex
+
+from metatree import Node, Tree
+
+pytestmark = pytest.mark.integration
+
+WORDS = ["cat", "dog", "getURL", "half_open", "a.b.c", "naïve", "你好", "running", "café", "x1", "--no-ff"]
+
+
+def made() -> Tree:
+    tree, rng = Tree.create(), random.Random(3)
+    for number in range(300):
+        text = " ".join(rng.choices(WORDS, k=rng.randint(0, 40)))
+        tree.add(Node(id=f"n{number}", title=f"{rng.choice(WORDS)} {number}", content=text), tree.root)
+    return tree
+
+
+@pytest.fixture
+def tree(monkeypatch: pytest.MonkeyPatch) -> Tree:
+    """A tree that is indexed in three batches."""
+    monkeypatch.setattr(index_module, "BATCH_NODES", 120)
+    return made()
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """A tree of a hundred nodes is large, and its texts are sent in small pieces; the processes that were started."""
+    processes: list[subprocess.Popen[bytes]] = []
+    start = _segment_process._start
+
+    def counted() -> subprocess.Popen[bytes]:
+        processes.append(start())
+        return processes[-1]
+
+    monkeypatch.setattr(_segment_process, "_start", counted)
+    monkeypatch.setattr(_segment_process, "_PIECE_CHARS", 500)
+    monkeypatch.setattr(index_module, "MIN_NODES", 100)
+    monkeypatch.setattr(index_module, "cores", lambda: 2)
+    return processes
+
+
+def everything(tree: Tree) -> dict[str, list[Any]]:
+    """All that the index holds, table by table."""
+    store = tree.index
+    names = [
+        row[0] for row in store.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+    ]
+    return {
+        name: store.rows(f'SELECT * FROM "{name}" ORDER BY 1, 2')
+        for name in names
+        if name.startswith("text_")
+    }
+
+
+@pytest.fixture
+def alone(tree: Tree) -> dict[str, list[Any]]:
+    """What the index of such a tree holds that this process made by itself."""
+    other = made()
+    TextIndex(other).refresh()
+    rows = everything(other)
+    assert len(rows["text_segment"]) == 3
+    return rows
+
+
+def test_same(tree: Tree, alone: object, started: list[subprocess.Popen[bytes]]) -> None:
+    TextIndex(tree).refresh()
+    assert everything(tree) == alone
+    assert len(started) == 1 and started[0].poll() is not None
+
+
+def test_killed(
+    tree: Tree,
+    alone: object,
+    started: list[subprocess.Popen[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It ends after the first segment: the second is made here."""
+    build = _segment_process.SegmentProcess.build
+
+    def killed(self: _segment_process.SegmentProcess) -> object:
+        segment = build(self)
+        started[0].kill()
+        return segment
+
+    monkeypatch.setattr(_segment_process.SegmentProcess, "build", killed)
+    TextIndex(tree).refresh()
+    assert everything(tree) == alone
+
+
+def test_not_started(
+    tree: Tree, alone: object, started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused() -> subprocess.Popen[bytes]:
+        raise OSError("no memory")
+
+    monkeypatch.setattr(_segment_process, "_start", refused)
+    TextIndex(tree).refresh()
+    assert everything(tree) == alone
+    assert not started

@@ -1,0 +1,143 @@
+"""`metatree service check` before a start, and a restore into a folder that is not there yet."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from metatree_agents.cli._main import run
+from metatree_agents.service.accounts.users import Users
+
+from .conftest import Served, opened
+
+pytestmark = pytest.mark.integration
+Serve = Callable[..., Served]
+
+
+def looked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, tuple[bool, str]]]:
+    """Return the exit code, and what was found by the names of the checks."""
+    capsys.readouterr()
+    code = run(["service", "check", *arguments, "--json"])
+    said = json.loads(capsys.readouterr().out)
+    assert said["ok"] == (code == 0)
+    return code, {each["name"]: (each["ok"], each["detail"]) for each in said["checks"]}
+
+
+def with_users(file: Path, *roles: str) -> Path:
+    async def add() -> None:
+        database = opened(file)
+        await database.start()
+        for number, role in enumerate(roles):
+            await Users(database).add(f"user_{number}", role)
+        await database.close()
+
+    asyncio.run(add())
+    return file
+
+
+def test_before_the_first_start_nothing_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "service.db"
+    code, found = looked(capsys, "--database", str(file))
+    assert code == 0 and found["database"][1].startswith("none at") and list(tmp_path.iterdir()) == []
+    code, found = looked(capsys, "--database", str(tmp_path / "no" / "service.db"))
+    assert code == 5 and "there is no folder" in found["database"][1]
+
+
+def test_what_would_stop_a_server_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = with_users(tmp_path / "good.db", "admin", "user")
+    assert looked(capsys, "--database", str(good))[1]["database"] == (True, "2 users")
+    lonely = with_users(tmp_path / "lonely.db", "user")
+    code, found = looked(capsys, "--database", str(lonely))
+    assert code == 5 and "nobody is an administrator" in found["database"][1]
+    text = tmp_path / "text.db"
+    text.write_text("no database" * 100)
+    assert "is no database of a service" in looked(capsys, "--database", str(text))[1]["database"][1]
+    newer = with_users(tmp_path / "newer.db", "admin")
+    with closing(sqlite3.connect(newer)) as connection, connection:
+        connection.execute("UPDATE service_schema SET version = 999")
+    assert "schema 999" in looked(capsys, "--database", str(newer))[1]["database"][1]
+    lines = run(["service", "check", "--database", str(good)]), capsys.readouterr().out
+    assert lines[0] == 0 and lines[1].count("ok") == 3 and "FAIL" not in lines[1]
+
+
+@contextmanager
+def proxy(upstream: str, **headers: str) -> Iterator[str]:
+    """A proxy that passes a request on with headers of its own."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            given = {**dict(self.headers), **{key.replace("_", "-"): value for key, value in headers.items()}}
+            answer = requests.get(upstream + self.path, headers=given, timeout=60)
+            self.send_response(answer.status_code)
+            self.send_header("Date", answer.headers["Date"])
+            self.end_headers()
+            self.wfile.write(answer.content)
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_what_a_proxy_does_not_pass_on_is_said(
+    service: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--database", str(with_users(tmp_path / "other.db", "admin")))
+    with proxy(service.url) as right:
+        assert looked(capsys, *where, "--server", right)[1]["proxy"][0] is True
+    with proxy(service.url, Host="inner:8080") as wrong:
+        code, found = looked(capsys, *where, "--server", wrong)
+        assert (
+            code == 5 and "proxy_set_header Host" in found["proxy"][1] and "inner:8080" in found["proxy"][1]
+        )
+    with proxy(service.url, X_Forwarded_Proto="https") as wrong:
+        assert "X-Forwarded-Proto" in looked(capsys, *where, "--server", wrong)[1]["proxy"][1]
+    assert "does not answer" in looked(capsys, *where, "--server", "http://127.0.0.1:9")[1]["proxy"][1]
+    assert run(["service", "check", *where, "--server", "memory.example.org"]) == 2
+
+
+def test_a_restore_makes_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = with_users(tmp_path / "service.db", "admin")
+    assert run(["service", "backup", str(tmp_path / "b"), "--database", str(file), "--no-memory"]) == 0
+    new = tmp_path / "new" / "place" / "service.db"
+    assert run(["service", "restore", str(tmp_path / "b"), "--database", str(new), "--no-memory"]) == 0
+    assert new.parent.stat().st_mode & 0o077 == 0, "secrets are in it"
+    assert looked(capsys, "--database", str(new))[0] == 0
+    assert run(["service", "queue", "status", "--database", str(tmp_path / "other" / "service.db")]) == 2
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.real
+def test_rights_clock_and_tables_of_postgresql_are_looked_at(
+    postgres: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = f"{postgres.address()}&schema=checked"
+    code, found = looked(capsys, "--database", address)
+    assert code == 0 and "the first start makes the tables" in found["database"][1]
+    assert found["rights"][0] and "clocks" in found["database"][1]
+
+    async def add() -> None:
+        database = opened(address)
+        await database.start()
+        await Users(database).add("ann", "admin")
+        await database.close()
+
+    asyncio.run(add())
+    assert looked(capsys, "--database", address)[1]["database"][1].endswith("1 user")
+    assert looked(capsys, "--database", "postgresql://nobody@127.0.0.1:9/none")[0] == 5
