@@ -91,6 +91,18 @@ def files_to_edit(
     return nearly_best(files) if k == "auto" else files
 
 
+def _of_this_user(tree: Tree, accept: Callable[[Node], bool] | None) -> Callable[[Node], bool] | None:
+    """Return what says which files may be listed: none that somebody else added, whose path is what they say."""
+    others = (
+        {node_id for node_id in tree.ids(["file"]) if tree.is_imported(node_id)}
+        if tree.has_imported()
+        else ()
+    )
+    if not others:
+        return accept
+    return lambda node: node.id not in others and (accept is None or accept(node))
+
+
 def nearly_best(files: Sequence[FileToEdit]) -> list[FileToEdit]:
     """Return the first file, and those after it that fit nearly as well; never more than `MOST_AUTO`.
 
@@ -125,14 +137,15 @@ def locate(
     if not issue.strip():
         raise UserError("the issue is empty: give its title and text")
     scores = as_evidence(evidence) if evidence else find_evidence(tree, required=True)
+    fits = _of_this_user(tree, accept)
     result = search(
         [issue],
         tree=tree,
         returns="nodes",
         k=k,
-        accept={"file"} if accept is None else lambda node: node.kind == "file" and accept(node),
+        accept={"file"} if fits is None else lambda node: node.kind == "file" and fits(node),
         router=router,
-        evidence=_scored_by(scores, tree, router, accept),
+        evidence=_scored_by(scores, tree, router, fits),
         limits=limits,
         on_event=on_event,
         run_id=run_id,
@@ -180,6 +193,8 @@ def _files(
     ranked = _ranked(issue, tree, result, evidence)
     files = []
     for found in result.nodes:
+        if tree.is_imported(found.id):
+            continue  # a run that goes on may have listed it
         path, source = place_of(tree, found.id)
         known = ranked.get(found.id)
         if known is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from metatree.node import Node
-from metatree.notes.notes import mentions
+from metatree.notes.notes import claims, mentions
 from metatree.notes.wishes import KIND as WISH
 from metatree.notes.wishes import standing, taken_back, wishes_of
 from metatree.trees.tree import Tree
@@ -45,7 +45,7 @@ def audit(tree: Tree, node: str) -> Audit:
             [] if earlier is None else [{"text": earlier.text, "until": str(found.attributes.get("at", ""))}]
         )
         holds = any(wish.node == found.id for wish in standing(tree))
-    said = mentions(found)
+    said = mentions(found) or [{"at": "", "source": None, **each} for each in claims(found)]
     if not said and found.provenance.get("who"):
         said = [{name: found.provenance.get(name) for name in ("who", "at", "source")}]
     return Audit(

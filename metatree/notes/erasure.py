@@ -13,6 +13,7 @@ import json
 import mmap
 import re
 import zipfile
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any, Final
 
 from metatree.errors import UserError
 from metatree.node import Node
-from metatree.notes.notes import Forgotten, forget, mentions
+from metatree.notes.notes import IMPORT, Forgotten, claims, forget, mentions
 from metatree.notes.wishes import wishes_of
 from metatree.storage.database import Database
 from metatree.storage.store import Store
@@ -199,6 +200,10 @@ def _redescribe(tree: Tree, node: Node, who: str, texts: Sequence[str]) -> None:
 def _leave_to(tree: Tree, node: Node, others: list[dict[str, Any]], erased: Erased) -> None:
     """Take sayings out of a memory that others said too; what it replaced was the text of one of them."""
     provenance = {key: value for key, value in node.provenance.items() if key != "earlier"}
+    if provenance.get("by") == IMPORT:
+        tree.update(replace(node, attributes={**node.attributes, "said": others}))
+        erased.left_to_others.append(node.id)
+        return
     erased.texts += [str(each["text"]) for each in node.provenance.get("earlier", ())]
     tree.update(replace(node, provenance={**provenance, **others[-1], "said": others}))
     erased.left_to_others.append(node.id)
@@ -216,7 +221,7 @@ def _added(tree: Tree) -> Iterator[Node]:
 
 def _sayings(node: Node) -> list[dict[str, Any]]:
     """Return who said a node, when and where from, each time."""
-    return mentions(node) or ([dict(node.provenance)] if node.provenance.get("who") else [])
+    return mentions(node) or claims(node) or ([dict(node.provenance)] if node.provenance.get("who") else [])
 
 
 def _texts(node: Node) -> list[str]:
@@ -300,10 +305,9 @@ def traces(tree: Tree, texts: Sequence[str]) -> list[Trace]:
     for file in _files(tree):
         if str(file) in named:
             continue
-        if _PACKED.search(file.name):
-            found.append(Trace(str(file), "not looked into: it is packed"))
-        elif _has_bytes(file, forms):
-            found.append(Trace(str(file), ""))
+        holds = None if _PACKED.search(file.name) else _has_bytes(file, forms)
+        if holds or holds is None:
+            found.append(Trace(str(file), "" if holds else "not looked into: it is packed"))
     return list(dict.fromkeys(found))
 
 
@@ -363,8 +367,8 @@ def _may_be_copy(file: Path) -> bool:
     return file.suffix in _COPIES or file.name.endswith("~") or _PACKED.search(file.name) is not None
 
 
-def _has_bytes(file: Path, forms: Sequence[str]) -> bool:
-    """Whether a file, or a member of a zip as exports are, holds one of these texts."""
+def _has_bytes(file: Path, forms: Sequence[str]) -> bool | None:
+    """Whether a file, or a member of a zip as exports are, holds one of these texts; None if it stays packed."""
     wanted = [form.encode("utf-8", "surrogatepass") for form in forms]
     try:
         if not file.stat().st_size:
@@ -374,6 +378,8 @@ def _has_bytes(file: Path, forms: Sequence[str]) -> bool:
                 return any(_in_member(packed, name, wanted) for name in packed.namelist())
         with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return any(data.find(form) >= 0 for form in wanted)
+    except (RuntimeError, zlib.error, EOFError):  # a password is needed, or a way of packing is not known
+        return None
     except (OSError, zipfile.BadZipFile):
         return False
 

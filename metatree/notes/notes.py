@@ -36,6 +36,8 @@ MAX_CHARS: Final = 200_000
 """Of one memory. What is longer is a document: keep it as a file beside the others."""
 MAX_MENTIONS: Final = 100
 """Of a memory that is said again and again, the first and the latest are kept."""
+IMPORT: Final = "import"
+"""What the provenance of a node has under `by` that came as plain text from somebody else's export."""
 _MAX_NAME: Final = 500
 _BIDI: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _TEXT_FACT: Final = "memory-text:"
@@ -132,7 +134,7 @@ def remember(
         >>> remember(tree, "Deploys  happen on Tuesdays.", who="bob", evidence=False).known
         True
     """
-    text, title = _checked(text), None if title is None else _line(title)
+    text, title = _checked(text), None if title is None else one_line(title)
     mention = _mention(who, source, now())
     warnings = _warnings(f"{title or ''}\n{text}")
     key = _key(text)
@@ -187,6 +189,14 @@ def mentions(node: Node) -> list[dict[str, Any]]:
     return [dict(mention) for mention in node.provenance.get("said", ())]
 
 
+def claims(node: Node) -> list[dict[str, Any]]:
+    """Return who is said to have said a text that came with somebody else's export; empty for any other node."""
+    said = node.attributes.get("said")
+    if node.provenance.get("by") != IMPORT or not isinstance(said, list):
+        return []
+    return [dict(each) for each in said if isinstance(each, dict)]
+
+
 def said_by(node: Node) -> str:
     """Return who made a node and when, in a few words; empty for one that was built from a source.
 
@@ -195,6 +205,14 @@ def said_by(node: Node) -> str:
         'said by ann on 2026-05-03 (a call)'
     """
     provenance = node.provenance
+    if provenance.get("by") == IMPORT:
+        names = dict.fromkeys(str(each.get("who")) for each in claims(node))
+        by = (
+            f", which names {', '.join(list(names)[:3])}{' and others' if len(names) > 3 else ''}"
+            if names
+            else ""
+        )
+        return f"imported from {provenance.get('file')} on {provenance.get('imported')}{by}"
     if "who" not in provenance:
         return f"made by {provenance['tool']}" if provenance.get("tool") else ""
     text = f"said by {provenance['who']} on {str(provenance.get('at', ''))[:10]}"
@@ -207,30 +225,27 @@ def said_by(node: Node) -> str:
 def forget(tree: Tree, node: str | Node) -> Forgotten:
     """Take back a memory, or another node that somebody or a tool added, with what lies under it.
 
-    Its words are overwritten in the file. What runs quoted from it stays in their journal.
+    Its words are overwritten in the file; what was built from a source and lies under it moves up. What runs
+    quoted from it stays in their journal.
 
     Raises:
         UnknownNode: it is not in the tree.
-        UserError: it was built from a source, holds what was, or is the root.
+        UserError: it was built from a source, or is the root.
     """
     node_id = node.id if isinstance(node, Node) else _memory_id(tree, node)
     with tree.memory.durable(), tree.memory.transaction():
         target = tree.get(node_id)
-        below = [each for _, each in tree.walk(target)]
         layer = Layer(tree.memory)
-        for each in below:
-            if not _was_added(tree, layer, each):
-                what = (
-                    "was built from its source"
-                    if each.id == target.id
-                    else f"holds {each.id!r}, which was built"
-                )
-                raise UserError(
-                    f"{target.id!r} {what}: only what was added can be forgotten; edit the source, or leave it out"
-                    " of the tree with .gitignore"
-                )
-        removed = tuple(tree.get(each.id) for each in below)
+        if not _was_added(tree, layer, target):
+            raise UserError(
+                f"{target.id!r} was built from its source: only what was added can be forgotten; edit the source, or"
+                " leave it out of the tree with .gitignore"
+            )
         parent = tree.parent(target) or ROOT
+        for each in [each for _, each in tree.walk(target) if not _was_added(tree, layer, each)]:
+            if target.id in tree.ancestors(each):  # somebody moved it here, perhaps who made the target
+                tree.move(each, parent)
+        removed = tuple(tree.get(each.id) for _, each in tree.walk(target))
         erase(tree, layer, removed)
         _remove_empty_groups(tree, parent)
     provenance = target.provenance
@@ -421,7 +436,7 @@ def _clean(text: str) -> str:
     )
 
 
-def _line(text: str, most: int = 200) -> str:
+def one_line(text: str, most: int = 200) -> str:
     """Return a text as one line that can be printed."""
     text = " ".join(_clean(text).split())
     return text if len(text) <= most else text[: most - 1] + "…"
@@ -430,9 +445,9 @@ def _line(text: str, most: int = 200) -> str:
 def _mention(who: str, source: str | None, at: float) -> dict[str, Any]:
     when = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
     return {
-        "who": _line(who, _MAX_NAME) or "unknown",
+        "who": one_line(who, _MAX_NAME) or "unknown",
         "at": when,
-        "source": None if source is None else _line(source, _MAX_NAME) or None,
+        "source": None if source is None else one_line(source, _MAX_NAME) or None,
     }
 
 
@@ -455,13 +470,13 @@ def _labels_of(
 
         part = as_describer(describer)
         reply = run_apart(lambda: part.describe(DescribeRequest(text, None, parent, (), "remember")))
-        return title or _line(reply.title, 80), _line(reply.description, 1000)
+        return title or one_line(reply.title, 80), one_line(reply.description, 1000)
     first, _, rest = text.partition("\n")
     end = next(
         (at + 1 for at, c in enumerate(first) if c in ".!?" and first[at + 1 : at + 2] in ("", " ")), None
     )
-    first_line = _line(first.lstrip("#-* \t")[: end or len(first)] or text, 80)
-    whole = _line(text, 240)
+    first_line = one_line(first.lstrip("#-* \t")[: end or len(first)] or text, 80)
+    whole = one_line(text, 240)
     return title or first_line, "" if whole == (title or first_line) and not rest else whole
 
 

@@ -31,7 +31,21 @@ _ABOUT = 0.6
 _SHARE = 0.6
 """Share of the evidence that one folder must hold; below, the text is about several parts, or about none."""
 _LOOKED_AT = 12
-_TRANSIENT = ("file", "definition", "section", "page", "turn", "commit", "tool", "action", MEMORY_KIND)
+_TRANSIENT = frozenset(
+    (
+        "file",
+        "definition",
+        "section",
+        "page",
+        "turn",
+        "commit",
+        "tool",
+        "action",
+        "import",
+        "imported",
+        MEMORY_KIND,
+    )
+)
 """Kinds whose nodes come and go with a source, or are things of their own: nothing hangs below them by itself."""
 _MENTION = re.compile(
     r"[\w.\-]*(?:/[\w.\-]+)+|[\w\-]+\.[A-Za-z]\w{0,9}\b|\b[A-Za-z_]\w*(?:\.\w+)+|\b\w*[a-z0-9][A-Z]\w*|\b\w+_\w+"

@@ -220,8 +220,8 @@ class World:
                 score=round(min(1.0, scored.score), 4),
                 hint=self.menus.hint(scored),
                 accept=True,
-                path=_file_and_lines(match)[0],
-                lines=_file_and_lines(match)[1],
+                path=self._file_and_lines(match)[0],
+                lines=self._file_and_lines(match)[1],
                 at=str(match.attributes.get("at") or ""),
                 inner=not all_there and self._is_inner(match.id),
                 why=reasons.get(match.id, ""),
@@ -283,7 +283,7 @@ class World:
         if option is None:
             return unscored(None)
         accept = self.accepts is not None and self.accepts(nodes[option.id])
-        path, lines = _file_and_lines(nodes[option.id]) if accept else (None, None)
+        path, lines = self._file_and_lines(nodes[option.id]) if accept else (None, None)
         return {
             "choice": option.id,
             "title": option.title,
@@ -294,6 +294,12 @@ class World:
             "lines": lines,
             "at": str(nodes[option.id].attributes.get("at") or ""),
         }
+
+    def _file_and_lines(self, node: Node) -> tuple[str | None, list[int] | None]:
+        """Return the path of the file of a node, and its lines there; none for what somebody else says is a file."""
+        if node.path is None or self.tree.is_imported(node.id):
+            return None, None
+        return node.path, None if node.lines is None else list(node.lines)
 
     async def _read(self, effect: Effect, attempt: Attempt) -> ReadResult:
         payload: ReadText = effect.payload
@@ -384,11 +390,6 @@ def closest_to(questions: Sequence[str], menus: MenuMaker, tree: Tree) -> list[P
         for question in questions
         for passage in menus.closest(question)
     ]
-
-
-def _file_and_lines(node: Node) -> tuple[str | None, list[int] | None]:
-    """Return the path of the file of a node, and its lines there."""
-    return node.path, None if node.lines is None else list(node.lines)
 
 
 class _Place(TypedDict):

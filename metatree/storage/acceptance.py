@@ -287,13 +287,13 @@ def _survey(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
     rows = connection.execute(
         "SELECT value FROM meta WHERE substr(key, 1, ?) = ?", (len(_PERMISSION), _PERMISSION)
     )
-    permissions = [_tool(value) for (value,) in islice(rows, _MOST + 1)]
+    permissions = [tool_name(_object(value)) for (value,) in islice(rows, _MOST + 1)]
     memories = 0
     authors: set[str] = set()
     wishes = 0
     for kind, text, more in _rows(connection, "node", "kind, provenance, attributes"):
         record = _object(text)
-        names = _names_in(record) | _names_in(_object(more))
+        names = names_in(record) | names_in(_object(more))
         wishes += kind == _WISH
         if names or (kind == "memory" and record.get("by") == "remember"):
             memories += 1
@@ -305,9 +305,9 @@ def _survey(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
         "SELECT value FROM meta WHERE substr(key, 1, ?) = ?", (len(_FLAG), _FLAG)
     ):
         flags += 1
-        authors |= _names_in(_object(text))
+        authors |= names_in(_object(text))
     for (text,) in _rows(connection, "override", "provenance"):
-        authors |= _names_in(_object(text))
+        authors |= names_in(_object(text))
     for (name,) in _rows(connection, "item", "DISTINCT agent"):
         authors |= {_short(name)} if name else set()
     known = islice(_rows(connection, "service_user", "name, role"), _MOST + 1)
@@ -337,7 +337,7 @@ def _survey(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
     )
 
 
-def _names_in(record: dict[str, Any]) -> set[str]:
+def names_in(record: dict[str, Any]) -> set[str]:
     """Return in whose names a node speaks, by its provenance or its attributes, or who flagged one.
 
     Whatever its kind is, it is shown as said by them: memories by `who`, turns by `speaker`, wishes by either.
@@ -377,8 +377,8 @@ def _is_record(record: Any) -> bool:
     return known and isinstance(record.get("options"), dict) and all(isinstance(each, str) for each in texts)
 
 
-def _tool(text: str) -> str:
-    record = _object(text)
+def tool_name(record: dict[str, Any]) -> str:
+    """Return the tool that a permission is for, with its fingerprint."""
     mark = record.get("fingerprint")
     return _short(record.get("tool") or "a tool without a name") + (f" ({_short(mark)[:12]})" if mark else "")
 

@@ -583,6 +583,11 @@ def _places(file: Path, now: Path | None = None) -> Iterator[tuple[str, str]]:
             yield "inode", str(state.st_ino)
 
 
+def signature(what: str, content: bytes) -> str:
+    """Return this user's mark for something that is no store, such as an export; `what` says the kind of thing."""
+    return hmac.digest(user_key(), f"{what}:".encode() + content, hashlib.sha256).hex()
+
+
 def mark_key() -> str:
     """Return the key in `meta` under which this user's marks are; other users have other keys, so all may have one."""
     return f"{FACTS}{hmac.digest(user_key(), b'name', hashlib.sha256).hex()[:16]}"

@@ -112,10 +112,14 @@ class Layer:
 
     def forget_imported(self, ids: Iterable[str]) -> None:
         """Forget that nodes were made by somebody else: this user made others of these ids."""
-        if self.fact_keys(IMPORTED_NODE, most=1):
+        if self.has_imported():
             self.store.execute_many(
                 "DELETE FROM meta WHERE key = ?", ((IMPORTED_NODE + node_id,) for node_id in ids)
             )
+
+    def has_imported(self) -> bool:
+        """Whether this layer may have any node that somebody else made."""
+        return self.store.accepted or bool(self.fact_keys(IMPORTED_NODE, most=1))
 
     def is_imported(self, node_id: str) -> bool:
         """Whether this layer has a node that somebody else made."""

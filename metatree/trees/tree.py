@@ -500,6 +500,10 @@ class Tree:
         """Whether a node came by an import or with a memory that was accepted: nothing is fetched for what it says."""
         return self._memory.is_imported(_id(node))
 
+    def has_imported(self) -> bool:
+        """Whether any node came so."""
+        return self._memory.has_imported()
+
     def add_imported(self, node: Node, parent: str) -> None:
         """Add a node that somebody else made, as the last one under a parent; raises as `add`."""
         self._editor.add(node, parent, None, own=False)

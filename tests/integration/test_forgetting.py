@@ -76,12 +76,18 @@ def test_copies_beside_the_tree_are_named(project: Path, capsys: pytest.CaptureF
     shutil.copy(project / ".metatree" / "memory.db", project / "memory.db.bak")
     assert run(["export", "all.metatree.zip"]) == 0
     (project / "old.tar.gz").write_bytes(b"packed")
+    locked = (project / "all.metatree.zip").read_bytes()
+    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # as if a password were needed
+        parts = locked.split(header)
+        locked = header.join([parts[0], *(p[: flags - 4] + b"\x01" + p[flags - 3 :] for p in parts[1:])])
+    (project / "locked.zip").write_bytes(locked)
     capsys.readouterr()
     assert run(["forget", "--by", "ann", "-y", "--verify", "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
     assert {Path(each["place"]).name: each["what"] for each in said["traces"]} == {
         "memory.db.bak": "",
         "all.metatree.zip": "",
+        "locked.zip": "not looked into: it is packed",
         "old.tar.gz": "not looked into: it is packed",
     }
 
@@ -287,3 +293,14 @@ def test_the_audit_says_where_a_memory_comes_from_and_what_it_replaced(
     assert ": Always paint boats blue." in shown
     assert run(["audit", wish, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["stands_in"] == made.node.id
+
+
+def test_what_was_built_and_lies_under_a_memory_stays(project: Path) -> None:
+    """Who made the memory may have moved it there, by an export, so that nobody can forget it."""
+    with Tree.open(project) as tree:
+        made = remember(tree, SECRET, who="ann").node
+        built = next(node.id for _, node in tree.walk() if node.kind == "file")
+        tree.move(built, made)
+        parent = tree.parent(made)
+        assert [each.id for each in forget(tree, made).nodes] == [made.id]
+        assert made.id not in tree and tree.parent(built) == parent

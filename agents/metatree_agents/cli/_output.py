@@ -21,6 +21,12 @@ _DRIVES = re.compile(
     f"({_STYLE})|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]",
 )
 """What a terminal obeys besides ends of lines and tabs; first our own styles."""
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"  # no width
+    "\u0334-\u0338\u20d2\u20d3\u20d8-\u20da\u20e5\u20e6\u20ea\u20eb]"  # struck through what stands before
+    r"|(?<=\s)\s|[^\S ]"
+)
+"""What would hide or move something: blanks of all kinds but a single space, and what is written over a character."""
 
 
 def prepare() -> None:
@@ -133,6 +139,23 @@ def notes_to(sink: Callable[[str], None] | None) -> Iterator[None]:
         yield
     finally:
         _sinks.remove(sink)
+
+
+def agreed(question: str, unasked: str) -> bool:
+    """Ask a person a question for yes or no, and return whether it was yes.
+
+    Raises:
+        UserError: nobody is at a terminal; `unasked` says what to do then.
+    """
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UserError(unasked)
+    print(f"{question} [y]es, [N]o: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+
+
+def plain(text: str, what: re.Pattern[str] = _UNSEEN) -> str:
+    """Return a text of somebody else's in which nothing is unseen, and nothing looks like a line of ours."""
+    return visible(what.sub(lambda match: ascii(match[0])[1:-1].replace(" ", "\\x20"), text))
 
 
 def visible(text: str) -> str:

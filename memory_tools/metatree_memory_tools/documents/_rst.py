@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from metatree_memory_tools.documents._document_text import Extracted, Heading
-from metatree_memory_tools.text.descriptions import docstring_prose, shorten, unmarked_by
+from metatree_memory_tools.text.descriptions import MOST_HEADINGS, docstring_prose, shorten, unmarked_by
 
 _ORNAMENT = re.compile(r"([!-/:-@\[-`{-~])\1*\s*$")
 _EXPLICIT = re.compile(r"\.\.(?:\s|$)|__(?:\s|$)")
@@ -40,6 +40,11 @@ def extract_rst(lines: Sequence[str]) -> Extracted:
         if title is None:
             number += 1
             continue
+        if len(result.headings) == MOST_HEADINGS:
+            result.problem = (
+                f"only its first {MOST_HEADINGS:,} headings are sections; the last holds the rest"
+            )
+            break
         text, style, span = title
         rank = ranks.setdefault(style, len(ranks) + 1)
         result.headings.append(Heading(rank, shorten(unmarked(text[:1_000]), _TITLE_CHARS), number, span))

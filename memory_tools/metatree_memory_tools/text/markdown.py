@@ -6,12 +6,13 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 from metatree_memory_tools.text._notes import Note, day_of, note_of, shown
 from metatree_memory_tools.text.descriptions import (
+    MOST_HEADINGS,
     beginning,
     first_sentence,
     shorten,
@@ -32,6 +33,8 @@ _MARKS = re.compile(r"(\*\*|`+|~~|(?<!\w)__)(.*?)\1")
 _EMPHASIS = re.compile(r"(?<!\w)[*_](\S(?:.*?\S)?)[*_](?!\w)")
 _MOST_CHARS = 1_000
 _MOST_LINES = 200
+_HEADING = re.compile(r"^ {0,3}(?:#{1,6}(?:[ \t]|$)|=+[ \t]*$|-+[ \t]*$)", re.MULTILINE)
+"""What may be one, or the line below one."""
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 
 
@@ -61,11 +64,16 @@ class Markdown(TextFiles):
         note = note_of(file.text, _outside_code)
         text = note.body
         lines = text.split("\n")
-        headings = _headings(text, file.lines)
+        read, cut = _bounded(text)
+        headings = _headings(read, file.lines)
         starts = {heading.line for heading in headings}
         top = _nested(headings, len(file.lines))
         begin = 1
         attributes: dict[str, Any] = {"language": "markdown", "lines": len(file.lines)}
+        if cut:
+            attributes["note"] = (
+                f"only its first {MOST_HEADINGS:,} headings are sections; the last holds the rest"
+            )
         title = note.text("title")
         if len(top) == 1 and top[0].below and all(h.level > top[0].level for h in headings[1:]):
             # One heading over all the others is the title of the file, not a level of its own.
@@ -121,6 +129,12 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark")
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
+
+
+def _bounded(text: str) -> tuple[str, bool]:
+    """Return a text up to the last heading that is read, and whether more come."""
+    after = next(islice(_HEADING.finditer(text), MOST_HEADINGS, None), None)
+    return (text, False) if after is None else (text[: after.start()], True)
 
 
 def _headings(text: str, lines: Sequence[str]) -> list[_Heading]:

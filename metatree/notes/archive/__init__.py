@@ -10,6 +10,15 @@ The file is a zip of JSON lines, one member for each kind of thing; docs/archive
 
 from metatree.notes.archive._merge import import_memory
 from metatree.notes.archive._report import Imported, MergeConflict
+from metatree.notes.archive._survey import ArchiveSurvey, survey_archive
 from metatree.notes.archive._writer import Exported, export_memory
 
-__all__ = ["Exported", "Imported", "MergeConflict", "export_memory", "import_memory"]
+__all__ = [
+    "ArchiveSurvey",
+    "Exported",
+    "Imported",
+    "MergeConflict",
+    "export_memory",
+    "import_memory",
+    "survey_archive",
+]

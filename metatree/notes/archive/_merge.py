@@ -19,8 +19,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from metatree.errors import UserError
 from metatree.notes.archive._board_merge import BoardMerge
 from metatree.notes.archive._node_merge import NodeMerge
+from metatree.notes.archive._quarantine import Quarantine
 from metatree.notes.archive._reader import opened
 from metatree.notes.archive._report import Imported
 from metatree.notes.archive._rows import Merge, scalar, text
@@ -31,13 +33,21 @@ from metatree.trees.tree import Tree
 
 
 def import_memory(
-    tree: Tree, path: str | Path, *, permissions: bool = False, wishes: bool = False, deletions: bool = False
+    tree: Tree,
+    path: str | Path,
+    *,
+    trust: bool = False,
+    permissions: bool = False,
+    wishes: bool = False,
+    deletions: bool = False,
 ) -> Imported:
     """Merge an archive into a tree; see the table of this module for what is in both.
 
-    Importing the same archive again changes nothing.
+    Of one that this user did not export, with the key that is here, only the texts are taken, as plain text below a
+    node of their own. Importing the same archive again changes nothing.
 
     Args:
+        trust: whether one of somebody else is merged as one of this user's.
         permissions: whether permissions to call tools that change something are taken over too; they were given on
             another machine, perhaps by another person.
         wishes: whether standing wishes are taken over too: what somebody wants always, in whose name it is, stands
@@ -45,11 +55,19 @@ def import_memory(
         deletions: whether built nodes are taken out of the tree that somebody took out of theirs.
 
     Raises:
-        UserError: there is no such file, or the tree cannot be written.
+        UserError: there is no such file, the tree cannot be written, or what is asked for needs `trust`.
         BrokenStore: the file is cut off, damaged, of another program or of a newer version. Nothing was imported.
     """
     report = Imported()
     with opened(path) as archive, tree.memory.durable(), tree.memory.transaction():
+        if not (archive.own or trust):
+            if permissions or wishes or deletions:
+                raise UserError(
+                    f"{archive.path!r} is not of this user and this machine: texts alone are taken of it; permissions,"
+                    " wishes and deletions come only with trust in all of it (--trust)"
+                )
+            Quarantine(tree, archive, report).all()
+            return report
         plain = _PlainMerge(tree, archive, report)
         NodeMerge(tree, archive, report).all(wishes=wishes, deletions=deletions)
         plain.said()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Final
 
 from metatree._util.secret_text import redacted, without_secrets
@@ -20,7 +21,7 @@ from metatree.notes.wishes import check_wish
 from metatree.trees.layer import APPENDED, ROOT
 from metatree.trees.overlay import above
 
-_BRANCHES: Final = {MEMORIES: GROUP_KIND, WISHES: WISHES_KIND}
+BRANCHES: Final = {MEMORIES: GROUP_KIND, WISHES: WISHES_KIND}
 """What what is remembered lies under; the kind of each."""
 
 
@@ -33,24 +34,11 @@ class NodeMerge(Merge):
         self.each("overrides", self._override if deletions else self._shown)
 
     def _nodes(self, *, wishes: bool) -> None:
-        by_parent: dict[str, list[tuple[Node, dict[str, Any]]]] = {}
-        ids: set[str] = set()
-        for number, row in enumerate(self.archive.rows("nodes"), start=1):
-            with self.sound("nodes", number):
-                node = _node(row)
-                if node.kind == WISH and not self._takes_wish(node, wishes):
-                    continue
-                by_parent.setdefault(row["home"] or row["parent"], []).append((node, row))
-                ids.add(node.id)
-        ready = [parent for parent in by_parent if parent not in ids]
-        while ready:
-            parent = ready.pop()
-            for node, row in sorted(by_parent.pop(parent, ()), key=lambda pair: pair[1]["position"]):
-                with self.sound("nodes", 0):
-                    self._take(node, parent, row["position"])
-                ready.append(node.id)
-        if by_parent:
-            raise self.archive.damaged("nodes", 0, f"{next(iter(by_parent))!r} lies below itself")
+        for node, parent, position in parents_first(
+            self, lambda node: node.kind != WISH or self._takes_wish(node, wishes)
+        ):
+            with self.sound("nodes", 0):
+                self._take(node, parent, position)
 
     def _takes_wish(self, node: Node, wanted: bool) -> bool:
         check_wish(node)
@@ -83,7 +71,7 @@ class NodeMerge(Merge):
             self.report.count("nodes", new=False)
             return
         # An id of a branch that the user's own is put under is for such a branch alone.
-        taken = existing is not None or (node.id in _BRANCHES and node.kind != _BRANCHES[node.id])
+        taken = existing is not None or (node.id in BRANCHES and node.kind != BRANCHES[node.id])
         if taken:
             other = f"{node.id}~{digest_of(node)[:8]}"
             if other in tree:
@@ -151,6 +139,26 @@ class NodeMerge(Merge):
 
     def _put_override(self, node_id: str, fields: Mapping[str, Any]) -> None:
         self.tree._overlay.put_override(self.layer.next_seq(), node_id, **fields)
+
+
+def parents_first(merge: Merge, takes: Callable[[Node], bool]) -> Iterator[tuple[Node, str, int]]:
+    """Yield the nodes of an archive that are taken, with parent and position, parents before children."""
+    by_parent: dict[str, list[tuple[Node, int]]] = {}
+    ids: set[str] = set()
+    for number, row in enumerate(merge.archive.rows("nodes"), start=1):
+        with merge.sound("nodes", number):
+            node = _node(row)
+            if takes(node):
+                by_parent.setdefault(row["home"] or row["parent"], []).append((node, row["position"]))
+                ids.add(node.id)
+    ready = [parent for parent in by_parent if parent not in ids]
+    while ready:
+        parent = ready.pop()
+        for node, position in sorted(by_parent.pop(parent, ()), key=itemgetter(1)):
+            yield node, parent, position
+            ready.append(node.id)
+    if by_parent:
+        raise merge.archive.damaged("nodes", 0, f"{next(iter(by_parent))!r} lies below itself")
 
 
 def _node(row: Mapping[str, Any]) -> Node:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import re
 import zipfile
@@ -12,7 +14,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from metatree.errors import BrokenStore, UserError
-from metatree.notes.archive.format import FORMAT, IMAGES, MANIFEST, MAX_LINE, MEMBERS, VERSION, row_of
+from metatree.notes.archive.format import (
+    FORMAT,
+    IMAGES,
+    MANIFEST,
+    MAX_LINE,
+    MEMBERS,
+    VERSION,
+    mark_of,
+    row_of,
+)
 
 _MOST_TIMES: Final = 300
 _LARGEST_IMAGE: Final = 100_000_000
@@ -34,6 +45,8 @@ class Archive:
                 f"{path!r} unpacks to {unpacked:,} bytes from {size:,}: it is no honest export; not read"
             )
         self.manifest: dict[str, Any] = self._manifest()
+        self.own = hmac.compare_digest(ascii(self.manifest.get("mark")), ascii(mark_of(self.manifest)))
+        """Whether this user exported it, on a machine with the same key. Then a member that was changed is damage."""
 
     def _manifest(self) -> dict[str, Any]:
         try:
@@ -64,11 +77,12 @@ class Archive:
     def rows(self, name: str) -> Iterator[dict[str, Any]]:
         """Yield the rows of one member, with `UserError` for one that cannot be read."""
         assert name in MEMBERS
-        number = 0
+        number, digest = 0, hashlib.sha256()
         try:
             with self._archive.open(f"{name}.jsonl") as lines:
                 while line := lines.readline(MAX_LINE + 1):
                     number += 1
+                    digest.update(line)
                     try:
                         row = row_of(line)
                     except UserError as exc:
@@ -81,6 +95,8 @@ class Archive:
         counts = self.manifest.get("counts", {})
         if not isinstance(counts, dict) or number != counts.get(name, 0):
             raise self.damaged(name, number, "there are not as many lines as the manifest says")
+        if self.own and self.manifest["digests"].get(name) != digest.hexdigest():
+            raise self.damaged(name, number, "somebody changed it after you exported it")
 
     def damaged(self, name: str, number: int, why: str) -> BrokenStore:
         """Return the error for a line that cannot be used."""

@@ -29,6 +29,12 @@ class Imported:
     wishes_left_out: int = 0
     deletions_left_out: int = 0
     """Of built nodes."""
+    merged: bool = True
+    """False for an export of somebody else, of which texts alone were taken."""
+    folder: str | None = None
+    """Id of the node that what is new lies below then; None when nothing is new."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Kind of thing -> how many were left out then."""
 
     def count(self, what: str, new: bool) -> None:
         """Count one thing."""

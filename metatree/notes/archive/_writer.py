@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -27,6 +28,7 @@ from metatree.notes.archive.format import (
     VERSION,
     checked_line,
     line_of,
+    mark_of,
     with_places,
 )
 from metatree.storage.schema import FILES
@@ -170,18 +172,21 @@ def _write(
         "permissions": _permissions(store),
     }
     assert tuple(makers) == MEMBERS
+    digests: dict[str, str] = {}
     for name, rows in makers.items():
-        number = 0
+        number, digest = 0, hashlib.sha256()
         with archive.open(f"{name}.jsonl", "w", force_zip64=True) as out:
             for row in rows:
                 number += 1
                 try:
-                    out.write(checked_line(line_of(_without_secrets(row, report))) + b"\n")
+                    line = checked_line(line_of(_without_secrets(row, report))) + b"\n"
                 except UserError as exc:
                     raise UserError(
                         f"row {number} of {name} cannot be exported ({exc}): nothing was written"
                     ) from exc
-        report.counts[name] = number
+                out.write(line)
+                digest.update(line)
+        report.counts[name], digests[name] = number, digest.hexdigest()
         if progress is not None:
             progress(name, number)
     folder = (
@@ -210,8 +215,9 @@ def _write(
         "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "counts": report.counts,
         "secrets_left_out": report.secrets,
+        "digests": digests,
     }
-    archive.writestr(MANIFEST, json.dumps(manifest, indent=2))
+    archive.writestr(MANIFEST, json.dumps({**manifest, "mark": mark_of(manifest)}, indent=2))
 
 
 def _image(folder: Path, name: str, most: int) -> bytes | None:

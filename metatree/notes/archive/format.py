@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from metatree.errors import UserError
 from metatree.notes.feedback import FLAG
+from metatree.storage.trust import signature
 
 FORMAT: Final = "metatree-memory"
 VERSION: Final = 1
@@ -78,6 +79,16 @@ Any other is of one place alone, or says what may be read and done there.
 
 HERE: Final = ":this tree:"
 """Stands in a journal for the path of the tree, and of its memory, which is another one elsewhere."""
+
+
+def mark_of(manifest: Mapping[str, Any]) -> str:
+    """Return the mark that this user's key gives an export: over its manifest, which has a digest of each member.
+
+    Lost: a signature that others can check, with a public key (whom to believe is no question of whose file it is),
+    and a mark over the bytes of the zip (what packs it again would make it another's).
+    """
+    said = {key: value for key, value in manifest.items() if key != "mark"}
+    return signature("export", json.dumps(said, sort_keys=True).encode())
 
 
 def line_of(row: dict[str, Any]) -> bytes:

@@ -6,16 +6,20 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._errors import FOUND
+from metatree_agents.cli._errors import FOUND, WRONG_USE
 from metatree_agents.cli.commands._trees import TreeOptions
+
+if TYPE_CHECKING:
+    from metatree.notes.archive import ArchiveSurvey
 
 _WORDS = {
     "nodes": "node{}",
@@ -32,6 +36,8 @@ _WORDS = {
     "rule_facts": "fact{} of rules",
     "rule_tokens": "token{} of rules",
     "permissions": "permission{}",
+    "wishes": "standing wish(es)",
+    "flags": "flag{} against what is found",
 }
 """What an export counts, with a place for the plural's ending."""
 
@@ -89,6 +95,13 @@ def import_(
             "FILE", "File that `metatree export` wrote; - is standard input.", parser=options.path
         ),
     ],
+    trust: Annotated[
+        bool,
+        typer.Option(
+            "--trust", help="Merge an export of somebody else like your own: shows what it holds, and asks."
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --trust: merge it without asking.")] = False,
     permissions: Annotated[
         bool,
         typer.Option("--permissions", help="Take over permissions too, to call tools that change something."),
@@ -110,6 +123,9 @@ def import_(
 ) -> int:
     """Merge an export into the tree of the current folder, which is built first when it is missing.
 
+    Of an export that you did not make, with the key that is in METATREE_CONFIG_DIR, the texts alone are taken, below a
+    node of their own: no runs, boards, wishes, permissions, nor words of files. --trust takes all of it.
+
     What is there already stays; of nodes that differ, both are kept. All of the file is taken or nothing, and taking it
     again changes nothing.
 
@@ -118,6 +134,8 @@ def import_(
     """
     from metatree.notes.archive import import_memory
 
+    if yes and not trust:
+        raise UserError("--yes answers what --trust asks: give both, or leave it out")
     with tempfile.TemporaryDirectory() as folder:
         if str(file) == "-":
             if sys.stdin is None or sys.stdin.isatty():
@@ -125,8 +143,16 @@ def import_(
             file = Path(folder) / "standard input"
             with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
+        if trust:
+            if file.parent != Path(folder) and file.expanduser().is_file():  # what is shown is what is merged
+                file = Path(shutil.copyfile(file.expanduser(), Path(folder) / file.name))
+            if not _agreed(file, yes, quiet=json):
+                output.note("nothing was imported")
+                return WRONG_USE
         with where.ready() as opened:
-            done = import_memory(opened, file, permissions=permissions, wishes=wishes, deletions=deletions)
+            done = import_memory(
+                opened, file, trust=trust, permissions=permissions, wishes=wishes, deletions=deletions
+            )
     if json:
         output.write_json("import", done)
         return FOUND
@@ -134,6 +160,13 @@ def import_(
     output.note(
         f"added {_counted(done.added) or 'nothing'}" + (f"; {known:,} were there already" if known else "")
     )
+    if not done.merged:
+        below = "" if done.folder is None else f" below {output.word(done.folder)}"
+        output.note(f"it is not your export, so its texts alone were taken, as plain text{below}")
+        if done.left_out:
+            output.note(
+                f"left out: {_counted(done.left_out)}; --trust shows what it holds, and takes all of it"
+            )
     for conflict in done.conflicts:
         output.note(
             f"{conflict.what} {output.visible(conflict.id)} differs: kept {output.visible(conflict.kept)}"
@@ -147,6 +180,34 @@ def import_(
     if done.permissions_left_out:
         output.note(f"{done.permissions_left_out} permissions were left out; --permissions takes them over")
     return FOUND
+
+
+def _agreed(file: Path, yes: bool, *, quiet: bool) -> bool:
+    """Show what an export of somebody else holds, and ask whether it is to be merged; one's own needs no asking."""
+    from metatree.notes.archive import survey_archive
+
+    survey = survey_archive(file)
+    if survey.own:
+        return True
+    if not (quiet and yes):
+        output.note(f"{output.visible(file.name)}: not yours, made at {output.plain(survey.made_at)}")
+        counts = {"wishes": survey.wishes, "flags": survey.flags, **survey.counts}
+        for line in (f"  holds {_counted(counts)}", *_names(survey)):
+            output.note(line)
+    return yes or output.agreed(
+        f"merge {output.visible(file.name)} with all of that?",
+        "nobody is at a terminal to ask: merge it with --trust --yes, or leave --trust out to take its texts alone",
+    )
+
+
+def _names(survey: ArchiveSurvey) -> Iterator[str]:
+    for what, names in (
+        ("speaks in the names of", survey.authors),
+        ("with --permissions, lets change things without asking:", survey.permissions),
+    ):
+        more = survey.unnamed.get("authors" if names is survey.authors else "permissions", 0)
+        if names:
+            yield f"  {what} {output.plain(', '.join(names))}" + (f" and {more:,} others" if more else "")
 
 
 def _counted(counts: dict[str, int]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -300,13 +299,12 @@ def _planned_lines(planned: Erased) -> Iterator[str]:
 
 def _agreed(planned: Erased) -> bool:
     """Ask whether that is meant; nobody can take back what many memories said."""
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise UserError("nobody is at a terminal to ask: look with --dry-run, and forget it with --yes")
     for line in _planned_lines(planned):
         output.note(line)
-    count = output.counted(len(planned.nodes), "node")
-    print(f"forget {count} for good? [y]es, [N]o: ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+    return output.agreed(
+        f"forget {output.counted(len(planned.nodes), 'node')} for good?",
+        "nobody is at a terminal to ask: look with --dry-run, and forget it with --yes",
+    )
 
 
 def _forgotten_lines(erased: Erased, wiped: Sequence[str]) -> Iterator[str]:

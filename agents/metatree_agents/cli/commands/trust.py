@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_text
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -23,12 +22,6 @@ if TYPE_CHECKING:
     from metatree.storage.acceptance import Survey
     from metatree.trees.source_types import SourceRef
 
-_UNSEEN: Final = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"  # no width
-    "\u0334-\u0338\u20d2\u20d3\u20d8-\u20da\u20e5\u20e6\u20ea\u20eb]"  # struck through what stands before
-    r"|(?<=\s)\s|[^\S ]"
-)
-"""What would hide or move something: blanks of all kinds but a single space, and what is written over a character."""
 _FOREIGN: Final = re.compile(r"(?<=\s)\s|[^ -~]")
 """The same in a command, where letters that look like others, or are written from right to left, mislead as well."""
 _ADDRESS: Final = re.compile(r"\s*(mcp:)?\s*https?://\S*\s*$", re.IGNORECASE)
@@ -87,7 +80,10 @@ def trust(
     if not json or not yes:
         for line in _lines(surveys):
             output.note(line)
-    if not yes and not _agreed(folder):
+    if not yes and not output.agreed(
+        f"trust {output.visible(str(folder))} with all of that?",
+        f"nobody is at a terminal to ask: accept it with `metatree trust {folder} --yes`, or only --show it",
+    ):
         output.note("nothing was accepted")
         return WRONG_USE
     offered = {each.file: _sources_of(each) for each in open_ if each.trusted}
@@ -111,20 +107,6 @@ def _place(given: Path) -> Path:
     if not path.exists():
         raise UserError(f"there is nothing at {str(path)!r}")
     return path
-
-
-def _agreed(place: Path) -> bool:
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise UserError(
-            f"nobody is at a terminal to ask: accept it with `metatree trust {place} --yes`, or only --show it"
-        )
-    print(
-        f"trust {output.visible(str(place))} with all of that? [y]es, [N]o: ",
-        end="",
-        file=sys.stderr,
-        flush=True,
-    )
-    return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
 def _sources_of(survey: Survey) -> list[SourceRef]:
@@ -174,34 +156,29 @@ def _lines(surveys: list[Survey]) -> Iterator[str]:
     for survey in surveys:
         state = "yours" if survey.trusted else "not yours"
         problem = f", and cannot be accepted: {survey.problem}" if survey.problem else ""
-        yield f"{_plain(str(survey.file))}: {state}{_plain(problem)}"
+        yield f"{output.plain(str(survey.file))}: {state}{output.plain(problem)}"
         for word, number in survey.held.items():
             yield f"  holds {word}: {number:,}"
         if survey.authors:
             more = _more(survey, "authors", " and {:,} others")
             yield (
                 f"  holds {output.counted(survey.memories, 'remembered text')} of"
-                f" {_plain(', '.join(survey.authors))}{more}"
+                f" {output.plain(', '.join(survey.authors))}{more}"
             )
         if survey.runs:
             without = "" if survey.trusted else ", without what was permitted in them, and boards elsewhere"
             yield f"  holds {output.counted(survey.runs, 'run')} that could be resumed{without}"
         for name, role in survey.users:
-            yield f"  lets {_plain(name)} log in, as {_plain(role)}"
+            yield f"  lets {output.plain(name)} log in, as {output.plain(role)}"
         yield from filter(None, [_more(survey, "users", "  lets {:,} others log in")])
         for tool in survey.permissions:
-            yield f"  lets {_plain(tool)} change things without asking"
+            yield f"  lets {output.plain(tool)} change things without asking"
         yield from filter(
             None, [_more(survey, "permissions", "  lets {:,} other tools change things without asking")]
         )
         for record in _sources(survey):
             text = _source(record, survey.file.parent)
-            yield f"  {_plain(text, _FOREIGN if text.startswith('starts ') else _UNSEEN)}"
-
-
-def _plain(text: str, what: re.Pattern[str] = _UNSEEN) -> str:
-    """Return a text of somebody else's in which nothing is unseen, and nothing looks like a line of ours."""
-    return output.visible(what.sub(lambda match: ascii(match[0])[1:-1].replace(" ", "\\x20"), text))
+            yield f"  {output.plain(text, _FOREIGN) if text.startswith('starts ') else output.plain(text)}"
 
 
 def _more(survey: Survey, what: str, text: str) -> str:

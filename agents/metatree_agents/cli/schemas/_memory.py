@@ -129,7 +129,11 @@ class ConflictOutput(Output):
 
 
 class ImportOutput(Output):
-    """`metatree import --json`."""
+    """`metatree import --json`.
+
+    `merged` is false for an export of somebody else, of which texts alone were taken: `folder` is the id of the node
+    that what is new lies below, null when nothing is new, and `left_out` counts what was left out.
+    """
 
     added: dict[str, int]
     known: dict[str, int]
@@ -137,3 +141,6 @@ class ImportOutput(Output):
     permissions_left_out: int
     wishes_left_out: int
     deletions_left_out: int
+    merged: bool
+    folder: str | None
+    left_out: dict[str, int]

@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from metatree_memory_tools.text.descriptions import MOST_HEADINGS
 from metatree_memory_tools.text.markdown import Markdown, plain, slug
 
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
@@ -145,3 +146,12 @@ def test_every_line_lies_in_one_leaf(lines: list[str]) -> None:
 
 def test_of_an_endless_line_only_the_beginning_is_described() -> None:
     assert len(plain("*a **b [" * 50_000)) <= 1_000
+
+
+def test_the_sections_of_a_file_are_bounded() -> None:
+    text = "# a\n\n" * (MOST_HEADINGS + 5)
+    result = outline(text)
+    assert len(result.parts) == MOST_HEADINGS
+    assert result.parts[-1].end_line == len(text.split("\n")) - 1
+    assert "first 10,000 headings" in result.attributes["note"]
+    assert "note" not in outline("# a\n\n" * 10).attributes

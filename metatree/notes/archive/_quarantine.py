@@ -1,0 +1,124 @@
+"""Take the texts of an export of somebody else, as plain text below a node of their own, and nothing else.
+
+What is in an export may act in many ways: boards, runs that go on, flags and wishes, words and places of built nodes,
+kinds and attributes that tools go by, ids that stand in the way of others. So nothing of it is taken but what was said
+and by whom. Each node gets an id made of what it says, a kind that nothing goes by, no source and no attribute of its
+own; so the same text comes once, a text that changed comes beside the one before, and nothing of the tree is met.
+
+The ids are the same for all imports: of an export that has grown only what is new is added, below the nodes that came
+before. Who imports it again under another name finds it once.
+
+Decided: a memory that `metatree trust` accepts is taken as it is. It is shown before, and mostly one's own, from
+another machine or a backup, where runs and boards are to go on.
+
+Lost: checks of each thing that may act (twenty were found one by one, and a new table would need another); a tree of
+its own beside the tree (`tree:`), which would have to be built, trusted and moved along; ids by what an export says of
+where it is from, which it may say of any; accepting a memory in the same way (its runs would be gone for good).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+from metatree.node import Node
+from metatree.notes.archive._node_merge import BRANCHES, parents_first
+from metatree.notes.archive._rows import Merge
+from metatree.notes.archive.format import MEMBERS
+from metatree.notes.notes import IMPORT, MAX_MENTIONS, claims, mentions, one_line
+from metatree.notes.wishes import KIND as WISH
+from metatree.trees.layer import ROOT
+
+FOLDER_KIND: Final = "import"
+KIND: Final = "imported"
+_NEVER_COUNTED: Final = ("nodes", "journal", "images")
+"""Journals belong to runs, images to items."""
+
+
+class Quarantine(Merge):
+    """Takes the texts of an archive; what else it has is read, so that damage is found, counted, and left out."""
+
+    def all(self) -> None:
+        """Take all of them."""
+        name = one_line(Path(self.archive.path).name)
+        day = time.strftime("%Y-%m-%d", time.gmtime())
+        provenance = {"by": IMPORT, "file": name, "imported": day}
+        self.report.merged = False
+        ids: dict[str, str] = {}
+        for node, parent, _ in parents_first(self, self._is_text):
+            with self.sound("nodes", 0):
+                plain = _plain(node, provenance)
+                known = self._known(plain.id)
+                if known is not None:
+                    self._add_claims(known, plain)
+                else:
+                    place = ids.get(parent) or self._folder(name, day, provenance)
+                    self.tree.add_imported(plain, place)
+                ids[node.id] = plain.id
+                self.report.count("nodes", new=known is None)
+        for member in MEMBERS:
+            number = 0 if member == "nodes" else sum(1 for _ in self.archive.rows(member))
+            if number and member not in _NEVER_COUNTED:
+                self.report.left_out[member] = number
+
+    def _is_text(self, node: Node) -> bool:
+        if node.kind == WISH:  # the memory that states it comes as a text
+            self.report.left_out["wishes"] = self.report.left_out.get("wishes", 0) + 1
+        return node.kind != WISH and BRANCHES.get(node.id) != node.kind
+
+    def _known(self, node_id: str) -> Node | None:
+        node = self.tree.find(node_id)
+        if node is not None and node.kind not in (KIND, FOLDER_KIND):
+            raise ValueError(f"the tree has another node {node_id!r}: rename it")
+        return node
+
+    def _folder(self, name: str, day: str, provenance: dict[str, Any]) -> str:
+        """Return the id of the node that what is new lies below, which is made with the first."""
+        if self.report.folder is None:
+            folder = Node(
+                _id("folder", name, day),
+                f"Import of {name}, {day}",
+                "Texts of somebody else, as they say; nothing here was said by you or read from your sources",
+                kind=FOLDER_KIND,
+                provenance=provenance,
+            )
+            if self._known(folder.id) is None:
+                self.tree.add_imported(folder, ROOT)
+            self.report.folder = folder.id
+        return self.report.folder
+
+    def _add_claims(self, known: Node, other: Node) -> None:
+        mine = claims(known)
+        fresh = [claim for claim in claims(other) if claim not in mine][: max(0, MAX_MENTIONS - len(mine))]
+        if fresh:
+            self.tree.update(replace(known, attributes={**known.attributes, "said": [*mine, *fresh]}))
+
+
+def _plain(node: Node, provenance: dict[str, Any]) -> Node:
+    """Return a node with what another says, and nothing that anything goes by."""
+    more = node.attributes
+    said = mentions(node) or [dict(node.provenance) if node.provenance.get("who") else {}]
+    if not said[0] and (more.get("speaker") or more.get("who")):
+        said = [{"who": more.get("speaker") or more.get("who"), "at": more.get("at")}]
+    told = [
+        {key: one_line(str(each[key])) for key in ("who", "at", "source") if each.get(key)}
+        for each in said[:MAX_MENTIONS]
+    ]
+    return Node(
+        _id(node.id, node.kind, node.title, node.description, node.content),
+        node.title,
+        node.description,
+        node.content,
+        KIND,
+        provenance=provenance,
+        attributes={"was": one_line(node.kind), "said": [each for each in told if each.get("who")]},
+    )
+
+
+def _id(*parts: str | None) -> str:
+    whole = json.dumps(parts).encode()
+    return f"import:{blake2b(whole, digest_size=12).hexdigest()}"
