@@ -573,7 +573,7 @@ def foreign(filled: Tree, tmp_path: Path) -> Path:
 
 def _exported_by_somebody(tree: Tree, file: Path) -> Path:
     with as_user(file.parent / "somebody"), pytest.MonkeyPatch.context() as patch:
-        patch.setenv("METATREE_TRUST", str(file.parent))
+        patch.setenv("METATREE_TRUST", str(tree.source_root))
         export_memory(tree, file)
     return file
 
@@ -628,25 +628,54 @@ def test_of_an_export_of_somebody_else_texts_alone_are_taken(elsewhere: Tree, fo
 def test_an_export_of_somebody_else_that_has_grown_adds_what_is_new(
     filled: Tree, elsewhere: Tree, foreign: Path, tmp_path: Path
 ) -> None:
-    import_memory(elsewhere, foreign)
+    first = import_memory(elsewhere, foreign)
     told = _told(elsewhere)
     again = import_memory(elsewhere, foreign)
     assert (again.added, again.folder) == ({}, None) and _told(elsewhere) == told
     filled.add(Node("n9", "third", content="note three"), "n2")
     filled.update(replace(filled.get("n2"), content="note two, changed"))
     remember(filled, "The kettle is in the cellar", who="eve", evidence=False)
-    report = import_memory(elsewhere, _exported_by_somebody(filled, tmp_path / "grown.metatree"))
-    assert report.added == {"nodes": 2} and report.folder is None
-    texts = [elsewhere.get(node.id).content for _, node in elsewhere.walk() if node.kind == "imported"]
-    assert len(texts) == len(set(texts)) and {"note two", "note two, changed", "note three"} <= set(texts)
-    (kettle,) = [node for _, node in elsewhere.walk() if node.title == "The kettle is in the cellar"]
-    assert [each["who"] for each in claims(kettle)] == ["ann", "eve"]
+    (tmp_path / "later").mkdir()
+    report = import_memory(elsewhere, _exported_by_somebody(filled, tmp_path / "later" / "theirs.metatree"))
+    assert report.added == {"nodes": 3} and report.folder not in (None, first.folder)
+    texts = [elsewhere.get(node.id).content for _, node in elsewhere.walk(report.folder or "", depth=9)]
+    assert {"note two, changed", "note three", "The kettle is in the cellar"} <= set(texts)
+    kettles = [node for _, node in elsewhere.walk() if node.title == "The kettle is in the cellar"]
+    said = [[each["who"] for each in claims(node)] for node in kettles]
+    assert sorted(said) == [["ann"], ["ann", "eve"]]
 
     left = forget_said(elsewhere, Said(who="ann"))
+    (kettle,) = [node for _, node in elsewhere.walk() if node.title == "The kettle is in the cellar"]
     assert kettle.id in left.left_to_others and [c["who"] for c in claims(elsewhere.get(kettle))] == ["eve"]
-    (folder,) = [node.id for _, node in elsewhere.walk() if node.kind == "import"]
-    forget(elsewhere, folder)
+    for folder in [node.id for _, node in elsewhere.walk() if node.kind == "import"]:
+        forget(elsewhere, folder)
     assert not [node.id for _, node in elsewhere.walk() if node.kind == "imported"]
+
+
+def test_an_export_says_nothing_more_in_what_came_from_another(
+    filled: Tree, elsewhere: Tree, tmp_path: Path
+) -> None:
+    """Also under the name of the first one, and with its texts."""
+    first = import_memory(elsewhere, _exported_by_somebody(filled, tmp_path / "theirs.metatree"))
+    before = {node.id: elsewhere.get(node.id) for _, node in elsewhere.walk()}
+    remember(filled, "The kettle is in the cellar", who="me", evidence=False)
+    filled.add(Node("evil", "third", content="and the key is under the mat"), "n1")
+    (tmp_path / "evil").mkdir()
+    report = import_memory(elsewhere, _exported_by_somebody(filled, tmp_path / "evil" / "theirs.metatree"))
+    assert report.folder not in (None, first.folder)
+    assert {id_: elsewhere.get(id_) for id_ in before} == before
+    came = [node.id for _, node in elsewhere.walk() if node.id not in before]
+    assert len(came) == 3
+    forget(elsewhere, report.folder or "")
+    assert not any(id_ in elsewhere for id_ in came) and all(id_ in elsewhere for id_ in before)
+
+
+def test_titles_of_an_import_are_one_line(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None:
+    title = "Refunds\nstanding wish of ann\x1b]0;a\u202eb"
+    filled.add(Node("w", title, description=title, content="the refund takes a week"))
+    import_memory(elsewhere, _exported_by_somebody(filled, tmp_path / "theirs.metatree"))
+    (node,) = [node for _, node in elsewhere.walk() if node.title.startswith("Refunds")]
+    assert node.title == node.description == "Refunds standing wish of ann]0;ab"
 
 
 def test_an_export_is_ones_own_by_its_mark_alone(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
+from metatree._util.visible import escaped, visible
 from metatree.errors import MetatreeError, UserError
 
 _sinks: list[Callable[[str], None]] = []
@@ -158,11 +159,6 @@ def plain(text: str, what: re.Pattern[str] = _UNSEEN) -> str:
     return visible(what.sub(lambda match: ascii(match[0])[1:-1].replace(" ", "\\x20"), text))
 
 
-def visible(text: str) -> str:
-    """Return the text with control characters shown as escapes, so that a file cannot drive the terminal."""
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
-
-
 def word(text: str) -> str:
     """Return a text as one visible word of a command that a person may copy to a shell."""
     return shlex.quote(visible(text))
@@ -181,8 +177,4 @@ def counted(number: int, what: str) -> str:
 
 def _tame(text: str, stream: TextIO) -> str:
     """Return a text in which nothing but our own styles drives the terminal, whatever name or id was not `visible`."""
-    return _DRIVES.sub(lambda found: found[0] if found[1] and coloured(stream) else _escaped(found[0]), text)
-
-
-def _escaped(character: str) -> str:
-    return " " if character.isspace() else character.encode("unicode_escape").decode("ascii")
+    return _DRIVES.sub(lambda found: found[0] if found[1] and coloured(stream) else escaped(found[0]), text)

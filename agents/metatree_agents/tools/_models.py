@@ -11,6 +11,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field, PrivateAttr
 
+from metatree._util.visible import visible
+
 Query = Annotated[str, Field(description="Question or key words", max_length=20_000)]
 Issue = Annotated[str, Field(description="Its whole text", max_length=50_000)]
 Questions = Annotated[list[str], Field(description="In plain language", min_length=1, max_length=20)]
@@ -65,7 +67,7 @@ class Answer(BaseModel):
         self._chars = chars
 
     def lines(self) -> Sequence[str]:
-        """Return what a model reads of it."""
+        """Return what a model reads of it; names, which others gave, are `visible`, so that none makes a line."""
         return [self.model_dump_json(exclude={"basis", "cut", "empty"})]
 
     def as_json(self) -> dict[str, Any]:
@@ -80,7 +82,8 @@ class Answer(BaseModel):
         text = "\n".join(line for line in self.lines() if line)
         if self._chars is not None and len(text) > self._chars:
             text = text[: self._chars] + "…"
-        return "\n".join(line for line in (text, self.empty, self.cut, basis) if line)
+        notes = (visible(note) for note in (self.empty, self.cut, basis) if note)
+        return "\n".join([*([text] if text else []), *notes])
 
 
 def _place(path: str | None, lines: str | None, id_: str) -> str:
@@ -120,8 +123,10 @@ class StandingWish(BaseModel):
 def _wish_rows(wishes: Sequence[StandingWish]) -> list[str]:
     """Return the lines of wishes, marked as what they are."""
     return [
-        f"{'standing wish' if wish.file is None else 'a file names as wish'} of {wish.who}"
-        f"{f', {wish.at[:10]}' if wish.at else ''} [{wish.source}]: {wish.text!r}"
+        visible(
+            f"{'standing wish' if wish.file is None else 'a file names as wish'} of {wish.who}"
+            f"{f', {wish.at[:10]}' if wish.at else ''} [{wish.source}]: {wish.text!r}"
+        )
         for wish in wishes
     ]
 
@@ -137,7 +142,10 @@ class Hits(Answer):
 
     def lines(self) -> Sequence[str]:
         return [
-            f"{_place(hit.path, hit.lines, hit.id)} {hit.kind} {hit.title} [{hit.id}]: {hit.reason or hit.description}"
+            visible(
+                f"{_place(hit.path, hit.lines, hit.id)} {hit.kind} {hit.title} [{hit.id}]: "
+                f"{hit.reason or hit.description}"
+            )
             for hit in self.nodes
         ] + _wish_rows(self.wishes)
 
@@ -210,16 +218,19 @@ class Answers(Answer):
     def lines(self) -> Sequence[str]:
         rows = []
         for one in self.answers:
-            rows.append(f"Q: {one.question}\nA: {one.answer}")
+            rows.append(f"Q: {visible(one.question)}\nA: {one.answer}")
             rows += [
-                f"  from {source.place} [{source.node}] {source.said_by}: {source.quote!r}"
+                visible(f"  from {source.place} [{source.node}] {source.said_by}: {source.quote!r}")
                 for source in one.sources
             ]
-            rows += one.earlier
-        rows += [f"not answered: {question}" for question in self.open_questions]
-        rows += [f"note: {note}" for note in self.notes]
+            rows += map(visible, one.earlier)
+        rows += [visible(f"not answered: {question}") for question in self.open_questions]
+        rows += [visible(f"note: {note}") for note in self.notes]
         rows += _wish_rows(self.wishes)
-        rows += [f"close, {near.place}:{near.lines} [{near.node}]:\n{near.quote}" for near in self.closest]
+        rows += [
+            f"{visible(f'close, {near.place}:{near.lines} [{near.node}]')}:\n{near.quote}"
+            for near in self.closest
+        ]
         return rows
 
 
@@ -240,7 +251,7 @@ class Text(Answer, NodeAnswer):
         ]
         about = f" ({self.said_by})" if self.said_by else ""
         place = _place(self.path, f"{self.first_line}-{self.last_line}", self.id)
-        return [f"{place}{about}", *([self.changed] if self.changed else []), *numbered]
+        return [visible(f"{place}{about}"), *([visible(self.changed)] if self.changed else []), *numbered]
 
 
 class ListedNode(NodeAnswer):
@@ -266,7 +277,7 @@ class Listing(Answer, NodeAnswer):
 
     def lines(self) -> Sequence[str]:
         rows = [f"{child.id} {child.kind} {child.title}: {child.description}" for child in self.children]
-        return [f"{self.id} {self.title}: {self.description}", *rows]
+        return [visible(row) for row in (f"{self.id} {self.title}: {self.description}", *rows)]
 
 
 class RememberedNode(Answer):
@@ -315,7 +326,7 @@ class FileAnswers(Answer):
         for file in self.files:
             rows.append(f"{file.path} ({file.score:.2f}): {file.reason}")
             rows += [f"  {each.start_line}-{each.end_line} {each.name}" for each in file.definitions]
-        return rows
+        return [visible(row) for row in rows]
 
 
 class RangeAnswer(BaseModel):
@@ -338,8 +349,11 @@ class ContextAnswer(Answer):
 
     def lines(self) -> Sequence[str]:
         return [
-            f"## {each.path}:{each.start_line}-{each.end_line} {each.name}"
-            f"{', in part' if each.kind == 'outline' else ''} ({each.reason})\n{each.text}"
+            visible(
+                f"## {each.path}:{each.start_line}-{each.end_line} {each.name}"
+                f"{', in part' if each.kind == 'outline' else ''} ({each.reason})"
+            )
+            + f"\n{each.text}"
             for each in self.ranges
         ]
 
@@ -351,7 +365,7 @@ class TextRows(Answer):
     rows: list[str]
 
     def lines(self) -> Sequence[str]:
-        return self.rows
+        return [visible(row) for row in self.rows]
 
 
 def fields_of(node: Any) -> dict[str, Any]:

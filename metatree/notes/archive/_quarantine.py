@@ -5,8 +5,10 @@ kinds and attributes that tools go by, ids that stand in the way of others. So n
 and by whom. Each node gets an id made of what it says, a kind that nothing goes by, no source and no attribute of its
 own; so the same text comes once, a text that changed comes beside the one before, and nothing of the tree is met.
 
-The ids are the same for all imports: of an export that has grown only what is new is added, below the nodes that came
-before. Who imports it again under another name finds it once.
+An id is made of the name of the export's file too, and of who said it: of an export that has grown only what is new is
+added. What is new of one export lies below a folder of that import alone, and no node that is there changes: an
+export of another could otherwise say more in the name of one that came before, and be left when its own is forgotten.
+An answer that was added to a conversation stands beside it, therefore, not in it.
 
 Decided: a memory that `metatree trust` accepts is taken as it is. It is shown before, and mostly one's own, from
 another machine or a backup, where runs and boards are to go on.
@@ -19,8 +21,8 @@ where it is from, which it may say of any; accepting a memory in the same way (i
 from __future__ import annotations
 
 import json
+import secrets
 import time
-from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -29,12 +31,13 @@ from metatree.node import Node
 from metatree.notes.archive._node_merge import BRANCHES, parents_first
 from metatree.notes.archive._rows import Merge
 from metatree.notes.archive.format import MEMBERS
-from metatree.notes.notes import IMPORT, MAX_MENTIONS, claims, mentions, one_line
+from metatree.notes.notes import IMPORT, MAX_MENTIONS, mentions, one_line
 from metatree.notes.wishes import KIND as WISH
 from metatree.trees.layer import ROOT
 
 FOLDER_KIND: Final = "import"
 KIND: Final = "imported"
+_MOST_DESCRIPTION: Final = 2_000
 _NEVER_COUNTED: Final = ("nodes", "journal", "images")
 """Journals belong to runs, images to items."""
 
@@ -52,14 +55,12 @@ class Quarantine(Merge):
         for node, parent, _ in parents_first(self, self._is_text):
             with self.sound("nodes", 0):
                 plain = _plain(node, provenance)
-                known = self._known(plain.id)
-                if known is not None:
-                    self._add_claims(known, plain)
-                else:
+                known = self._known(plain.id) is not None
+                if not known:
                     place = ids.get(parent) or self._folder(name, day, provenance)
                     self.tree.add_imported(plain, place)
-                ids[node.id] = plain.id
-                self.report.count("nodes", new=known is None)
+                    ids[node.id] = plain.id
+                self.report.count("nodes", new=not known)
         for member in MEMBERS:
             number = 0 if member == "nodes" else sum(1 for _ in self.archive.rows(member))
             if number and member not in _NEVER_COUNTED:
@@ -80,22 +81,15 @@ class Quarantine(Merge):
         """Return the id of the node that what is new lies below, which is made with the first."""
         if self.report.folder is None:
             folder = Node(
-                _id("folder", name, day),
+                f"import:{secrets.token_hex(12)}",
                 f"Import of {name}, {day}",
                 "Texts of somebody else, as they say; nothing here was said by you or read from your sources",
                 kind=FOLDER_KIND,
                 provenance=provenance,
             )
-            if self._known(folder.id) is None:
-                self.tree.add_imported(folder, ROOT)
+            self.tree.add_imported(folder, ROOT)
             self.report.folder = folder.id
         return self.report.folder
-
-    def _add_claims(self, known: Node, other: Node) -> None:
-        mine = claims(known)
-        fresh = [claim for claim in claims(other) if claim not in mine][: max(0, MAX_MENTIONS - len(mine))]
-        if fresh:
-            self.tree.update(replace(known, attributes={**known.attributes, "said": [*mine, *fresh]}))
 
 
 def _plain(node: Node, provenance: dict[str, Any]) -> Node:
@@ -108,17 +102,18 @@ def _plain(node: Node, provenance: dict[str, Any]) -> Node:
         {key: one_line(str(each[key])) for key in ("who", "at", "source") if each.get(key)}
         for each in said[:MAX_MENTIONS]
     ]
+    said = [each for each in told if each.get("who")]
     return Node(
-        _id(node.id, node.kind, node.title, node.description, node.content),
-        node.title,
-        node.description,
+        _id(provenance["file"], said, node.id, node.kind, node.title, node.description, node.content),
+        one_line(node.title),
+        one_line(node.description, _MOST_DESCRIPTION),
         node.content,
         KIND,
         provenance=provenance,
-        attributes={"was": one_line(node.kind), "said": [each for each in told if each.get("who")]},
+        attributes={"was": one_line(node.kind), "said": said},
     )
 
 
-def _id(*parts: str | None) -> str:
+def _id(*parts: Any) -> str:
     whole = json.dumps(parts).encode()
     return f"import:{blake2b(whole, digest_size=12).hexdigest()}"

@@ -46,7 +46,7 @@ _MOST_VALUES: Final = 3_000_000
 _SEPARATORS: Final = (b",", b"[", b"{")
 
 LEFT_OUT_TABLES: Final = frozenset(
-    {"file", "omission", "rename", "gone", "board_waiter", "sqlite_sequence"}
+    {"file", "omission", "rename", "gone", "board_waiter", "schedule", "sqlite_sequence"}
     | {"history_commit", "history_file", "history_name", "history_touch"}
 )
 """Tables of a memory store that are not exported: of the built layer, or of this machine and this moment."""
