@@ -21,6 +21,8 @@ from benchmarks.model_quality.model import ODD, Model
 from benchmarks.model_quality.questions import Question, documentation, questions_of
 from metatree import Tree, search
 
+READERS = ((1.0, 0.0), (0.0, 0.0), (0.5, 0.0), (0.0, 1.0))
+"""How often a model is right in a menu, and about a text."""
 QUALITIES = (0.0, 0.1, 0.25, 0.5, 0.7, 0.85, 0.95, 1.0)
 
 
@@ -38,9 +40,9 @@ class Row:
     calls: float
     """Requests of a search for a node, on average."""
     reading_calls: float
-    """Requests of a search for an answer, in the middle search."""
+    """Requests of a search for an answer, on average."""
     tokens: float
-    """Of the prompts of a search for an answer, in the middle search."""
+    """Of the prompts of a search for an answer, on average."""
     accuracy: float | None
     """How often the model is taken to be right in the end."""
 
@@ -74,8 +76,8 @@ def measure(
         answered / count,
         claimed / count,
         statistics.fmean(calls),
-        statistics.median(reading or [0]),
-        statistics.median(tokens or [0]),
+        statistics.fmean(reading or [0]),
+        statistics.fmean(tokens or [0]),
         None if router is None else router.connection.trust.accuracy,
     )
 
@@ -85,7 +87,7 @@ def line(row: Row) -> str:
     trust = "" if row.accuracy is None else f"{row.accuracy:.2f}"
     return (
         f"{row.name:28} {100 * row.found:6.1f} {100 * row.answered:9.1f} {100 * row.claimed:8.1f}"
-        f" {row.calls:7.2f} {row.reading_calls:8.1f} {row.tokens:8.0f} {trust:>6}"
+        f" {row.calls:7.2f} {row.reading_calls:8.2f} {row.tokens:8.0f} {trust:>6}"
     )
 
 
@@ -102,7 +104,15 @@ def plot(rows: Sequence[tuple[float, Row]], without: Row, file: Path) -> None:
     left.axhline(100 * without.found, linestyle="--", color="grey", label="without")
     left.set(xlabel="how often the model is right", ylabel="right section first, %", ylim=(0, 105))
     left.legend()
-    right.plot(quality, [row.calls for _, row in rows], marker="o")
+    right.plot(quality, [row.calls for _, row in rows], marker="o", label="for a node")
+    if any(row.reading_calls for _, row in rows):
+        right.plot(quality, [row.reading_calls for _, row in rows], marker="s", label="for an answer")
+        left.plot(
+            quality, [100 * row.answered for _, row in rows], marker="s", label="answered, with the model"
+        )
+        left.axhline(100 * without.answered, linestyle=":", color="grey", label="answered, without")
+        left.legend()
+    right.legend()
     right.set(xlabel="how often the model is right", ylabel="requests a search", ylim=(0, None))
     figure.tight_layout()
     figure.savefig(file)
@@ -116,6 +126,9 @@ def main() -> None:
     parser.add_argument(
         "--nodes", action="store_true", help="search for nodes alone, which takes half the time"
     )
+    parser.add_argument(
+        "--rules-out", type=float, nargs="+", default=[0.2, 0.9], help="shares of options that are ruled out"
+    )
     parser.add_argument("--only", help="rows whose names hold this text")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, documentation(Path(folder)) as tree:
@@ -126,15 +139,19 @@ def main() -> None:
         print(line(without), flush=True)
         rows = []
         for quality in QUALITIES:
-            for rules_out in (0.2, 0.9):
+            for rules_out in chosen.rules_out:
                 name = f"right {quality:.2f}, rules out {rules_out:.1f}"
                 if chosen.only and chosen.only not in name:
                     continue
                 model = Model(tree, quality, rules_out)
                 row = measure(name, tree, questions, model, answers=not chosen.nodes)
                 print(line(row), flush=True)
-                if rules_out == 0.2:
+                if rules_out == chosen.rules_out[0]:
                     rows.append((quality, row))
+        for routes, reads in READERS if not chosen.nodes else ():
+            name = f"routes {routes:.1f}, reads {reads:.1f}"
+            if not chosen.only or chosen.only in name:
+                print(line(measure(name, tree, questions, Model(tree, routes, reads=reads))), flush=True)
         for name, kind in ODD.items():
             if not chosen.only or chosen.only in name:
                 odd = measure(name, tree, questions, kind(tree, 0.0), answers=not chosen.nodes)

@@ -30,8 +30,9 @@ NAME = "handbook.pdf"
 class StubModel(Model):
     """Reads the conversation and calls the tools, as the instructions ask."""
 
-    def __init__(self, stub: Stub) -> None:
+    def __init__(self, stub: Stub, name: str = NAME) -> None:
         self._stub = stub
+        self._name = name
         self._numbers = 0
 
     async def get_response(
@@ -61,18 +62,20 @@ class StubModel(Model):
         if fact is not None:
             return self._say(f"It is {fact}.")
         if not outlines:
-            return self._call("get_document_structure", doc_name=NAME)
+            return self._call("get_document_structure", doc_name=self._name)
         sections = {code: page for text in outlines for code, page in _sections(text)}
         latest = _sections(outlines[-1])
         more = _next_part(outlines[-1])
         target = self._stub.target
         if self._stub.errs():
             wrong = [page for code, page in latest if code != target]
-            return self._call("get_page_content", doc_name=NAME, pages=str(self._stub.rng.choice(wrong)))
+            return self._call(
+                "get_page_content", doc_name=self._name, pages=str(self._stub.rng.choice(wrong))
+            )
         if target in sections:
-            return self._call("get_page_content", doc_name=NAME, pages=str(sections[target]))
+            return self._call("get_page_content", doc_name=self._name, pages=str(sections[target]))
         if more is not None:
-            return self._call("get_document_structure", doc_name=NAME, part=more)
+            return self._call("get_document_structure", doc_name=self._name, part=more)
         return self._say(UNKNOWN)
 
     def _call(self, tool: str, **arguments: Any) -> Any:

@@ -15,7 +15,7 @@ from metatree_routers.llm._tokens import TokenCounter
 from metatree_routers.llm.router import LLMRouter
 from metatree_routers.weighing.trust import JUDGES, Trust
 
-from benchmarks.peers.stub import Stub, heading
+from benchmarks.peers.stub import Stub
 
 _OPTION = re.compile(r"^ *\[(?P<label>[A-Z]{1,3})\] (?P<title>.*)$", re.MULTILINE)
 
@@ -45,7 +45,7 @@ class StubConnection:
     def _choose(self, prompt: str) -> dict[str, Any]:
         labels, codes = [], []
         for found in _OPTION.finditer(prompt):
-            code = heading(found["title"])
+            code = self._stub.code(found["title"])
             if code is not None:
                 labels.append(found["label"])
                 codes.append(code)
@@ -60,7 +60,7 @@ class StubConnection:
         fact = self._stub.read(prompt)
         answers = []
         if fact is not None:
-            quote = f"is {fact} units an hour"
+            quote = self._stub.quote(fact)
             answers = [{"question": "Q1", "answer": fact, "quote": quote, "complete": True}]
         return {"answers": answers, "new_questions": [], "notes": ""}
 

@@ -105,6 +105,14 @@ class Stub:
         """Say whether an erring decision rules out the right option too."""
         return self.rng.random() < self.condition.wrong_marks
 
+    def code(self, title: str) -> Code | None:
+        """Return where what has this title lies."""
+        return heading(title)
+
+    def quote(self, fact: str) -> str:
+        """Return the words around a fact, as its text has them."""
+        return f"is {fact} units an hour"
+
     def read(self, text: str) -> str | None:
         """Return the answer to the question when a text holds it."""
         for found in _FACT.finditer(text):

@@ -12,7 +12,7 @@ from metatree.durable._journal import Journal, MemoryJournal, Record, RunInfo
 from metatree.durable._machine import Effect, Event, Machine, Outcome, Signal
 from metatree.durable._policy import Attempt, Handler, InDoubt, Policy
 from metatree.durable._replay import Replayed, first_record, replay, take_up
-from metatree.durable._runner import Finish, Runner, metered, report_usage
+from metatree.durable._runner import Finish, Runner, metered, report_usage, run_memory
 
 __all__ = [
     "Attempt",
@@ -35,5 +35,6 @@ __all__ = [
     "metered",
     "replay",
     "report_usage",
+    "run_memory",
     "take_up",
 ]

@@ -53,6 +53,17 @@ _meter: contextvars.ContextVar[dict[str, float] | None] = contextvars.ContextVar
 )
 
 
+_memory: contextvars.ContextVar[dict[str, Any] | None] = contextvars.ContextVar(
+    "metatree_run_memory", default=None
+)
+
+
+def run_memory() -> dict[str, Any]:
+    """Return what the effects of the run in progress keep for one another, in this process; outside a run, nothing."""
+    memory = _memory.get()
+    return {} if memory is None else memory
+
+
 def report_usage(**amounts: Any) -> None:
     """Add numbers to what the effect in progress has used (`tokens_in=…`, `cost_usd=…`).
 
@@ -120,6 +131,7 @@ class Runner(Generic[S]):
         self._has_signals = True
         self._wake = asyncio.Event()
         self._driving: asyncio.Task[Any] | None = None
+        self._memory: dict[str, Any] = {}
         self._timers: dict[int, tuple[float, Effect]] = {}
 
     def stop(self) -> None:
@@ -336,7 +348,7 @@ class Runner(Generic[S]):
                 self._keep(Record("start", self._now(), effect.id, body))
         if used:
             self._count(used)
-        meter = _meter.set(used)
+        meter, memory = _meter.set(used), _memory.set(self._memory)
         counted = dict(used)
         pause, final = 0.0, False
         reports = None
@@ -387,6 +399,7 @@ class Runner(Generic[S]):
             return
         finally:
             _meter.reset(meter)
+            _memory.reset(memory)
             if reports is not None:
                 reports.close()
         error = error[:MAX_ERROR_CHARS]

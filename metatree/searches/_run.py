@@ -24,7 +24,7 @@ from metatree.searches._options import Accept, OnEvent, RunOptions
 from metatree.searches._result import result_of, trace_of
 from metatree.searches._state import SearchState
 from metatree.searches._toolbox import Toolbox
-from metatree.searches._world import World
+from metatree.searches._world import World, closest_to
 from metatree.searches.fallback import ask_person
 from metatree.searches.on_blackboard import BoardLink
 from metatree.searches.source_tools import with_own
@@ -213,6 +213,11 @@ class Search:
                 logging.INFO if expected else logging.WARNING, "run %s failed", run_id, exc_info=not expected
             )
             return result_of(replayed.state, replayed.used, ended="failed", detail=detail, run_id=run_id)
+        state = finish.state
+        if finish.ended == "limit" and state.given["returns"] == "answer" and state.closest is None:
+            roots = [frame for frame in state.frames.values() if frame.parent is None]
+            open_ = dict.fromkeys(question for frame in roots for question in frame.open)
+            state.closest = closest_to(list(open_), self._menus, self.tree)
         waiting = finish.waiting if finish.ended == "waiting" else ()
         result = result_of(
             finish.state,

@@ -374,13 +374,16 @@ class World:
 
     def _closest(self, effect: Effect, attempt: Attempt) -> ClosestFound:
         payload: FindClosest = effect.payload
-        return {
-            "passages": [
-                _passage_json(question, passage, self.tree.find(passage.node_id))
-                for question in payload.questions
-                for passage in self.menus.closest(question)
-            ]
-        }
+        return {"passages": closest_to(payload.questions, self.menus, self.tree)}
+
+
+def closest_to(questions: Sequence[str], menus: MenuMaker, tree: Tree) -> list[PassageFound]:
+    """Return the passages that come closest to each question."""
+    return [
+        _passage_json(question, passage, tree.find(passage.node_id))
+        for question in questions
+        for passage in menus.closest(question)
+    ]
 
 
 def _file_and_lines(node: Node) -> tuple[str | None, list[int] | None]:

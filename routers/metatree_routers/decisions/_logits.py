@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
+from metatree.durable import report_usage
 from metatree.errors import BadModelAnswer
 from metatree_routers.decisions._model import YES, Choice, Likelihoods, Question, YesNo
 from metatree_routers.decisions._openai_decisions import OPENAI
@@ -20,6 +21,8 @@ from metatree_routers.llm.errors import BadKey
 
 TOP = 20
 """Log-probabilities that servers give at most."""
+ORDERS = 2
+"""Requests for one question."""
 LEAST_MASS = 0.2
 """The letters have at least this share of the token's probability, or the model answers something else."""
 _RULES = (
@@ -59,6 +62,7 @@ class Logits:
 
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Mapping[str, Likelihoods]:
         asked = list(questions.items())
+        report_usage(model_calls=ORDERS * len(asked) - 1)  # the effect itself counts as one
         answers = await asyncio.gather(*(self._one(state, question) for _, question in asked))
         return {name: answer for (name, _), answer in zip(asked, answers, strict=True)}
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from metatree.durable import report_usage, run_memory
 from metatree.errors import UserError
 from metatree.node import place_of
 from metatree.protocols import (
@@ -120,7 +121,13 @@ class DecisionRouter(Router):
             name: YesNo(CANNOT.format(label=label, title=line(named[label].title, 90)))
             for name, label in doubted.items()
         }
-        said = await self.model.decide(_state(request), questions)
+        known, state = run_memory(), _state(request)
+        key = f"{self.model.name} {state} {questions}"
+        if key in known:  # what was asked in this run is not asked again
+            report_usage(model_calls=-1, cache_hits=1)
+        else:
+            known[key] = await self.model.decide(state, questions)
+        said: Mapping[str, Likelihoods] = known[key]
         if "which" not in said:
             raise AnswerRefused("the model declined to choose")
         shares = {option.id: said["which"][label] for label, option in named.items()}

@@ -51,7 +51,7 @@ class SecondOpinion:
                 share = likely / max(1.0, sum(each.score for each in ranked))
                 prior = likely if likely > elsewhere else share
                 yes = 1.0 if said else 0.0
-                confidence = round(self._trust.weighed(_within(prior), yes), 4)
+                confidence = round(self._trust.weighed(_within(prior), yes, earned=True), 4)
                 self._trust.learn(_within(share), yes)
             if said and likely and self._trust.accuracy < HEARD and here is not None:
                 answers = [answer for answer in answers if answer not in said]

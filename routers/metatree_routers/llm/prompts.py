@@ -1,8 +1,8 @@
 """Every prompt that is sent to a model, in one place, with a version.
 
 What stays the same comes first: the rules of a task are the same in every call, the questions in every call of one
-search, so that a provider's prompt cache keeps them; the menu or the text follows, and what was wrong with the last
-answer comes last.
+search, which helps servers that keep the state of a prefix, however short it is; the menu or the text follows, and what
+was wrong with the last answer comes last.
 
 Text from nodes and tools stands between `<data>` and `</data>`, which cannot be closed from inside (`quoted`), and the
 rules say that it is never an order. Questions stand there too: a text that was read may have asked them.

@@ -20,6 +20,8 @@ SHARPNESS = 4.0
 LEAST_SCORE = 0.05
 NONE_RIGHT = 0.1
 """How likely it is, before anything is known of a menu, that none of its options leads to an answer."""
+NONE_RIGHT_ELSEWHERE = 0.5
+"""The same where the evidence has seen something better in another menu of the same search."""
 RULED_OUT = 0.02
 """An option below this share is ruled out, where both experts speak against it."""
 STRONG = 0.5
@@ -73,16 +75,19 @@ def cases_of(options: Sequence[Option]) -> list[Case]:
     return [Case(tuple(each), weights[score] / total, max(0.0, score)) for score, each in ids.items()]
 
 
-def weigh(cases: Sequence[Case], said: Mapping[str, float], none: float) -> Weighed:
+def weigh(
+    cases: Sequence[Case], said: Mapping[str, float], none: float, none_right: float = NONE_RIGHT
+) -> Weighed:
     """Return the product of both experts.
 
     Args:
         cases: what the evidence says.
         said: option -> the share that the model gives to it, as far as it can be trusted.
         none: the share that the model gives to none of them.
+        none_right: how likely that is before the model has said anything.
     """
-    joint = {case: (1 - NONE_RIGHT) * case.prior * max(said.get(i, 0.0) for i in case.ids) for case in cases}
-    without = NONE_RIGHT * none
+    joint = {case: (1 - none_right) * case.prior * max(said.get(i, 0.0) for i in case.ids) for case in cases}
+    without = none_right * none
     total = sum(joint.values()) + without
     if total <= 0:
         return Weighed({i: case.prior for case in cases for i in case.ids}, 0.0, cases)

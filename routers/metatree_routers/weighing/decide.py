@@ -25,9 +25,10 @@ def decided(request: RouteRequest, said: RouteDecision, trust: Trust) -> RouteDe
     above = _anchors(request.options)
     accuracy = trust.accuracy
     choice = None if said.choice is None else above.get(said.choice)
-    trust.chose(cases, choice)
+    none_right = trust.none_right(request.questions, cases)
+    trust.chose(cases, choice, none_right)
     shares, none = _as_shares(cases, choice, {above[i] for i in said.unviable if above.get(i) == i}, accuracy)
-    return settled(request, said, weigh(cases, shares, none), above)
+    return settled(request, said, weigh(cases, shares, none, none_right), above)
 
 
 def decided_by_shares(
@@ -48,10 +49,11 @@ def decided_by_shares(
         case = next((case for case in cases if above.get(option) in case.ids), None)
         if case is not None:
             totals[case.ids[0]] = totals.get(case.ids[0], 0.0) + share
-    trust.gave([(case.prior, totals.get(case.ids[0], 0.0)) for case in cases], none)
+    none_right = trust.none_right(request.questions, cases)
+    trust.gave([(case.prior, totals.get(case.ids[0], 0.0)) for case in cases], none, none_right)
     worth, even = trust.accuracy, 1 / (len(cases) + 1)
     mixed = {i: worth * totals.get(case.ids[0], 0.0) + (1 - worth) * even for case in cases for i in case.ids}
-    weighed = weigh(cases, mixed, worth * none + (1 - worth) * even)
+    weighed = weigh(cases, mixed, worth * none + (1 - worth) * even, none_right)
     top = max(weighed.probabilities.values())
     within = [i for i in shares if weighed.probabilities.get(above.get(i, ""), 0.0) >= top]
     choice = max(within, key=lambda i: (shares[i], i != above.get(i)))

@@ -15,9 +15,10 @@ import math
 import threading
 from collections.abc import Sequence
 
-from metatree_routers.weighing._experts import NONE_RIGHT, Case
+from metatree_routers.weighing._experts import NONE_RIGHT, NONE_RIGHT_ELSEWHERE, Case
 from metatree_routers.wrappers.disk_cache import Cache
 
+_DOUBT = 0.2
 _VALUES = tuple((step + 0.5) / 25 for step in range(25))
 _CHOOSES = (1.0, 1.6)
 """Of a beta distribution: before anything is known, a model is taken to be right in 2 of 5 menus."""
@@ -31,8 +32,11 @@ _RESTS = 0.98
 """What was learned counts so much less each time that a poor model is not asked."""
 POOR = 0.15
 """A model that chooses rightly less often is not asked: it would change hardly anything."""
-HEARD = 0.5
+HEARD = 0.6
 """How often a model says rightly whether a text answers, from which on it is heard."""
+AS_GOOD = 0.9
+"""A menu whose best score is a smaller share of what another menu of the search had is not where the evidence leads."""
+_MOST_SEARCHES = 256
 _KEPT_S = 90 * 86_400.0
 
 
@@ -52,37 +56,63 @@ class Trust:
         first, second = prior
         self._prior = [(first - 1) * math.log(v) + (second - 1) * math.log(1 - v) for v in _VALUES]
         self._lock = threading.Lock()
+        self._best: dict[tuple[str, ...], float] = {}
+        """Questions -> the best score that a menu had for them."""
         self._logs = self._known() or [0.0] * len(_VALUES)
 
     @property
     def accuracy(self) -> float:
         """How often the model is right, as far as is known, in [0, 1]."""
+        return sum(share * value for share, value in zip(self._shares(), _VALUES, strict=True))
+
+    @property
+    def earned(self) -> float:
+        """How often it is right at the least, with a probability of 4 in 5: a model has to earn it."""
+        below = 0.0
+        for share, value in zip(self._shares(), _VALUES, strict=True):
+            below += share
+            if below >= _DOUBT:
+                return value
+        return _VALUES[-1]
+
+    def _shares(self) -> list[float]:
         logs = [known + before for known, before in zip(self._logs, self._prior, strict=True)]
         top = max(logs)
         shares = [math.exp(log - top) for log in logs]
-        return sum(share * value for share, value in zip(shares, _VALUES, strict=True)) / sum(shares)
+        return [share / sum(shares) for share in shares]
 
-    def chose(self, cases: Sequence[Case], choice: str | None) -> None:
+    def none_right(self, questions: Sequence[str], cases: Sequence[Case]) -> float:
+        """Return how likely no option of a menu leads to an answer, by what other menus of the search had."""
+        top = max(case.score for case in cases)
+        with self._lock:
+            best = max(top, self._best.pop(tuple(questions), 0.0))
+            self._best[tuple(questions)] = best
+            while len(self._best) > _MOST_SEARCHES:
+                del self._best[next(iter(self._best))]
+        return NONE_RIGHT if top >= AS_GOOD * best else NONE_RIGHT_ELSEWHERE
+
+    def chose(self, cases: Sequence[Case], choice: str | None, none_right: float = NONE_RIGHT) -> None:
         """Learn from one choice; None is that none of the options leads to an answer."""
         if len(cases) < 2:
             return
-        prior = NONE_RIGHT
+        prior = none_right
         if choice is not None:
             priors = [case.prior for case in cases if choice in case.ids]
             if not priors:
                 return
-            prior = (1 - NONE_RIGHT) * priors[0]
+            prior = (1 - none_right) * priors[0]
         others = len(cases)
         self._learn([value * prior + (1 - value) * (1 - prior) / others for value in _VALUES])
 
-    def gave(self, cases: Sequence[tuple[float, float]], none: float) -> None:
+    def gave(self, cases: Sequence[tuple[float, float]], none: float, none_right: float = NONE_RIGHT) -> None:
         """Learn from the probabilities that a model gave.
 
         Args:
             cases: of each case how likely it is by evidence, and how likely by the model.
             none: how likely none of them is, by the model.
+            none_right: how likely that is before the model has said anything.
         """
-        agreed = NONE_RIGHT * none + (1 - NONE_RIGHT) * sum(prior * share for prior, share in cases)
+        agreed = none_right * none + (1 - none_right) * sum(prior * share for prior, share in cases)
         even = 1 / (len(cases) + 1)
         self._learn([value * agreed + (1 - value) * even for value in _VALUES])
 
@@ -92,9 +122,15 @@ class Trust:
         self.learn(prior, said)
         return likely
 
-    def weighed(self, prior: float, said: float) -> float:
-        """Return how likely something is that has a prior and that the model finds so likely."""
-        worth = max(0.5, self.accuracy)  # a model that is mostly wrong says nothing, not the contrary
+    def weighed(self, prior: float, said: float, *, earned: bool = False) -> float:
+        """Return how likely something is that has a prior and that the model finds so likely.
+
+        Args:
+            earned: count the model's word for no more than it has earned.
+        """
+        worth = max(
+            0.5, self.earned if earned else self.accuracy
+        )  # a model that is mostly wrong says nothing, not the contrary
         likely = worth * said + (1 - worth) * (1 - said)
         return prior * likely / (prior * likely + (1 - prior) * (1 - likely))
 

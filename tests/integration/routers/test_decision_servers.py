@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,8 +14,10 @@ from typing import Any
 
 import pytest
 from metatree_routers.decisions import DecisionRouter
+from metatree_routers.llm import LLMRouter
+from metatree_routers.llm.errors import NotAModelServer
 
-from metatree import Node, RouteRequest, Tree, search
+from metatree import Node, Option, RouteRequest, Tree, search
 from metatree.errors import BadModelAnswer, RouterUnavailable
 
 pytestmark = pytest.mark.integration
@@ -76,14 +79,12 @@ def reply(handler: BaseHTTPRequestHandler, said: Any, status: int = 200, **heade
 
 
 def judged(body: Mapping[str, Any], right: str, share: float, answers: float = 0.95) -> dict[str, Any]:
-    """Answer as a model that gives a share to the option whose line begins with a text, and the rest to all others."""
+    """Answer as a model that gives a share to the option whose line fits a pattern, and the rest to all others."""
     said: dict[str, Any] = {}
     for name, question in body["questions"].items():
         if question["type"] == "choice":
             labels = list(question["criteria"])
-            chosen = next(
-                (label for label in labels if question["criteria"][label].startswith(right)), "none"
-            )
+            chosen = next((label for label in labels if re.match(right, question["criteria"][label])), "none")
             rest = (1 - share) / (len(labels) - 1)
             shares = {label: share if label == chosen else rest for label in labels}
             said[name] = {"type": "choice", "choice": chosen, "probabilities": shares}
@@ -205,13 +206,66 @@ def three_megabytes(handler: BaseHTTPRequestHandler, body: Any) -> None:
 def test_what_a_server_does_on_the_network_is_an_error_in_time(
     serve: Callable[[Handle], Server], handle: Handle, kind: type[Exception], wire: str
 ) -> None:
-    from metatree import Option
-
     server = serve(handle)
     asked = DecisionRouter(f"{wire}/m@{server.url}", cache=False, timeout_s=0.3, api_key="k")
     request = RouteRequest(("q?",), "", Node("n", "n"), (Option("a", "A"), Option("b", "B")))
     with pytest.raises(kind):
         asyncio.run(asyncio.wait_for(asked.route(request), 5))
+
+
+@pytest.mark.parametrize("handle", [slow, drips, closes_early, closes_at_once, three_megabytes])
+def test_a_chat_server_is_not_waited_for_either(serve: Callable[[Handle], Server], handle: Handle) -> None:
+    server = serve(handle)
+    asked = LLMRouter("m", base_url=server.url, cache=False, timeout_s=0.3, api_key="k")
+    request = RouteRequest(("q?",), "", Node("n", "n"), (Option("a", "A"), Option("b", "B")))
+    with pytest.raises((RouterUnavailable, NotAModelServer)):
+        asyncio.run(asyncio.wait_for(asked.route(request), 3))
+
+
+@pytest.mark.parametrize("kind", ["decisions", "chat"])
+def test_a_tree_in_which_all_titles_are_equal(serve: Callable[[Handle], Server], kind: str) -> None:
+    """Options are told apart by what they hold, and by their labels."""
+
+    def model(handler: BaseHTTPRequestHandler, body: Any) -> None:
+        if kind == "decisions":
+            reply(handler, judged(body, ".*lock 17 is", 0.9))
+            return
+        system, user = (message["content"] for message in body["messages"])
+        label = next((at[1] for at in re.finditer(r"\[([A-Z]+)\][^\[]*lock 17 is", user)), "none")
+        said: Any = {"reason": "", "choice": label, "ruled_out": []}
+        if "answers" in system:
+            found = re.findall(r"lock 17 is \d+", user)
+            answers = (
+                [{"question": "Q1", "answer": found[0], "quote": found[0], "complete": True}] if found else []
+            )
+            said = {"answers": answers, "new_questions": [], "notes": ""}
+        message = {"role": "assistant", "content": json.dumps(said)}
+        reply(handler, {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]})
+
+    server = serve(model)
+    asked = (
+        router(server)
+        if kind == "decisions"
+        else LLMRouter("m", base_url=server.url, cache=False, api_key="k")
+    )
+    with Tree.create(":memory:") as equal:
+        for number in range(30):
+            text = f"Notes on a lock: the code of lock {number} is {1000 + number}."
+            equal.add(Node(f"n{number}", "Notes", "Notes", content=text))
+        found = search("What is the code of lock 17?", tree=equal, router=asked)
+    assert "1017" in found.answer
+    assert [source.node for source in found.answers[0].sources] == ["n17"]
+
+
+def test_each_request_of_two_orders_counts(serve: Callable[[Handle], Server], tree: Tree) -> None:
+    def model(handler: BaseHTTPRequestHandler, body: Any) -> None:
+        top = [{"token": "A", "logprob": -0.1}, {"token": "B", "logprob": -3.0}]
+        reply(handler, {"choices": [{"logprobs": {"content": [{"top_logprobs": top}]}}]})
+
+    server = serve(model)
+    letters = DecisionRouter(f"logits/m@{server.url}", cache=False, api_key="k")
+    found = search(QUESTION, tree=tree, router=letters)
+    assert found.usage.model_calls == len(server.asked) > 0
 
 
 def test_a_server_of_garbage_is_dropped(serve: Callable[[Handle], Server], tree: Tree) -> None:

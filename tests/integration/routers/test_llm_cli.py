@@ -85,6 +85,7 @@ def test_settings_that_are_missing_are_wrong_use(
         ("anthropic/claude", "set ANTHROPIC_API_KEY"),
         ("gemini/flash", "set GEMINI_API_KEY"),
         ("openrouter/openai/gpt-4o", "set OPENROUTER_API_KEY"),
+        ("qwen3:8b", "write --router ollama/qwen3:8b"),
         ("litellm/some", "write --router openai/some"),
         ("ollama/", "write ollama/MODEL"),
         ("systemone/x", "set SYSTEMONE_BASE_URL"),

@@ -105,7 +105,7 @@ def test_an_answer_that_comes_too_late_is_a_timeout(
     serve: Serve, router_for: RouterFor, request_of: RequestOf
 ) -> None:
     server = serve(hang(5))
-    with pytest.raises(RouterUnavailable, match="did not answer in time"):
+    with pytest.raises(RouterUnavailable, match="did not answer"):
         asyncio.run(router_for(server, timeout_s=0.1).route(request_of("a.py", "b.py")))
 
 

@@ -19,6 +19,8 @@ from metatree_routers.llm._tokens import TokenCounter
 from metatree_routers.wrappers.disk_cache import DiskCache, MemoryCache
 
 from metatree import Limits, Tree, asearch, resume, search
+from metatree.durable import metered, report_usage
+from metatree.durable._runner import _memory
 from metatree.errors import UserError
 from metatree.testing._model_server import DROP, ModelServer, Reply, status
 
@@ -122,6 +124,44 @@ def test_limits_hold_to_the_call_and_a_run_goes_on_after_them(
     assert len(server.requests) == calls
     after = resume("r", tree=tree, router=router, evidence=False, limits=Limits())
     assert after.ended == "answered"
+
+
+def test_a_limit_that_is_reached_leaves_the_closest_passages(
+    serve: Serve, router_for: RouterFor, tree: Tree
+) -> None:
+    server = serve({"reason": "", "choice": "A", "ruled_out": []})
+    found = search(QUESTION, tree=tree, router=router_for(server), limits=Limits(model_calls=1))
+    assert (found.ended, found.answers) == ("limit", ())
+    assert found.closest and found.closest[0].node == "auth/tokens"
+    nodes = search(
+        QUESTION, tree=tree, router=router_for(server), limits=Limits(model_calls=1), returns="nodes", k=9
+    )
+    assert nodes.closest == ()
+
+
+@pytest.mark.parametrize(("temperature", "sent"), [(0.0, 1), (0.7, 2)])
+def test_a_prompt_that_is_repeated_in_a_run_costs_nothing(
+    serve: Serve, router_for: RouterFor, request_of: Any, temperature: float, sent: int
+) -> None:
+    server = serve({"reason": "", "choice": "A", "ruled_out": []})
+    router = router_for(server, temperature=temperature)
+
+    async def twice() -> dict[str, float]:
+        with metered() as used:
+            for _ in range(2):
+                report_usage(model_calls=1)  # as the kernel does
+                await router.route(request_of("a.py", "b.py"))
+        return used
+
+    async def in_a_run() -> dict[str, float]:
+        _memory.set({})
+        return await twice()
+
+    used = asyncio.run(in_a_run())
+    assert (used["model_calls"], used.get("cache_hits", 0)) == (sent, 2 - sent)
+    assert len(server.requests) == sent
+    asyncio.run(twice())
+    assert len(server.requests) == sent + 2, "another run pays anew"
 
 
 # Caches

@@ -66,7 +66,7 @@ def test_nodes_are_found_without_a_useless_model_too(
     server = serve(lambda request: BROKEN[kind])
     alone = search(QUESTION, tree=tree, returns="nodes", k=8)
     found = search(QUESTION, tree=tree, router=router_for(server), returns="nodes", k=8)
-    assert len(server.requests) == 9
+    assert len(server.requests) <= 9
     assert "without it" in found.detail
     assert {node.id for node in found.nodes[:1]} == {node.id for node in alone.nodes[:1]}
     assert len(found.nodes) == len(alone.nodes)

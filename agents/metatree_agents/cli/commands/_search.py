@@ -76,6 +76,8 @@ def _instead(name: str) -> str:
     meant = next((how for beginning, how in _MEANT.items() if name.startswith(beginning)), None)
     if meant:
         return f"; write --router {meant.format(name)}"
+    if ":" in name and "/" not in name:
+        return f"; for a model of Ollama write --router ollama/{name}"
     model = name.rpartition("/")[2]
     return (
         "; for a server that speaks OpenAI's protocol (LiteLLM's proxy, vLLM, LM Studio, Azure) set OPENAI_BASE_URL"

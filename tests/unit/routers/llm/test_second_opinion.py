@@ -66,7 +66,7 @@ def test_a_model_earns_to_be_believed_against_the_passages() -> None:
     assert read(SAID, 0.02, 0.8).answers == (), "nothing is known of it"
     assert [answer.answer for answer in read(NOTHING, 0.9, 0.02).answers] == ["it is seven"]
     trust = Trust(prior=READS)
-    for _ in range(4):
+    for _ in range(12):
         read(SAID, 0.9, 0.02, trust)
         read(NOTHING, 0.02, 0.9, trust)
     believed = read(SAID, 0.02, 0.8, trust)

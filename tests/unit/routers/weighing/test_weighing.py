@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metatree_routers.weighing._experts import cases_of, weigh
 from metatree_routers.weighing.decide import decided
-from metatree_routers.weighing.trust import Trust
+from metatree_routers.weighing.trust import POOR, Trust
 from metatree_routers.wrappers.disk_cache import MemoryCache
 
 from metatree import Node, Option, RouteDecision, RouteRequest
@@ -120,3 +120,35 @@ def test_shares_of_experts_that_exclude_each_other_are_those_of_the_evidence() -
     cases = cases_of(menu(1.0, 0.2).options)
     weighed = weigh(cases, {"o0": 0.0, "o1": 0.0}, 0.0)
     assert weighed.best() == "o0" and weighed.none == 0
+
+
+def test_a_menu_to_which_the_evidence_does_not_lead_may_hold_nothing() -> None:
+    """A model that sees there that nothing fits is right, and is believed to be."""
+    strong, weak = menu(1.0, 0.5, 0.4), menu(0.5, 0.4, 0.3)
+    nothing = RouteDecision(None, {}, "nothing fits")
+    alone = Trust()
+    before = alone.accuracy
+    decided(weak, nothing, alone)
+    assert alone.accuracy < before, "nothing better was seen"
+    led_astray = Trust()
+    decided(strong, RouteDecision("o1"), led_astray)
+    before = led_astray.accuracy
+    assert decided(weak, nothing, led_astray).choice is None
+    assert led_astray.accuracy > before
+    elsewhere = RouteRequest(("another",), "", weak.node, weak.options)
+    before = led_astray.accuracy
+    decided(elsewhere, nothing, led_astray)
+    assert led_astray.accuracy < before, "of another question nothing is known"
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 0.3])
+def test_a_model_that_is_wrong_is_not_worth_asking_and_is_tried_again(accuracy: float) -> None:
+    trust = trained(accuracy)
+    if accuracy:
+        assert trust.too_poor(POOR, "menus") == ""
+        return
+    assert "the model was right in about" in trust.too_poor(POOR, "menus")
+    refused = 0
+    while trust.too_poor(POOR, "menus"):
+        refused += 1
+    assert 5 < refused < 200
