@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from metatree import Limits, Tree
 from metatree.errors import UserError
 from metatree_agents.service._app import create_app
 from metatree_agents.service.accounts.keys import Keys
+from metatree_agents.service.accounts.other_logins import PeerMark
 from metatree_agents.service.accounts.users import INSIDE, Role, Users
 from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.database.servers import announced
@@ -174,16 +177,19 @@ def server_of(app: ASGIApp, *, proxies: Sequence[str] = ()) -> uvicorn.Server:
     Args:
         proxies: addresses of proxies whose word is taken for who their callers are; this machine's by default.
     """
+    trusted = [*proxies] or os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")
+    # Starlette's types and uvicorn's say the same in words that differ.
+    behind = cast(ASGIApp, ProxyHeadersMiddleware(cast(Any, app), trusted))
     return uvicorn.Server(
         uvicorn.Config(
-            app,
+            PeerMark(behind),
             http=TimeoutProtocol,
             log_config=None,
             log_level="warning",
             access_log=False,
             lifespan="auto",
             timeout_graceful_shutdown=GRACE_S,
-            forwarded_allow_ips=[*proxies] or None,
+            proxy_headers=False,  # done here, behind what notes where a request came from
         )
     )
 

@@ -10,6 +10,7 @@ from starlette.requests import HTTPConnection
 from metatree_agents.service.accounts.admin import Administration
 from metatree_agents.service.accounts.keys import Keys
 from metatree_agents.service.accounts.limits import RateLimits, Rates
+from metatree_agents.service.accounts.other_logins import OtherLogins
 from metatree_agents.service.accounts.users import Proofs, Users
 from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.goal_agents import GoalAgents
@@ -41,6 +42,7 @@ class ServiceSettings:
         stream_s: how long a stream goes on that comes to no end; of events, a client goes on in another where it was.
         models: names that chat clients are offered besides `metatree`; engines are given them as `Model`.
         rates: how much one address and one user may do.
+        other_logins: what is believed of who somebody is on the web page, besides their secret.
     """
 
     lease_s: float = LEASE_S
@@ -53,6 +55,7 @@ class ServiceSettings:
     stream_s: float = 3_600.0
     models: tuple[str, ...] = ()
     rates: Rates = field(default_factory=Rates)
+    other_logins: OtherLogins = field(default_factory=OtherLogins)
 
 
 class Service:

@@ -58,7 +58,10 @@ def without_cookie(request: Request, response: Response) -> Response:
 async def session_of(request: Request) -> Session | None:
     """Return the session of a request, None when nobody is logged in."""
     cookie = request.cookies.get(cookie_name(request))
-    return None if not cookie else await sessions_of(request).find(cookie)
+    session = None if not cookie else await sessions_of(request).find(cookie)
+    named = Service.of(request).settings.other_logins.named_by_proxy(request.scope)
+    # Whom the proxy lets in now goes before who was here with this browser.
+    return session if named is None or session is None or session.name == named else None
 
 
 async def _service(request: Request) -> Service:

@@ -18,6 +18,7 @@ from metatree_agents.service.web._guard import (
     with_cookie,
     without_cookie,
 )
+from metatree_agents.service.web._other_logins import let_in
 from metatree_agents.service.web._replies import page, redirect
 from metatree_agents.service.web._state import Web
 from metatree_agents.service.web.sessions import PEOPLE
@@ -38,7 +39,12 @@ async def login(request: Request) -> Response:
     target = way_back(request.query_params.get("next", "/"))
     if await session_of(request) is not None:
         return redirect(target)
-    return page(request, "login.html", next=target, wrong="", name="", by_code=False)
+    other = Service.of(request).settings.other_logins
+    if (named := other.named_by_proxy(request.scope)) is not None:
+        return await let_in(request, named, target)
+    return page(
+        request, "login.html", next=target, wrong="", name="", by_code=False, provider=bool(other.issuer)
+    )
 
 
 @router.post("/login")
@@ -104,4 +110,5 @@ def _login_form(
         wrong=wrong,
         name=given.get("name", "")[:64],
         by_code=bool(given.get("code")),
+        provider=bool(Service.of(request).settings.other_logins.issuer),
     )

@@ -16,6 +16,7 @@ from metatree_agents.service.web import _agent_pages as agent_pages
 from metatree_agents.service.web import _api_docs as api_docs
 from metatree_agents.service.web import _login_pages as login_pages
 from metatree_agents.service.web import _memory_pages as memory_pages
+from metatree_agents.service.web import _other_logins as other_logins
 from metatree_agents.service.web import _run_pages as run_pages
 from metatree_agents.service.web import _thread_pages as thread_pages
 from metatree_agents.service.web._guard import session_of
@@ -36,6 +37,7 @@ def mount_web(app: FastAPI, memory: Tree | None = None) -> None:
     router = APIRouter(include_in_schema=False)
     for part in (
         login_pages,
+        other_logins,
         thread_pages,
         memory_pages,
         run_pages,

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 from dataclasses import fields, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, cast, get_args
+from urllib.parse import urlsplit
 
 import typer
 
-from metatree.errors import UserError
+from metatree.errors import MissingExtra, UserError
 from metatree_agents.cli import _options as options
 
 if TYPE_CHECKING:
     from metatree_agents.service.accounts.limits import Rates
+    from metatree_agents.service.accounts.other_logins import OtherLogins
     from metatree_agents.service.http.logs import Form
 
 Concurrency = Annotated[
@@ -64,6 +69,47 @@ MetricsAddress = Annotated[
         "Serve /metrics here as well, to whoever can reach it; else it is for this machine and administrators.",
     ),
 ]
+LoginHeader = Annotated[
+    str | None,
+    options.option(
+        "--login-header",
+        "NAME",
+        "A header in which a proxy says who is logged in, such as Remote-User; taken from --login-proxy alone.",
+    ),
+]
+LoginProxy = Annotated[
+    list[str] | None,
+    options.option(
+        "--login-proxy",
+        "ADDRESS",
+        "Address or network of a proxy that may set --login-header; several times.",
+    ),
+]
+OidcIssuer = Annotated[
+    str | None,
+    options.option(
+        "--oidc-issuer",
+        "URL",
+        "A provider of OpenID Connect by which people log in to the web page; the secret is METATREE_OIDC_SECRET.",
+    ),
+]
+OidcClient = Annotated[
+    str | None, options.option("--oidc-client", "ID", "What this service is called at --oidc-issuer.")
+]
+OidcClaim = Annotated[
+    str,
+    options.option(
+        "--oidc-claim",
+        "NAME",
+        "The claim of --oidc-issuer that is the user's name; one that people there cannot choose.",
+    ),
+]
+LoginAdds = Annotated[
+    bool,
+    typer.Option(
+        "--login-adds", help="Whom --login-header or --oidc-issuer names and nobody knows becomes a user."
+    ),
+]
 Log = Annotated[
     str,
     options.option(
@@ -91,6 +137,48 @@ def proxies_of(addresses: list[str] | None) -> list[str]:
                 f"{address!r} is no address of a proxy: use one like 10.0.0.5, or a network like 10.0.0.0/24"
             ) from None
     return addresses or []
+
+
+def logins_of(
+    header: str | None,
+    proxies: list[str] | None,
+    issuer: str | None,
+    client: str | None,
+    claim: str,
+    *,
+    adds: bool,
+) -> OtherLogins:
+    """Return how people log in who have no secret.
+
+    Raises:
+        UserError: a part is missing, or anybody could say who they are.
+        MissingExtra: Authlib is not installed.
+    """
+    from metatree_agents.service.accounts.other_logins import OtherLogins
+
+    if bool(header) != bool(proxies):
+        raise UserError(
+            "--login-header and --login-proxy belong together: anybody else could write the header"
+        )
+    if header and not re.fullmatch(r"[A-Za-z0-9-]{1,100}", header):
+        raise UserError(
+            f"{header!r} is no name of a header: use letters, digits and `-`, such as Remote-User"
+        )
+    if bool(issuer) != bool(client):
+        raise UserError("--oidc-issuer and --oidc-client belong together")
+    if adds and not (header or issuer):
+        raise UserError("--login-adds needs --login-header or --oidc-issuer")
+    if not issuer or not client:
+        return OtherLogins(header or "", tuple(proxies_of(proxies)), adds=adds)
+    host = urlsplit(issuer)
+    if host.scheme != "https" and host.hostname not in ("127.0.0.1", "localhost", "::1"):
+        raise UserError(f"{issuer!r} is not encrypted: give the https address of the provider")
+    if find_spec("authlib") is None:
+        raise MissingExtra("oidc", what="log-in by OpenID Connect")
+    secret = os.environ.get("METATREE_OIDC_SECRET", "")
+    if not secret:
+        raise UserError("METATREE_OIDC_SECRET is not set: it has the secret of the client at --oidc-issuer")
+    return OtherLogins(header or "", tuple(proxies_of(proxies)), issuer, client, secret, claim, adds)
 
 
 def rates_of(limits: list[str] | None) -> Rates:

@@ -22,12 +22,19 @@ from metatree_agents.cli.commands.service._serve_options import (
     Human,
     Limit,
     Log,
+    LoginAdds,
+    LoginHeader,
+    LoginProxy,
     MetricsAddress,
     ModelAlias,
+    OidcClaim,
+    OidcClient,
+    OidcIssuer,
     Proxy,
     TrustSources,
     form_of,
     log_line,
+    logins_of,
     proxies_of,
     rates_of,
 )
@@ -119,6 +126,12 @@ def serve(
             " answer, try again and cancel. Workers drive them.",
         ),
     ] = None,
+    login_header: LoginHeader = None,
+    login_proxy: LoginProxy = None,
+    oidc_issuer: OidcIssuer = None,
+    oidc_client: OidcClient = None,
+    oidc_claim: OidcClaim = "preferred_username",
+    login_adds: LoginAdds = False,
     log: Log = "text",
     router: options.Router = None,
     *,
@@ -161,6 +174,9 @@ def serve(
         proofs=Proofs(sha1=not no_sha1, newline=newline_hash),
         rates=rates,
         models=tuple(model_alias or ()),
+        other_logins=logins_of(
+            login_header, login_proxy, oidc_issuer, oidc_client, oidc_claim, adds=login_adds
+        ),
     )
     several_machines = database is not None and is_postgres(database)
     copied = several_machines and publish is False and where == TreeOptions()
