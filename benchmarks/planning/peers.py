@@ -4,7 +4,7 @@ usage: python peers.py aries SECONDS DOMAIN.hddl PROBLEM.hddl
        python peers.py gtpyhop FOLDER PROBLEM_NUMBER          FOLDER as in gtpyhop's examples of IPC 2020
        python peers.py val DOMAIN.hddl PROBLEM.hddl < PLAN    PLAN in the format of IPC 2020
 
-Prints one JSON object. Times begin once everything is imported, and include reading the files.
+Prints one JSON object. Its times begin once everything is imported, and include reading the files.
 """
 
 from __future__ import annotations

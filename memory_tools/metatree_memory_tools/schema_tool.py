@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -23,11 +24,25 @@ from metatree.trees.tree import Tree
 
 MAX_SCHEMA_CHARS = 50_000
 """A longer schema is replaced by one that takes any object: the server checks its arguments itself."""
-_NOT_CHECKED = ("pattern", "patternProperties", "format", "$dynamicRef")
-"""Keywords that are left to the server: a pattern written by somebody else may take for ever to match."""
+_NOT_CHECKED = (
+    "pattern",
+    "patternProperties",
+    "format",
+    "$dynamicRef",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+)
+"""Keywords that are left to the server: a pattern written by somebody else may take for ever to match, and what follows
+references may follow them for ever."""
+_MOST_REFERENCES = 10_000
+"""References that are followed for one call: thirty that each name the next one twice make a thousand million."""
 
 _MORE = ("patternProperties", "allOf", "anyOf", "oneOf", "$ref", "if")
 """Keywords under which there may be arguments besides the properties."""
+
+
+_followed: ContextVar[list[int]] = ContextVar("metatree_followed")
+"""How many references of a schema were followed so far, of the call that is being checked."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +90,7 @@ class SchemaTool(Tool):
             if unknown:
                 return [f"{name}: there is no such argument" for name in unknown[:5]]
         try:
+            _followed.set([0])
             errors = sorted(self._validator.iter_errors(given), key=lambda error: list(map(str, error.path)))
         except MissingExtra:
             raise
@@ -101,8 +117,17 @@ class SchemaTool(Tool):
             import referencing
         except ImportError as exc:
             raise MissingExtra(self.needs, what=f"the tool {self.id!r}") from exc
+        follow = jsonschema.Draft202012Validator.VALIDATORS["$ref"]
+
+        def counted(*given: Any) -> Any:
+            _followed.get()[0] += 1
+            if _followed.get()[0] > _MOST_REFERENCES:
+                raise RecursionError("too many references")
+            return follow(*given)
+
         kind = jsonschema.validators.extend(
-            jsonschema.Draft202012Validator, dict.fromkeys(_NOT_CHECKED, _unchecked)
+            jsonschema.Draft202012Validator,
+            {**dict.fromkeys(_NOT_CHECKED, _unchecked), "$ref": counted},
         )
         return kind(dict(self.schema), registry=referencing.Registry())
 

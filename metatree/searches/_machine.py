@@ -20,6 +20,7 @@ from typing import Any, assert_never
 
 from metatree.durable import Effect, Event, Outcome, Signal
 from metatree.errors import NotWorthAsking
+from metatree.protocols import SURE
 from metatree.searches._context import context_of, part_json, question_key
 from metatree.searches._effects import (
     AskHuman,
@@ -46,6 +47,7 @@ from metatree.searches._state import (
     Collected,
     Frame,
     Mark,
+    ReadTarget,
     SearchState,
     Tally,
 )
@@ -109,6 +111,8 @@ class SearchMachine(TreeWalk):
                 return self._on_list(state, frame, event)
             case RouteMenu():
                 return self._on_route(state, frame, payload, event)
+            case ReadText() if frame.ended is not None:
+                return self._on_last_read(state, frame, payload, event)
             case ReadText():
                 return self._on_read(state, frame, payload, event)
             case RankMenu():
@@ -133,7 +137,7 @@ class SearchMachine(TreeWalk):
                 return self._on_compose(state, frame, event)
             case FindClosest():
                 state.closest = [] if event.error is not None else event.value["passages"]
-                return self._finish_run(state, frame)
+                return self._last_reads(state, frame)
             case _:
                 assert_never(payload)
 
@@ -186,6 +190,32 @@ class SearchMachine(TreeWalk):
             return effect_of(state, frame, payload)
         self._end_run(state)
         return []
+
+    def _last_reads(self, state: SearchState, frame: Frame) -> list[Effect]:
+        """Have the embedded reader read what likely answers and no model has read, as when it was led elsewhere."""
+        assert state.closest is not None
+        sure, seen = state.given.get("sure", SURE), {e["node"] for e in state.trace if e["event"] == "read"}
+        roots = [f for f in state.frames.values() if f.parent is None]
+        for passage in state.closest if state.given.get("last_reads") else ():
+            asking = next((f for f in roots if passage["question"] in f.open), None)
+            if asking is not None and passage["score"] >= sure and passage["node"] not in seen:
+                target = ReadTarget(passage["node"], passage["title"], "", None, "")
+                return effect_of(
+                    state, asking, ReadText(target, (passage["question"],), "", [], sure, embedded=True)
+                )
+        state.closest = [p for p in state.closest if any(p["question"] in f.open for f in roots)]
+        return self._finish_run(state, frame)
+
+    def _on_last_read(
+        self, state: SearchState, frame: Frame, payload: ReadText, event: Outcome
+    ) -> list[Effect]:
+        node, title = payload.target.node, payload.target.title
+        answers = [] if event.error is not None else event.value["answers"]
+        why = "no model has read what likely answers" if answers else event.error or "nothing here answers"
+        note(state, frame, "read", node, why, answers=answers, useful=bool(answers), known=False)
+        for answer in answers:
+            self._take(state, frame, answer, node, title)
+        return self._last_reads(state, frame)
 
     def _on_compose(self, state: SearchState, frame: Frame, event: Outcome) -> list[Effect]:
         if event.error is None:

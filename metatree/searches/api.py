@@ -21,7 +21,7 @@ from metatree.node import Node
 from metatree.notes.permissions import Permissions
 from metatree.result import Limits, SearchResult, TraceEntry
 from metatree.searches._context import question_key
-from metatree.searches._effects import FillArguments
+from metatree.searches._effects import FillArguments, ReadText
 from metatree.searches._machine import SearchMachine
 from metatree.searches._off_loop import Home, off_caller_loop
 from metatree.searches._options import ResumeOptions, RunOptions, SearchOptions, resume_options, takes
@@ -201,6 +201,7 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         "wishes": run.wishes(questions, start.id),
         "in_time": options.returns == "nodes" and run.in_time(questions),
         "by_model": run.by_model,
+        "last_reads": ReadText.kind in run.by_model,
         "most_in_vain": MOST_IN_VAIN if FillArguments.kind in run.by_model else None,
         "by_probabilities": run.by_probabilities,
         "asked_tools": run.asks_tools and options.returns == "answer",

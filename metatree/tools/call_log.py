@@ -257,6 +257,15 @@ class CallLog:
         text = self._database.value("SELECT result FROM call WHERE hash = ? AND key = ?", (call.hash, key))
         return None if text is None else CallResult(json.loads(text), False)
 
+    def known(self, call: Call) -> CallResult | None:
+        """Return what a call gave that was made before and may be used again, whoever made it; claim nothing."""
+        rows = self._database.rows(
+            "SELECT result, at, run_id FROM call WHERE hash = ? AND result IS NOT NULL"
+            f" AND (until IS NULL OR until > {self._database.now})",
+            (call.hash,),
+        )
+        return CallResult(json.loads(rows[0][0]), True, rows[0][1], rows[0][2]) if rows else None
+
     def keep(self, call: Call, result: Any, *, key: str, tool: RecordedTool) -> None:
         """Record a call that succeeded; one that somebody else has taken over meanwhile stays theirs.
 

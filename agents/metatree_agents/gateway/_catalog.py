@@ -171,9 +171,9 @@ class Catalog:
     async def _search(self, request: str, k: int) -> list[Mounted]:
         async with self._lock:
             if self._evidence is None and self._parts.get("evidence") is None:
-                from metatree_routers import TextEvidence
+                from metatree_agents.gateway._ranking import ToolEvidence
 
-                self._evidence = TextEvidence(self.tree)
+                self._evidence = ToolEvidence(self.tree)
             result = await asearch(
                 request,
                 tree=self.tree,
@@ -185,7 +185,12 @@ class Catalog:
                 limits=Limits(router_calls=200, seconds=60),
                 **{"evidence": self._evidence, **self._parts},
             )
-        tools = (self._tools.get(node.id.partition("/")[0], {}).get(node.id) for node in result.nodes)
+            found = [node.id for node in result.nodes]
+            if (
+                not found and self._evidence is not None
+            ):  # a search follows words; meaning alone leads it nowhere
+                found = [each.node_id for each in self._evidence.rank([request], k=k)]
+        tools = (self._tools.get(node_id.partition("/")[0], {}).get(node_id) for node_id in found)
         return [each for each in tools if each is not None]
 
 

@@ -17,7 +17,9 @@ CHARS_A_TOKEN: Final = 3
 """Counted low, so that a text of so many tokens has no more in any language that is written with letters."""
 _MOST_CHARS: Final = 16_000_000
 _MOST_DATA: Final = 1_500_000
-"""Characters of base64 in a picture or sound that is passed on; hosts refuse larger ones."""
+"""Characters of base64 in the pictures and sounds of a result that are passed on; hosts refuse larger ones."""
+_MOST_ABOUT: Final = 2_000
+"""Characters of what a picture or sound has besides."""
 _MOST_RESULTS: Final = 1_000
 _DROPPED: Final = 100
 """Of the results that are kept, the oldest go by so many at once."""
@@ -37,26 +39,20 @@ class Results:
 
     def bounded(self, result: Mapping[str, Any], tool: str) -> dict[str, Any]:
         """Return a result of the protocol with no more text than an agent gets at once; the rest is kept."""
-        content = [_bounded_data(part) for part in result.get("content") or ()]
-        texts = [part["text"] for part in content if part.get("type") == "text"]
-        others = [part for part in content if part.get("type") != "text"]
+        content = _bare_parts(result.get("content") or ())
+        texts = [part["text"] for part in content if part["type"] == "text"]
         structure = result.get("structuredContent")
         structured = "" if structure is None else json.dumps(structure, ensure_ascii=False, indent=1)
-        rest = {
-            key: value
-            for key, value in result.items()
-            if key not in ("content", "structuredContent", "_meta")
-        }
-        long_part = [
-            part for part in others if len(json.dumps(part)) > self._chars and part.get("type") == "resource"
-        ]
-        for part in long_part:  # the text of a resource that is in the result
-            others.remove(part)
-            texts.append(str(part.get("resource", {}).get("text", "")))
-        text = "\n\n".join(texts)
-        if len(text) <= self._chars and len(structured) <= self._chars and not long_part:
+        rest = {"isError": result["isError"]} if "isError" in result else {}
+        others = [part for part in content if part["type"] != "text"]
+        text, beside = "\n\n".join(texts), sum(len(_said(part)) for part in others)
+        if len(text) + beside <= self._chars and len(structured) <= self._chars:
             bounded = {**rest, "content": content}
             return bounded if structure is None else {**bounded, "structuredContent": structure}
+        if beside > self._chars:  # resources, and links to them, go with the texts
+            texts += [_said(part) for part in others if not _data(part)]
+            others = [part for part in others if _data(part)]
+            text = "\n\n".join(texts)
         whole = text if len(text) >= len(structured) or len(text) > self._chars else structured
         node = self._kept(whole, tool)
         first = _beginning(whole, self._chars)
@@ -114,13 +110,36 @@ def _beginning(text: str, chars: int) -> str:
     return text[: end + 1 if end > 0 else chars]
 
 
-def _bounded_data(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a part of a result, or a note in the place of a picture or sound that is too large."""
+def _bare_parts(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the parts of a result without what hosts need not know; pictures and sounds up to what hosts take."""
+    result, left = [], _MOST_DATA
+    for part in parts:
+        bare = {key: value for key, value in part.items() if key not in ("_meta", "annotations")}
+        if isinstance(bare.get("resource"), Mapping):
+            bare["resource"] = {key: value for key, value in bare["resource"].items() if key != "_meta"}
+        left -= len(_data(bare))
+        if _data(bare) and (left < 0 or len(_said(bare)) > _MOST_ABOUT):
+            kind = bare.get("mimeType") or (bare.get("resource") or {}).get("mimeType") or bare.get("type")
+            size = len(_data(bare)) * 3 // 4
+            bare = {"type": "text", "text": f"[{str(kind)[:100]}, about {size:,} bytes: too large, left out]"}
+        result.append(bare)
+    return result
+
+
+def _data(part: Mapping[str, Any]) -> str:
+    """Return the base64 of a picture, a sound or a file, empty for what is no data."""
     data = part.get("data") or (part.get("resource") or {}).get("blob")
-    if not isinstance(data, str) or len(data) <= _MOST_DATA:
-        return dict(part)
-    kind = part.get("mimeType") or (part.get("resource") or {}).get("mimeType") or part.get("type")
-    return {"type": "text", "text": f"[{kind}, about {len(data) * 3 // 4:,} bytes: too large, left out]"}
+    return data if isinstance(data, str) else ""
+
+
+def _said(part: Mapping[str, Any]) -> str:
+    """Return what a model reads of a part that is no text: the text of a resource, else all but its data."""
+    text = (part.get("resource") or {}).get("text")
+    if isinstance(text, str):
+        return text
+    about = {key: value for key, value in part.items() if key not in ("data", "resource")}
+    about |= {key: value for key, value in (part.get("resource") or {}).items() if key != "blob"}
+    return json.dumps(about, ensure_ascii=False)
 
 
 def without_texts(value: Any, hidden: Sequence[str]) -> Any:

@@ -53,6 +53,8 @@ _MOST_FOUND: Final = 20
 _MOST_TRIES: Final = 3
 _MOST_OPENINGS: Final = 20
 _OPENING_S: Final = 0.1
+_MOST_ERROR: Final = 4_000
+"""Characters of an error: a server words it, and it is not kept as a result is."""
 _SHORT: Final = 50_000
 """Characters of a result that are looked through at once; a thread for it takes longer."""
 _NOWHERE: Final = Node("", "")
@@ -371,13 +373,17 @@ class Gateway:
         for _ in range(_MOST_TRIES):
             mounted = self.catalog.get(tool_id)
             given = mounted.tool.validated(arguments)
+            upstream, entry = self._upstreams[mounted.server], self._entries[mounted.server]
+            if key and not self.gate.forbids(mounted):
+                made = self._log.known(self._call(entry, mounted, given, key))
+                if made is not None and mounted.tool.changes:  # nothing is called, so nobody is asked
+                    return _reused(made, mounted), {"tool": mounted.id, "reused": True}
             allowed, said = await self.gate.passes(mounted, given, caller.ask or _nobody, who=caller.name)
             if not self._is_current(mounted):
                 continue  # it changed while the person was asked
             if not allowed:
                 raise UserError(f"not called: {said}")
             more = {"tool": mounted.id, "permission": said}
-            upstream, entry = self._upstreams[mounted.server], self._entries[mounted.server]
             intent = key or secrets.token_hex(16)
             call = self._call(entry, mounted, given, intent)
             if fresh and not mounted.tool.changes:
@@ -476,7 +482,8 @@ class Gateway:
 
 
 def _error(text: str) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": plain_text(text)}], "isError": True}
+    shown = plain_text(text[:_MOST_ERROR]) + ("…" if len(text) > _MOST_ERROR else "")
+    return {"content": [{"type": "text", "text": shown}], "isError": True}
 
 
 def _words(exc: Exception) -> str:

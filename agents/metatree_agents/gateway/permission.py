@@ -162,6 +162,10 @@ class Gate:
             f" `metatree gateway --permit {mounted.id}` with the same --servers"
         )
 
+    def forbids(self, mounted: Mounted) -> bool:
+        """Whether the policy forbids a tool."""
+        return self._policy.rule(mounted.id) == "deny"
+
     def permit(self, mounted: Mounted, *, who: str) -> Permission:
         """Record that a tool may be called as it is now."""
         return self._permissions.grant(mounted.tool, who=who)

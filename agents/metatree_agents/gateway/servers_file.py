@@ -7,12 +7,13 @@ import hmac
 import json
 import logging
 import re
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from metatree.errors import UserError
 from metatree.storage.trust import user_key
@@ -181,17 +182,47 @@ def _is_seconds(value: object, *, least: float) -> bool:
 
 
 def _secrets(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what is secret by its name: of variables, headers, options of the command and of the address."""
+    """Return what is secret: by the name of a variable, header or option, or as the password of an address."""
     named = [
         (name, str(value)) for key in ("env", "headers") for name, value in (settings.get(key) or {}).items()
     ]
     words = [str(each) for each in settings.get("args") or []]
     for word, after in zip(words, [*words[1:], ""], strict=False):
-        if word.startswith("-"):
-            option, sign, value = word.partition("=")
-            named.append((option, value if sign else after))
-    parts = urlsplit(str(settings.get("url") or ""))
-    named += parse_qsl(parts.query)
-    values = [parts.password or "", *(value for name, value in named if _SECRET.search(name))]
-    found = {word for value in values for word in (value, value.rpartition(" ")[2])}
+        if word.startswith("-") and "=" not in word:
+            named.append((word, after))
+        # `--token=…`, `-e TOKEN=…` of a container, `--header "Authorization: …"` of a bridge
+        named += [(name, value.strip()) for name, sign, value in map(word.partition, "=:") if sign]
+    values = [value for name, value in named if _SECRET.search(name)]
+    for address in (str(settings.get("url") or ""), *words, *(value for _, value in named)):
+        values += _secrets_of_address(address)
+    found = {word for value in values for word in (value, value.rpartition(" ")[2], *_basic(value))}
+    found |= {quote(word, safe="") for word in found}
     return tuple(sorted((word for word in found if len(word) >= _LEAST_SECRET), key=len, reverse=True))
+
+
+def _secrets_of_address(text: str) -> list[str]:
+    """Return the password of an address, and what is secret in its query by its name.
+
+    Example:
+        >>> _secrets_of_address("postgres://ann:pa%20ss@db/shop?sslmode=on&api_key=k3y")
+        ['pa%20ss', 'pa ss', 'k3y']
+    """
+    try:
+        parts = urlsplit(text)
+        password = parts.password if "://" in text else None
+    except ValueError:
+        return []
+    query = [value for name, value in parse_qsl(parts.query) if _SECRET.search(name)]
+    return [*([password, unquote(password)] if password else []), *query]
+
+
+def _basic(value: str) -> list[str]:
+    """Return what a header of Basic authentication has in it: the user's name with the password, and that alone."""
+    scheme, _, code = value.partition(" ")
+    if scheme.casefold() != "basic":
+        return []
+    try:
+        text = b64decode(code, validate=True).decode()
+    except ValueError:
+        return []
+    return [text, text.partition(":")[2]]

@@ -16,6 +16,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    WithJsonSchema,
     create_model,
     model_validator,
 )
@@ -143,14 +144,20 @@ class RouteForm(Form):
 def route_form(count: int) -> type[RouteForm]:
     """Return the form for a menu of so many options: its schema allows a choice of their labels and nothing else.
 
-    What is ruled out is looked up among them later: the labels a second time would be a tenth of a prompt.
+    What is ruled out are labels alone, looked up among them later: the labels a second time, and a reason for each,
+    would be a fifth of a prompt.
     """
     offered: list[Any] = [*labels(count)]
-    option: Any = Annotated[Label, Field(json_schema_extra={"maxLength": LONGEST_LABEL})]
     choice: Any = Annotated[Label, Field(json_schema_extra={"enum": [*offered, NONE]})]
-    item: Any = create_model("RuledOut", __base__=RuledOut, option=(option, ...))
     most = min(count, MAX_RULED_OUT)
-    ruled_out: Any = Annotated[list[item], _list(most), BeforeValidator(_by_option), Field(max_length=most)]
+    label = {"type": "string", "maxLength": LONGEST_LABEL}
+    ruled_out: Any = Annotated[
+        list[RuledOut],
+        _list(most),
+        BeforeValidator(_by_option),
+        Field(max_length=most),
+        WithJsonSchema({"type": "array", "items": label, "maxItems": most}),
+    ]
     return create_model(
         "Route",
         __base__=RouteForm,

@@ -36,6 +36,8 @@ _CLAIMED_BY = [
 ]  # fmt: skip
 """Features that say something of whether the best candidate answers; the others only say which is the best."""
 _TITLE = FEATURES.index("title_cosine")
+_SPREAD = 0.05
+"""Of cosines of titles, added so that small differences stay small."""
 _ALONE = 2.0
 """Lead of a candidate that has no rival."""
 _JOINED = 3
@@ -106,7 +108,9 @@ def claim_features(asked: Asked, ordered: Sequence[PassageCandidate], rows: Floa
     shares /= shares.sum()
     lead = float(scores[0] - scores[1]) if len(scores) > 1 else _ALONE
     of_node = sum(share for share, each in zip(shares, ordered, strict=True) if each.node == ordered[0].node)
-    title = rows[0, _TITLE] - rows[1:, _TITLE].max(initial=0.0 if len(rows) == 1 else -1.0)
+    titles = rows[:, _TITLE]
+    # Against their spread: where all titles are alike, as those of papers, none is nearer and that says nothing.
+    title = (titles[0] - titles.mean()) / (titles.std() + _SPREAD)
     more = [shares[0], min(lead, _ALONE), np.log1p(len(asked.weights)), of_node, title]
     return np.concatenate([rows[0, _CLAIMED_BY], more])
 

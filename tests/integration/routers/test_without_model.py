@@ -153,3 +153,24 @@ def test_without_evidence_a_model_is_asked_whatever_it_was_worth(
     asked = len(server.requests)
     found = search(QUESTION, tree=tree, router=router, evidence=False, limits=Limits(model_calls=4))
     assert len(server.requests) == asked + found.usage.model_calls > asked
+
+
+def test_what_likely_answers_is_read_where_the_model_ruled_it_out(
+    serve: Serve, router_for: RouterFor, tree: Tree
+) -> None:
+    """A model that is led elsewhere, and closes the branch, loses nothing that is found without it."""
+
+    def model(request: Any) -> Any:
+        if "choice" in request.system:
+            return {"reason": "none of them", "choice": "none", "ruled_out": list(request.options)}
+        return {"answers": [], "new_questions": [], "notes": ""}
+
+    alone = search(QUESTION, tree=tree)
+    trusted = router_for(serve(model))
+    trusted.connection.trust.__dict__["_prior"] = [-99.0] * 24 + [0.0]  # taken to be right in 49 of 50 menus
+    found = search(QUESTION, tree=tree, router=trusted)
+    assert [a.sources[0].node for a in found.answers] == [a.sources[0].node for a in alone.answers]
+    assert (found.ended, found.closest, found.open_questions) == ("answered", (), ())
+    [last] = [entry for entry in found.trace if entry.reason == "no model has read what likely answers"]
+    assert last.node == "auth/token"
+    assert found.usage.model_calls < 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.answers import fit, report
+from benchmarks.answers import fit, report, verify
 from benchmarks.answers.asking import BASELINE, OURS, ask, closest_of, confidence_of, rows
 from benchmarks.answers.dataset import Nodes, Question, QuestionSet, cut
 from benchmarks.answers.scoring import (
@@ -306,6 +307,25 @@ def test_the_wrong_filing_is_of_another_company(tmp_path: Path) -> None:
     )
     found = load("financebench", tmp_path, tmp_path)
     assert [found.other(name) for name in names] == ["ZINC_2020", "ZINC_2020", "ACME_2020"]
+
+
+@pytest.mark.parametrize("name", verify.names())
+def test_a_question_is_of_a_named_source_has_the_fields_and_patterns_that_compile(name: str) -> None:
+    asked = verify.questions(name)
+    assert {row["source"] for row in asked} == {source["source"] for source in verify.sources(name)}
+    assert len({row["id"] for row in asked}) == len(asked)
+    for row in asked:
+        assert row.keys() - {"parts"} == verify.FIELDS
+        assert row["kind"] in verify.KINDS
+        assert row["answerable"] == bool(row["pattern"]) == bool(row["gold"])
+        for pattern in (row["pattern"], *row.get("parts", ())):
+            re.compile(pattern)
+
+
+def test_the_held_out_sets_share_no_package_with_the_others() -> None:
+    held = {source["package"] for name in HELD for source in verify.sources(name.removeprefix("own-"))}
+    given = {source["package"] for name in OWN for source in verify.sources(name.removeprefix("own-"))}
+    assert not held & given
 
 
 def test_the_held_out_set_is_asked_by_its_name_alone_and_never_fitted_on(

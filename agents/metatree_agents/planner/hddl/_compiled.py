@@ -88,6 +88,7 @@ class Compiled:
         self.limits = limits or SolverLimits()
         self.least_cost = problem.least_cost()
         self._costs: dict[tuple[int, Arguments], float] = {}
+        self._kinds: dict[tuple[str, ...], frozenset[int]] = {}
         self.problem = problem
         self.pull = pull
         self.knowledge = PullUp(problem)
@@ -189,7 +190,10 @@ class Compiled:
         return self.names[key]
 
     def _values(self, variable: Variable) -> frozenset[int]:
-        return frozenset(self.number[name] for name in self.knowledge.values(variable))
+        if variable.types not in self._kinds:
+            values = self.knowledge.values(variable)
+            self._kinds[variable.types] = frozenset(self.number[name] for name in values)
+        return self._kinds[variable.types]
 
     def _term(self, term: str, known: dict[str, str]) -> str:
         return known[term] if is_variable(term) else str(self.number[term])
@@ -473,18 +477,19 @@ class _InstancesWriter:
                 index.setdefault(tuple(fact[n] for n in given), []).append(fact)
             key = compiler._tuple(tuple(terms[n] for n in given), known)
             over = f"{compiler._constant('I_', index, (relation, tuple(given)))}.get({key}, ())"
-            given = []
         elif relation in compiler.static:
             over = compiler._constant("A_", sorted(compiler.static[relation]), relation)
         else:
-            over = f"sorted({compiler._set(relation, 'F')})"
+            over = compiler._set(relation, "F")
+            if given:  # of many facts few agree, and only those are put in order
+                agree = " and ".join(f"f[{n}] == {compiler._term(terms[n], known)}" for n in given)
+                over = f"[f for f in {over} if {agree}]"
+            over = f"sorted({over})"
         names, tests = [], []
         for n, term in enumerate(terms):
             name = f"f{len(known)}_{n}"
             names.append(name)
-            if n in given:
-                tests.append(f"{name} == {compiler._term(term, known)}")
-            elif term in known:
+            if term in known:
                 if terms.index(term) < n and known[term] in names:
                     tests.append(f"{name} == {known[term]}")
             elif is_variable(term):

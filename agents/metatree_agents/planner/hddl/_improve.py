@@ -11,7 +11,7 @@ from math import fsum
 from random import Random
 from typing import Final
 
-from metatree_agents.planner.hddl._compiled import Compiled
+from metatree_agents.planner.hddl._compiled import Compiled, CompiledMethod
 from metatree_agents.planner.hddl._depth_first import random_order, search
 from metatree_agents.planner.hddl._progression import progress
 from metatree_agents.planner.hddl._windows import How, Pieces, Trail, Windows, ends_of, whole
@@ -72,27 +72,30 @@ def _round(
     problem: Compiled, trail: Trail, turn: int, nodes: int, dead_ends: int, rng: Random, total: bool
 ) -> Iterator[Trail | None]:
     """Yield plans that may be cheaper; None when there is no cheaper one."""
-    windows = Windows(problem, 0, rng, False, 0, None, False)
+    front, inside = (Windows(problem, 0, rng, False, 0, None, False) for _ in range(2))
     best, cost = trail, cost_of(problem, trail)
-    windows.ids = max(_ids(best))
-    keep: Trail = []
-    order = random_order(best[0][3], rng)
-    if turn > 2 and whole(best):
-        keep, order = _front(best, order, rng)
-    ahead = turn if turn < 3 else rng.choice((1, 2, 3))
-    made = windows.built(best[0], order, keep, ahead=ahead, below=cost, nodes=BUILD * nodes)
-    if made is not None:
-        best, cost = made, cost_of(problem, made)
-        yield best
+    if turn < 3:
+        front.ids = max(_ids(best))
+        order = _order(best) if turn == 1 and whole(best) else random_order(best[0][3], rng)
+        made = front.built(best[0], order, ahead=turn, below=cost, nodes=BUILD * nodes)
+        if made is not None:
+            best, cost = made, cost_of(problem, made)
+            yield best
     if len(best) > 1 and whole(best):
-        pieces = _pieces(windows, best)
+        inside.ids = max(_ids(best))
+        pieces = Pieces(inside, best)
         mean = pieces.costs[-1] / max(1, len(best) - 1)
-        for _ in range(WINDOWS):
-            window = pieces.drawn(rng, rng.choice(SIZES) * mean)
-            found = pieces.redone(*window, nodes, rng.choice(_HOW))
+        for turned in range(WINDOWS):
+            if turned % 2:
+                front.ids = inside.ids
+                found = _shaken(front, best, cost, mean, nodes, rng)
+            else:
+                window = pieces.drawn(rng, rng.choice(SIZES) * mean)
+                found = pieces.redone(*window, nodes, rng.choice(_HOW))
             if found is not None:
+                inside.ids = max(front.ids, inside.ids)
                 best, cost = found, cost_of(problem, found)
-                pieces = _pieces(windows, best)
+                pieces = Pieces(inside, best)
                 yield best
     kind = turn % 3
     result = search(problem, dead_ends=dead_ends, rng=rng if kind else None, cheaper_than=cost)
@@ -104,18 +107,47 @@ def _round(
         yield result.trail
 
 
-def _pieces(windows: Windows, trail: Trail) -> Pieces:
-    windows.ids = max(windows.ids, *_ids(trail))
-    return Pieces(windows, trail)
-
-
-def _front(trail: Trail, order: list[int], rng: Random) -> tuple[Trail, list[int]]:
-    """Draw how much of a plan to keep; return that, and the order of its network with the rest as it was drawn."""
-    ends, ids, place, first = ends_of(trail), trail[0][5], 1, []
-    for _ in range(rng.randrange(len(ids))):
-        first.append(ids.index(trail[place][1]))
+def _shaken(
+    windows: Windows, trail: Trail, cost: float, mean: float, nodes: int, rng: Random
+) -> Trail | None:
+    """Do a few tasks of the initial network anew, and in another order where that is open, and what that disturbs."""
+    top, order, pieces, place = trail[0], _order(trail), dict[int, Trail](), 1
+    if not order:
+        return None
+    ends = ends_of(trail)
+    while place < len(trail):
+        pieces[trail[place][1]] = trail[place : ends[place]]
         place = ends[place]
-    return trail[1:place], first + [one for one in order if one not in set(first)]
+    first = rng.randrange(len(order))
+    for one in order[first : first + rng.choice((1, 1, 2, 3))]:
+        del pieces[top[5][one]]
+    if not top[3].total:
+        order = _moved(order, top[3], rng)
+    return windows.built(
+        top,
+        order,
+        ahead=rng.choice((1, 1, 2)),
+        below=cost + 1e-9,
+        nodes=nodes,
+        old=pieces,
+        slack=mean * rng.choice((0, 2, 8)),
+    )
+
+
+def _order(trail: Trail) -> list[int]:
+    """Return the order in which the tasks of the initial network are done."""
+    place = {number: index for index, number in enumerate(trail[0][5])}
+    return [place[entry[1]] for entry in trail[1:] if entry[1] in place]
+
+
+def _moved(order: list[int], method: CompiledMethod, rng: Random) -> list[int]:
+    """Return an order with one task moved to another place that the method allows it."""
+    one = order[rng.randrange(len(order))]
+    rest = [other for other in order if other != one]
+    low = max((n + 1 for n, other in enumerate(rest) if method.before[one] >> other & 1), default=0)
+    high = min((n for n, other in enumerate(rest) if method.before[other] >> one & 1), default=len(rest))
+    place = rng.randint(low, high)
+    return [*rest[:place], one, *rest[place:]]
 
 
 def _ids(trail: Trail) -> Iterator[int]:

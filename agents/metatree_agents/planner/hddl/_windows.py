@@ -13,7 +13,7 @@ Source: Hart, Nilsson, Raphael 1968 (A*); Lipovetzky, Geffner 2012 (novelty, her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import islice
@@ -266,73 +266,104 @@ class Windows(Run):
     # A plan from the front --------------------------------------------------------------------------------------
 
     def built(
-        self, top: Entry, order: Sequence[int], keep: Trail, *, ahead: int, below: float, nodes: int
+        self,
+        top: Entry,
+        order: Sequence[int],
+        *,
+        ahead: int,
+        below: float,
+        nodes: int,
+        old: Mapping[int, Trail] | None = None,
+        slack: float = 0.0,
     ) -> Trail | None:
         """Return a plan that is built window by window; None where one cannot be done, or it costs too much.
 
         Args:
             top: the entry of the initial network.
             order: its subtasks, in the order in which they are to be done.
-            keep: what is done of the first of them, if anything.
             ahead: how many tasks a window has, of which only the first one is done then.
             below: what the plan has to cost less than.
-            nodes: how many to look at, about, all windows together.
+            nodes: how many to look at, about, all windows together; with `old`, in each.
+            old: what was done for a task, by its id: done again where that can be, else its window is searched.
+            slack: how much more than it did a task may cost for the time being.
         """
         _, _, tasks, method, values, ids = top
-        bound = method.bind(values)
+        old, bound = old or {}, method.bind(values)
         roots = [
             (method.subtasks[index], bound[index], ids[index], place) for place, index in enumerate(order)
         ]
-        self._start()
-        whole = self._listed(roots, tasks)
-        self._look_ahead(whole)
-        trail, cost = [top], 0.0
-        floor = 0.0 if whole is None else whole.steps
-        done = 0
-        for entry in keep:
-            trail.append(entry)
-            cost += self.do(entry)
-            done += entry[1] in ids
-        for kept in roots[:done]:
-            floor -= self.steps[kept[0]]
+        self.state, self.hash = self.problem.fresh_state(), 0
+        self._look_ahead(self._listed(roots, tasks))
+        rest = [0.0]
+        """What the last tasks will cost: none, one, two …; as they did, or at least."""
+        for root in reversed(roots):
+            rest.append(rest[-1] + (self.cost_of(old[root[2]]) if root[2] in old else self.steps[root[0]]))
+        trail, cost, done = [top], 0.0, 0
         hard: dict[int, int] = {}
         """Task -> how many more of its windows had no end than had one."""
         spent = self.spent
         while done < len(roots):
-            found = None
-            ways: list[tuple[int, How]] = [(ahead, "near"), (1, "some"), (1, "quick"), (1, "all")]
+            kind, _, number, _ = roots[done]
+            if number in old and self._done_again(old[number]):
+                trail += old[number]
+                cost += self.cost_of(old[number])
+                done += 1
+                continue
             share = 3 * (nodes - self.spent + spent) // (len(roots) - done)
-            kind = roots[done][0]
-            for count, how in ways[hard.get(kind, 0) > 1 :]:
+            ways: list[tuple[int, How]] = [(ahead, "near"), (1, "some"), (1, "quick"), (1, "all")]
+            if old:
+                ways = [(ahead, "some" if self.rng is not None and self.rng.random() < 0.5 else "near")]
+                share = nodes
+            found = None
+            for count, how in ways[not old and hard.get(kind, 0) > 1 :]:
                 window = self._listed(roots[done : done + count], tasks)
                 assert window is not None
-                last = done + count >= len(roots)
+                left = len(roots) - done - count
                 found = self.cheapest(
                     window,
-                    below=below - cost - (floor - window.steps),
+                    below=below + slack - cost - rest[max(0, left)],
                     nodes=max(LEAST, min(MOST, share)),
-                    accept=(lambda: self.problem.goal(self.state)) if last else None,
+                    accept=(lambda: self.problem.goal(self.state)) if left <= 0 else None,
                     how=how,
                 )
                 if how == "near":
                     hard[kind] = hard.get(kind, 0) + (-1 if found is not None else 1)
                 if found is not None:
                     break
-            else:
+            if found is None:
                 return None
-            assert found is not None
             following = roots[done + 1][2] if done + 1 < len(roots) else -1
             for entry in found[1]:
                 if entry[1] == following:
                     break
                 trail.append(entry)
                 cost += self.do(entry)
-            floor -= self.steps[roots[done][0]]
             done += 1
         return trail if cost < below and self.problem.goal(self.state) else None
 
-    def _start(self) -> None:
-        self.state, self.hash = self.problem.fresh_state(), 0
+    def cost_of(self, piece: Trail) -> float:
+        """Return what the steps of a piece cost."""
+        cost = self.problem.cost_of
+        return sum(cost(entry[2], entry[3]) for entry in piece if entry[0] == "step")
+
+    def _done_again(self, piece: Trail) -> bool:
+        """Do a piece of a plan in the present state; where it cannot be done, change nothing and say so."""
+        made: list[tuple[list[Change], list[Change]]] = []
+        before = self.hash
+        for entry in piece:
+            if entry[0] == "method":
+                fits = entry[3].holds(self.state, entry[4])
+            else:
+                fits = self.problem.actions[entry[2]].applicable(self.state, entry[3])
+            if not fits:
+                for added, deleted in reversed(made):
+                    self._undo(added, deleted)
+                self.hash = before
+                return False
+            if entry[0] == "step":
+                made.append(self._apply(*self.problem.actions[entry[2]].effects(self.state, entry[3])))
+                self._rehash(*made[-1])
+        return True
 
     def _listed(self, roots: Sequence[tuple[int, Arguments, int, int]], tasks: TaskList) -> TaskList | None:
         top = Above(-1, (), -1, None)

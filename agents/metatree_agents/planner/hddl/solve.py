@@ -144,7 +144,7 @@ class _Solve:
 
     def _first_plan(self, total: bool) -> HtnPlan | None:
         """Return a plan, None where there is none; raises LimitReached."""
-        # In the written order looking at each task once in a state, as often as one comes to it, and thoroughly.
+        # In the written order: looking at each task once in a state, so but thoroughly, as often as one comes to it.
         dead_ends, written, wide, most = FIRST_DEAD_ENDS, [True] * 3, True, 1 << 62
         while True:
             for run in range(RUNS + len(written)):
@@ -155,9 +155,8 @@ class _Solve:
                 self.runs += 1
                 ends = dead_ends * (WRITTEN if in_order else 1)
                 try:
-                    result = search(
-                        self.compiled, dead_ends=ends, rng=rng, once=run % 2 == 0, thorough=run == 2
-                    )
+                    once = run < 2 if in_order else run % 2 == 0
+                    result = search(self.compiled, dead_ends=ends, rng=rng, once=once, thorough=run == 1)
                 except LimitReached as exc:
                     self._freed(exc)
                     most = max(1, dead_ends // 2)

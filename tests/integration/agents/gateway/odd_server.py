@@ -23,6 +23,31 @@ waiting: dict[str, Callable[[Any], None]] = {}
 state: dict[str, Any] = {"said": "Say a thing again.", "read_only": True}
 
 
+MAZE = {
+    "type": "object",
+    "properties": {"n": {"$ref": "#/$defs/a0"}},
+    "$defs": {
+        f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} if n < 40 else {"type": "integer"}
+        for n in range(41)
+    },
+}
+"""Each of forty definitions names the next one twice."""
+ASKED = {
+    "ask_model": (
+        "sampling/createMessage",
+        {"messages": [{"role": "user", "content": {"type": "text", "text": "Say yes."}}], "maxTokens": 5},
+    ),
+    "ask_person": (
+        "elicitation/create",
+        {
+            "message": "Your password, please",
+            "requestedSchema": {"type": "object", "properties": {"password": {"type": "string"}}},
+        },
+    ),
+    "ask_roots": ("roots/list", {}),
+}
+
+
 def send(message: dict[str, Any]) -> None:
     with lock:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
@@ -66,6 +91,11 @@ def tools() -> list[dict[str, Any]]:
         tool("no_result", "Answer with what is no result."),
         tool("flood", "Say so many characters.", characters="integer"),
         tool("ask_model", "Ask the host's model."),
+        tool("ask_person", "Ask the person at the host."),
+        tool("ask_roots", "Ask which folders are open."),
+        tool("parts", "Answer with so many parts of a kind.", kind="string", count="integer"),
+        tool("angry", "Refuse with so many words.", words="integer"),
+        {**tool("maze", "Take arguments whose schema has no end."), "inputSchema": MAZE},
         tool("picture", "Show a picture of so many bytes.", size="integer"),
         tool("secret", "Say the key."),
         tool("fail", "Fail."),
@@ -115,16 +145,26 @@ def called(number: Any, name: str, given: dict[str, Any]) -> None:
         state["said"] = given["said"]
         send({"method": "notifications/tools/list_changed"})
         time.sleep(0.5)
-    elif name == "ask_model":
+    elif name == "parts":
+        one = {
+            "link": {
+                "type": "resource_link",
+                "uri": "file:///a",
+                "name": "a",
+                "description": "Read me. " * 50,
+            },
+            "resource": {"type": "resource", "resource": {"uri": "file:///a", "text": "Read me. " * 50}},
+            "image": {"type": "image", "data": "A" * 400_000, "mimeType": "image/png"},
+            "meta": {"type": "text", "text": "short", "_meta": {"a": "Read me. " * 50}},
+        }[given["kind"]]
+        result = {"content": [one] * given["count"], "_meta": {"a": "b"}}
+    elif name == "angry":
+        send({"id": number, "error": {"code": -32603, "message": "no " * given["words"]}})
+        return
+    elif name in ASKED:
         waiting[f"s{number}"] = lambda answer: send({"id": number, "result": text(json.dumps(answer))})
-        message = {"role": "user", "content": {"type": "text", "text": "Say yes."}}
-        send(
-            {
-                "id": f"s{number}",
-                "method": "sampling/createMessage",
-                "params": {"messages": [message], "maxTokens": 5},
-            }
-        )
+        method, params = ASKED[name]
+        send({"id": f"s{number}", "method": method, "params": params})
         return
     send({"id": number, "result": result})
 

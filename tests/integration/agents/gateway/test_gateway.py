@@ -163,6 +163,24 @@ def test_what_changes_something_is_done_once_for_a_key(bench: Bench, run: Run) -
     run(main())
 
 
+def test_nobody_is_asked_for_a_call_that_is_not_made_again(bench: Bench, run: Run) -> None:
+    questions: list[str] = []
+
+    async def main() -> None:
+        async with bench.gateway(office=odd()) as gateway:
+            for _ in range(2):
+                caller = answering("once", questions)
+                await gateway.call("office/write", {"line": "a"}, key="the only one", caller=caller)
+        (bench.folder / "deny.json").write_text('{"deny": ["office/write"]}')
+        policy = ToolPolicy(bench.folder / "deny.json")
+        async with Gateway(bench.entries(office=odd()), bench.memory, policy=policy) as gateway:
+            result = await gateway.call("office/write", {"line": "a"}, key="the only one")
+            assert "the policy forbids" in said(result)
+
+    run(main())
+    assert len(questions) == 1 and len(bench.calls("write")) == 1
+
+
 def test_a_change_that_may_have_been_made_is_not_made_again(bench: Bench, run: Run) -> None:
     async def main() -> None:
         async with bench.gateway(office=odd(), allow=["office/*"]) as gateway:
@@ -331,6 +349,14 @@ def test_several_steps_are_found_in_one_call(bench: Bench, run: Run) -> None:
             ids = [line.split()[0] for line in found.splitlines() if line.startswith("office/")]
             assert set(ids) == {"office/write", "office/picture"}, found
             assert "say in `request`" in str(await _error(gateway.find(" ")))
+
+    run(main())
+
+
+def test_words_that_no_tool_has_find_what_is_near(bench: Bench, run: Run) -> None:
+    async def main() -> None:
+        async with bench.gateway(office=odd()) as gateway:
+            assert "office/picture" in await gateway.find("photograph", 3)
 
     run(main())
 

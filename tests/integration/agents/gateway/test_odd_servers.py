@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import Callable, Coroutine
@@ -133,10 +134,46 @@ def test_a_server_that_was_killed_is_started_again(bench: Bench, run: Run) -> No
     run(main())
 
 
-def test_a_server_has_no_use_of_the_hosts_model(bench: Bench, run: Run) -> None:
+@pytest.mark.parametrize("tool", ["ask_model", "ask_person", "ask_roots"])
+def test_a_server_has_no_use_of_the_hosts_model_person_and_folders(bench: Bench, run: Run, tool: str) -> None:
     async def main() -> None:
         async with bench.gateway(office=odd()) as gateway:
-            result = await gateway.call("office/ask_model", {})
-            assert "ampling" in said(result) and "not supported" in said(result), said(result)
+            result = await gateway.call(f"office/{tool}", {})
+            assert "not supported" in said(result), said(result)
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["link", "resource", "image", "meta"])
+def test_a_result_of_many_parts_is_bounded(bench: Bench, run: Run, kind: str) -> None:
+    async def main() -> None:
+        async with bench.gateway(office=odd(), max_tokens=500) as gateway:
+            result = await gateway.call("office/parts", {"kind": kind, "count": 30})
+            shown = json.dumps(result["content"])
+            if kind == "image":
+                assert len(shown) < 1_600_000 and "too large, left out" in shown
+            elif kind == "meta":
+                assert "Read me" not in shown and shown.count("short") == 30
+            else:
+                assert len(shown) < 2_500 and "browse_tools(node=" in shown and "Read me" in shown
+
+    run(main())
+
+
+def test_the_words_of_a_refusal_are_bounded(bench: Bench, run: Run) -> None:
+    async def main() -> None:
+        async with bench.gateway(office=odd()) as gateway:
+            result = await gateway.call("office/angry", {"words": 1_000_000})
+            assert result["isError"] and "refuses to call 'angry'" in said(result)
+            assert len(said(result)) < 4_100
+
+    run(main())
+
+
+def test_a_schema_without_an_end_keeps_nobody_waiting(bench: Bench, run: Run) -> None:
+    async def main() -> None:
+        async with bench.gateway(office=odd()) as gateway:
+            result = await asyncio.wait_for(gateway.call("office/maze", {"n": 1}), 30)
+            assert said(result) == 'maze: {"n": 1}'
 
     run(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from metatree_agents.gateway.servers_file import entries
@@ -68,7 +69,7 @@ def test_addresses_variables_and_what_is_switched_off(
     file.write_text(json.dumps({"mcpServers": servers}))
     a, b, e = entries([file], [], folder=tmp_path)
     assert a.settings["headers"] == {"Authorization": "Bearer pa$$word-1"} == b.settings["headers"]
-    assert set(a.secrets) == {"Bearer pa$$word-1", "pa$$word-1", "secret-key-9"}
+    assert set(a.secrets) >= {"Bearer pa$$word-1", "pa$$word-1", "secret-key-9"}
     assert a.place == "https://a.example/mcp" and "pa$$" not in repr(a.identity)
     assert e.settings["args"][0] == "fallback" and e.secrets == ("k3y-of-e",)
 
@@ -115,3 +116,26 @@ def test_only_the_users_own_files_of_a_host_are_taken_over(
     for name in ("zed", "notepad"):
         with pytest.raises(UserError):
             of_host(name, project)
+
+
+@pytest.mark.parametrize(
+    ("settings", "secret"),
+    [
+        ({"args": ["run", "-e", "GITHUB_TOKEN=ghp_abcdef"]}, "ghp_abcdef"),
+        ({"args": ["remote", "--header", "Authorization: Bearer xyz12345"]}, "xyz12345"),
+        ({"args": ["--api-key=k-1234567"]}, "k-1234567"),
+        ({"args": ["--api-key", "k-1234567"]}, "k-1234567"),
+        ({"args": ["postgresql://ann:p4ssword@db/shop"]}, "p4ssword"),
+        ({"env": {"DATABASE_URL": "mysql://ann:hunter%2022@db/shop"}}, "hunter 22"),
+        ({"env": {"API_KEY": "a/key+of+mine"}}, "a%2Fkey%2Bof%2Bmine"),
+        ({"headers": {"Authorization": "Basic YW5uOmh1bnRlcjIyMw=="}}, "hunter223"),
+        ({"url": "https://example.org/mcp?token=t0ken-1"}, "t0ken-1"),
+    ],
+)
+def test_what_is_secret_in_an_entry_is_known(tmp_path: Path, settings: dict[str, Any], secret: str) -> None:
+    where = {} if "url" in settings else {"command": "run"}
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"one": {**where, **settings}}}))
+    (entry,) = entries([file], [], folder=tmp_path)
+    assert secret in entry.secrets
+    assert secret not in repr(entry) and secret not in entry.place

@@ -1,0 +1,195 @@
+"""The order of the tools that evidence brings up first: a fitted sum over what is known of each beside the others.
+
+Six numbers of a tool, each as its distance from the mean of the candidates in standard deviations; their weights are
+fitted to requests by `python -m benchmarks.gateway.fit` (a softmax over the candidates of a request, half of the
+requests; docs/benchmarks/gateway.md has what they give for the other half).
+
+Lost: BM25 of the name and of the description by themselves, nearness of the name, of the first sentence, of the
+arguments and of the server, and nearness by static vectors that were fitted to 41,000 pairs of requests and tools of
+other sets (none adds a point); all of them together (worse on the half that was not fitted).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from metatree_memory_tools.mcp_server.source import KIND
+from metatree_routers import TextEvidence
+from metatree_routers.embeddings.choose import SLOW
+from metatree_routers.embeddings.static import Embedder, cosines, static_embedder
+from metatree_routers.index.index import IndexSnapshot
+from metatree_routers.index.vectors import MOST_VECTORS
+from metatree_routers.query.parse import MAX_CHARS
+from metatree_routers.query.terms import term_counts
+from metatree_routers.query.wording import request_steps, request_words
+
+from metatree import Node, Tree
+from metatree.protocols import Scored
+
+FEATURES: Final = ("evidence", "request", "step", "name", "server", "words")
+"""What the evidence says of a tool; its nearness to the request, and to the step nearest to it; how much of its name is
+in the request, by rarity; what the evidence says of the best tool of its server; how near the words of the request,
+by rarity, come to any word of it."""
+WEIGHTS: Final = np.array([0.4, 0.2, 0.35, 0.1, 0.35, 0.2])
+CANDIDATES: Final = 60
+_TAKING: Final = 3
+"""So many of the best tools have what finds their input by name behind them."""
+_UNSAID: Final = 0.05
+"""Score of a tool for its nearness in meaning alone."""
+_MOST_WORDS: Final = 30
+_LINE: Final = 200
+_MOST_VECTORS: Final = 50_000
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./{}]+")
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s|\n")
+
+Floats = npt.NDArray[np.float64]
+
+
+class ToolEvidence(TextEvidence):
+    """Evidence for a tree of tools."""
+
+    def __init__(self, tree: Tree) -> None:
+        super().__init__(tree)
+        self._vectors: dict[str, npt.NDArray[np.float32]] = {}
+
+    def rank(
+        self,
+        questions: Sequence[str],
+        *,
+        under: str | None = None,
+        among: Collection[str] | None = None,
+        k: int = 10,
+    ) -> list[Scored]:
+        """Score as `TextEvidence.rank` does; of the best tools, the order is that of the fitted sum."""
+        found = super().rank(questions, under=under, among=among, k=max(k, CANDIDATES))
+        if len(questions) != 1 or self._embedding in SLOW:  # the weights are those of static vectors
+            return found[:k]
+        if not found and under in (None, ".") and among is None:
+            found = self._nearest(questions[0])  # no tool has a word of the request
+        tools = self.tools(found)
+        if len(tools) < 2:
+            return found[:k]
+        features = self.features(questions[0], tools)
+        order = np.argsort(-(features @ WEIGHTS), kind="stable")
+        own = {node.id: node for _, node in tools}
+        ids = [tools[at][1].id for at in order.tolist()]
+        for finder, taking in self._finders(questions[0]).items():
+            if finder in own and taking in ids[:_TAKING] and ids.index(finder) > ids.index(taking):
+                ids.remove(finder)
+                ids.insert(ids.index(taking) + 1, finder)
+        ranked = iter([own[id_] for id_ in ids])
+        return [
+            Scored((node := next(ranked)).id, each.score, node.description[:_LINE])
+            if each.node_id in own
+            else each
+            for each in found[:k]
+        ]
+
+    def _finders(self, request: str) -> dict[str, str]:
+        """Return the tools that find by name what a tool of their server takes the id of, each with that tool."""
+
+        def find(snapshot: IndexSnapshot) -> dict[str, str]:
+            inputs = self.ranking(snapshot, (request[:MAX_CHARS],), shown=True).inputs
+            ids = snapshot.ids([*inputs, *(taking for taking, _ in inputs.values())])
+            return {ids[finder]: ids[taking] for finder, (taking, _) in inputs.items()}
+
+        return self.query(find)
+
+    def _nearest(self, request: str) -> list[Scored]:
+        """Return the tools that are nearest to a request in meaning, in a tree whose vectors are kept."""
+        embedder = self._embedder() if self._embedder is not None else None
+        if embedder is None or len(self._tree) > MOST_VECTORS:
+            return []
+        asked = embedder.embed([request_words(request)])
+
+        def find(snapshot: IndexSnapshot) -> list[Scored]:
+            vectors, table = snapshot.vectors(), snapshot.table
+            nodes = np.flatnonzero((table.of_kind({KIND}) & table.alive)[: len(vectors)])
+            if not len(nodes):
+                return []
+            near = cosines(vectors[nodes], asked)[0]
+            best = np.argsort(-near, kind="stable")[:CANDIDATES]
+            ids = snapshot.ids(nodes[best].tolist())
+            return [
+                Scored(ids[int(nodes[at])], max(0.0, float(near[at])) * _UNSAID, "") for at in best.tolist()
+            ]
+
+        return self.query(find)
+
+    def tools(self, found: Sequence[Scored]) -> list[tuple[Scored, Node]]:
+        """Return the best tools among nodes that were found, with their nodes."""
+        nodes = {node.id: node for node, _, _ in self._tree.texts([each.node_id for each in found])}
+        tools = [(each, nodes[each.node_id]) for each in found if each.node_id in nodes]
+        return [(scored, node) for scored, node in tools if node.kind == KIND][:CANDIDATES]
+
+    def features(self, request: str, tools: Sequence[tuple[Scored, Node]]) -> Floats:
+        """Return (n, 6): how far each tool is from the mean of all of them, in standard deviations, in `FEATURES`."""
+        names = [_CAMEL.sub(" ", node.title).lower() for _, node in tools]
+        texts = [f"{name} {node.description}" for name, (_, node) in zip(names, tools, strict=True)]
+        evidence = np.array([scored.score for scored, _ in tools])
+        best: dict[str, float] = {}
+        servers = [scored.node_id.partition("/")[0] for scored, _ in tools]
+        for server, score in zip(servers, evidence.tolist(), strict=True):
+            best[server] = max(score, best.get(server, 0.0))
+        wanted, named = term_counts(request).keys(), [term_counts(name).keys() for name in names]
+        frequencies, count = self.document_frequencies({*wanted, *(term for name in named for term in name)})
+        rarity = {term: math.log((count + 1) / (times + 0.5)) for term, times in frequencies.items()}
+        unknown = math.log((count + 1) / 0.5)
+        weight = {term: max(0.0, rarity.get(term, unknown)) for name in named for term in name}
+        shares = [
+            sum(weight[term] for term in name if term in wanted) / (sum(map(weight.__getitem__, name)) or 1.0)
+            for name in named
+        ]
+        whole, step, words = self._near(request, texts, rarity, unknown)
+        of_server = np.array([best[server] for server in servers])
+        columns = (evidence, whole, step, np.array(shares), of_server, words)
+        return np.stack([_spread(each) for each in columns], axis=1)
+
+    def _near(
+        self, request: str, texts: Sequence[str], rarity: dict[str, float], unknown: float
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return how near each text is to a request, to one of its steps, and to its words."""
+        embedder = static_embedder() if self._embeddings else None
+        nothing = np.zeros(len(texts))
+        if embedder is None:
+            return nothing, nothing, nothing
+        queries = embedder.embed([request, *(request_steps(request) or [request_words(request)])])
+        near = embedder.embed(list(texts)) @ queries.T
+        wanted = list(dict.fromkeys(_WORD.findall(request_words(request).lower())))
+        if not wanted:
+            return near[:, 0].astype(float), near[:, 1:].max(axis=1).astype(float), nothing
+        weights = np.array([max(0.1, _rarity_of(word, rarity, unknown)) for word in wanted])
+        asked = self._of_words(embedder, wanted)
+        closest = []
+        for text in texts:
+            own = list(dict.fromkeys(_WORD.findall(_first(text).lower())))[:_MOST_WORDS]
+            sims = (asked @ self._of_words(embedder, own).T).max(axis=1) if own else np.zeros(len(wanted))
+            closest.append(float(sims @ weights / weights.sum()))
+        return near[:, 0].astype(float), near[:, 1:].max(axis=1).astype(float), np.array(closest)
+
+    def _of_words(self, embedder: Embedder, words: Sequence[str]) -> npt.NDArray[np.float32]:
+        known = self._vectors
+        if len(known) > _MOST_VECTORS:
+            known.clear()
+        new = [word for word in words if word not in known]
+        if new:
+            known.update(zip(new, embedder.embed(new), strict=True))
+        return np.stack([known[word] for word in words])
+
+
+def _first(text: str) -> str:
+    return _SENTENCE.split(text, maxsplit=1)[0][:300]
+
+
+def _rarity_of(word: str, rarity: dict[str, float], unknown: float) -> float:
+    return rarity.get(next(iter(term_counts(word)), word), unknown)
+
+
+def _spread(values: npt.NDArray[np.floating]) -> Floats:
+    return np.asarray((values - values.mean()) / (values.std() + 1e-6), dtype=np.float64)
