@@ -133,9 +133,7 @@ def row(name: str, lines: list[Line], kills: list[tuple[float, int]], agents: in
             if line.pid == pid and line.step < STEPS - 1 and after:
                 waits.append(min(after) - at)
     took = f"{statistics.median(waits):.1f} / {max(waits):.1f} s ({len(waits)})" if waits else "–"
-    return (
-        f"| {name} | {len(counted) / seconds:.0f} | {seconds:.0f} s | {len(kills)} | {took} | {lost} | {doubled} |"
-    )
+    return f"| {name} | {len(counted) / seconds:.0f} | {seconds:.0f} s | {len(kills)} | {took} | {lost} | {doubled} |"
 
 
 def main() -> None:
