@@ -3,9 +3,10 @@
 usage: python benchmarks/durable_agents.py [--agents 1000] [--workers 4] [--kill-every 10] [--dbos VENV] [--rounds 1]
 
 Each agent has ten tasks in order, each of which writes a line to a ledger. Four workers drive them; every ten seconds
-one is killed (SIGKILL) and another begins in its place. VENV is a virtual environment with `pip install dbos` (3.4), whose
-workers restart under the executor id of the one that was killed, as its documentation has it without its Conductor.
-Both have eight agents at a time in each worker and look for work twice a second. The two take turns, `--rounds` times.
+one is killed (SIGKILL) and another begins in its place. VENV is a virtual environment with `pip install dbos` (3.4),
+whose workers restart under the executor id of the one that was killed, as its documentation has it without its
+Conductor. Both have eight agents at a time in each worker and look for work twice a second. The two take turns,
+`--rounds` times.
 
 steps/s     lines of the ledger from the first to the last, without what was written twice
 take-over   from a kill until the first step of an agent that the killed worker had last been at, median and worst

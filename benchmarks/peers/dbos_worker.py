@@ -17,7 +17,7 @@ ADDRESS, LEDGER, DOING, WHAT = sys.argv[1:5]
 STEPS = 10
 
 
-@DBOS.step()  # type: ignore[misc, unused-ignore]
+@DBOS.step()  # type: ignore[misc, untyped-decorator, unused-ignore]
 def write(agent: str, step: int) -> int:
     """Write a line."""
     file = os.open(LEDGER, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -26,7 +26,7 @@ def write(agent: str, step: int) -> int:
     return step
 
 
-@DBOS.workflow(name="ten")  # type: ignore[misc, unused-ignore]
+@DBOS.workflow(name="ten")  # type: ignore[misc, untyped-decorator, unused-ignore]
 def ten(agent: str) -> None:
     """Do ten steps in order."""
     for step in range(STEPS):
