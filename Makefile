@@ -28,7 +28,7 @@ FUZZ_ARGS := --schemathesis $(FUZZ)/bin/schemathesis
 # Hundreds of tests start a process that imports the project, which would compile all of it each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo prepare test test-model test-real test-lowest lock check format docs soak soak-gateway soak-service fuzz-service audit bench bench-retrieval bench-answers bench-peers bench-planning bench-service clean
+.PHONY: help setup demo prepare test test-model test-real screenshots test-lowest lock check format docs soak soak-gateway soak-service fuzz-service audit bench bench-retrieval bench-answers bench-peers bench-planning bench-service clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ test-model: $(STAMP) ## run the tests that need a real model: a small one, downl
 test-real: $(STAMP) ## run the tests with real programs, servers and files of others, three at a time; installs what is missing
 	@$(BIN)/python .ci/real "$(REAL)"
 	@$(BIN)/python -m pytest tests/real tests/integration/service -m real -n 3 --dist worksteal $(ARGS)
+
+screenshots: $(STAMP) ## take pictures of the web page in a real Chromium, light, dark, wide and narrow, into build/screenshots
+	@$(BIN)/python .ci/real "$(REAL)"
+	@$(BIN)/python -m pytest tests/real/test_web_page.py -m real -n 2 -k "conversation or walk_is_watched or api_is_tried" $(ARGS)
 
 test-lowest: $(STAMP) ## run the quick tests of what uses other packages with the lowest versions that pyproject.toml allows
 	@.ci/lowest "$(LOWEST)" "$(BIN)/python"

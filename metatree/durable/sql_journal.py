@@ -212,7 +212,9 @@ class SqlJournal:
     def _write(self, sql: str, values: tuple[Any, ...]) -> None:
         self.database.attempt(lambda _: self.database.execute(sql, values))
 
-    def claimable(self, machine: str, *, limit: int = 100, family: str | None = None) -> list[str]:
+    def claimable(
+        self, machine: str, *, limit: int = 100, family: str | None = None, begun: bool = False
+    ) -> list[str]:
         """Return runs of a machine that somebody should take up, the oldest first.
 
         Those that did not stop and whose holder died or let its hold run out, and those that wait and have mail or
@@ -220,8 +222,11 @@ class SqlJournal:
 
         Args:
             family: that run alone, and those whose ids begin with it and a dot.
+            begun: only those whose holder died or let its hold run out.
         """
         own, values = _of_family(family)
+        if begun:
+            own += " AND owner IS NOT NULL"
         rows = self.database.rows(
             f"SELECT id, owner, expires_at > {self.database.now} FROM run WHERE machine = ?{own}"
             " AND (ended IS NULL OR ended = 'waiting')"

@@ -17,8 +17,10 @@ from metatree import Tree
 from metatree.errors import TransientError
 from metatree_agents.service.accounts.limits import AddressLimit
 from metatree_agents.service.database.database import ServiceDatabase
+from metatree_agents.service.goal_agents import GoalAgents
 from metatree_agents.service.http import (
     admin_routes,
+    agent_routes,
     engine_routes,
     events,
     human_input_routes,
@@ -41,14 +43,19 @@ _log = logging.getLogger("metatree.service")
 
 
 def create_app(
-    database: ServiceDatabase, settings: ServiceSettings | None = None, *, memory: Tree | None = None
+    database: ServiceDatabase,
+    settings: ServiceSettings | None = None,
+    *,
+    memory: Tree | None = None,
+    agents: GoalAgents | None = None,
 ) -> FastAPI:
     """Return the service over a database; closing the application closes the database.
 
     Args:
         memory: the tree that the web page shows; None for none.
+        agents: the durable agents that administrators see; None for none.
     """
-    service = Service(database, settings)
+    service = Service(database, settings, agents)
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
@@ -74,6 +81,7 @@ def create_app(
         tree_routes,
         events,
         admin_routes,
+        agent_routes,
         openai_routes,
     )
     app.router.routes.append(PathRouter(route for part in parts for route in part.router.routes))

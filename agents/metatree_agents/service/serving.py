@@ -26,6 +26,7 @@ from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.database.servers import announced
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.engine import Engine
+from metatree_agents.service.goal_agents import GoalAgents
 from metatree_agents.service.http.admin_routes import metrics_app
 from metatree_agents.service.http.slow_clients import TimeoutProtocol
 from metatree_agents.service.replication.publisher import Publication, Published
@@ -53,6 +54,7 @@ async def serve_all(
     show: Callable[[str], None] | None = None,
     proxies: Sequence[str] = (),
     metrics_at: tuple[str, int] | None = None,
+    agents: GoalAgents | None = None,
 ) -> None:
     """Serve until `stop` is set.
 
@@ -65,6 +67,7 @@ async def serve_all(
         show: told the secrets of the first users instead of `say`, where that writes a log.
         proxies: addresses of proxies whose word is taken for who their callers are; this machine's by default.
         metrics_at: where figures are served besides, to whoever can reach it.
+        agents: the durable agents that administrators see; None for none.
 
     Raises:
         UserError: the address cannot be listened on, or the tree cannot be published.
@@ -93,7 +96,7 @@ async def serve_all(
         say(
             f"nobody is an administrator here: `metatree service users add admin --role admin{options}` makes one"
         )
-    app = create_app(database, settings, memory=shown if memory is None else memory)
+    app = create_app(database, settings, memory=shown if memory is None else memory, agents=agents)
     service: Service = app.state.service
     async with AsyncExitStack() as ending:
         serving = await _started(_server(app, proxies), listening, ending)

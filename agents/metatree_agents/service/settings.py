@@ -13,6 +13,7 @@ from metatree_agents.service.accounts.limits import RateLimits, Rates
 from metatree_agents.service.accounts.other_logins import OtherLogins
 from metatree_agents.service.accounts.users import Proofs, Users
 from metatree_agents.service.database.database import ServiceDatabase
+from metatree_agents.service.goal_agents import GoalAgents
 from metatree_agents.service.http.metrics import Metrics
 from metatree_agents.service.openai.conversations import Conversations
 from metatree_agents.service.queue.human_input import HumanInput
@@ -60,7 +61,13 @@ class ServiceSettings:
 class Service:
     """The parts of one process."""
 
-    def __init__(self, database: ServiceDatabase, settings: ServiceSettings | None = None) -> None:
+    def __init__(
+        self,
+        database: ServiceDatabase,
+        settings: ServiceSettings | None = None,
+        agents: GoalAgents | None = None,
+    ) -> None:
+        self.agents = agents
         self.settings = settings = settings or ServiceSettings()
         self.database = database
         self.users = Users(database, settings.proofs)

@@ -44,7 +44,7 @@ class SecondOpinion:
             likely = 0.0 if here is None else here.score
             if max(likely, elsewhere) < CLEAR:
                 confidence = self._trust.accuracy
-                if confidence >= request.sure:
+                if confidence >= HEARD:
                     continue
             else:
                 # What is likely of several texts is the less likely of each: one of them answers, not all.

@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -141,14 +142,15 @@ _COLUMNS = [FEATURES.index(name) for name in ("line_cosine", "cosine", "lead_cos
 def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, float]) -> list[float]:
     """Return a row without what embeddings say."""
     tokens = raw_tokens(candidate.text)
-    here = {term for raw in tokens for term in expand(raw)}
+    words = [terms for raw in tokens if (terms := expand(raw))]
+    here = {term for terms in words for term in terms}
     place = here | {term for raw in raw_tokens(f"{candidate.head} {candidate.about}") for term in expand(raw)}
     strong = [word for word in asked.key_terms if word.weight >= STRONG]
     missing = [word for word in strong if not word.is_in(place)]
     heaviest = max(weights.values(), default=0.0)
     row = dict.fromkeys(FEATURES, 0.0)
-    pairs = _pairs(asked.text)
-    row["pairs"] = len(pairs & _pairs(candidate.text)) / max(1, len(pairs))
+    pairs = _pairs(_asked_words(asked.text))
+    row["pairs"] = len(pairs & _pairs(words)) / max(1, len(pairs))
     row["is_readme"] = float(bool(_README.search(candidate.node)))
     row["changes_if_still"] = float(bool(_STILL.search(asked.text)) and bool(_CHANGES.search(candidate.node)))
     row["code_by_code"] = float(asked.kind == "code" and candidate.is_code)
@@ -183,10 +185,14 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
     return list(row.values())
 
 
-def _pairs(text: str) -> set[tuple[str, str]]:
-    """Return the pairs of words that follow each other, stop words left out."""
-    words = [terms[0] for raw in raw_tokens(text) if (terms := expand(raw))]
-    return set(itertools.pairwise(words))
+def _pairs(words: Sequence[tuple[str, ...]]) -> set[tuple[str, str]]:
+    """Return the pairs of words that follow each other, given by their terms, stop words left out."""
+    return set(itertools.pairwise(terms[0] for terms in words))
+
+
+@lru_cache(maxsize=64)
+def _asked_words(text: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(terms for raw in raw_tokens(text) if (terms := expand(raw)))
 
 
 def _cosines_of(asked: Asked, candidates: Sequence[PassageCandidate], embedder: Embedder) -> Floats:

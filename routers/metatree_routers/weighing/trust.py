@@ -32,7 +32,7 @@ _RESTS = 0.98
 """What was learned counts so much less each time that a poor model is not asked."""
 POOR = 0.15
 """A model that chooses rightly less often is not asked: it would change hardly anything."""
-HEARD = 0.6
+HEARD = 0.5
 """How often a model says rightly whether a text answers, from which on it is heard."""
 AS_GOOD = 0.9
 """A menu whose best score is a smaller share of what another menu of the search had is not where the evidence leads."""

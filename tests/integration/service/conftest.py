@@ -19,6 +19,7 @@ from metatree_agents.service.accounts.keys import Keys
 from metatree_agents.service.accounts.users import Users
 from metatree_agents.service.database.database import ServiceDatabase, SqliteDatabase
 from metatree_agents.service.database.postgres import PostgresDatabase
+from metatree_agents.service.goal_agents import GoalAgents
 from metatree_agents.service.http.slow_clients import TimeoutProtocol
 from metatree_agents.service.settings import ServiceSettings
 
@@ -90,7 +91,12 @@ def opened(where: Path | str) -> ServiceDatabase:
 
 
 @contextmanager
-def served(where: Path | str, settings: ServiceSettings, memory: Tree | None = None) -> Iterator[Served]:
+def served(
+    where: Path | str,
+    settings: ServiceSettings,
+    memory: Tree | None = None,
+    agents: GoalAgents | None = None,
+) -> Iterator[Served]:
     """Run the service on a free port of the loopback interface, in a thread with a loop of its own."""
 
     async def add_users() -> None:
@@ -106,7 +112,7 @@ def served(where: Path | str, settings: ServiceSettings, memory: Tree | None = N
     database = opened(where)
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(database, settings, memory=memory),
+            create_app(database, settings, memory=memory, agents=agents),
             host="127.0.0.1",
             port=0,
             log_level="error",
@@ -149,9 +155,15 @@ def serve(place: Path | str) -> Iterator[Callable[..., Served]]:
     """Return a function that starts a service with given settings."""
     with ExitStack() as stack:
 
-        def start(where: Path | str | None = None, *, memory: Tree | None = None, **given: Any) -> Served:
+        def start(
+            where: Path | str | None = None,
+            *,
+            memory: Tree | None = None,
+            agents: GoalAgents | None = None,
+            **given: Any,
+        ) -> Served:
             given = {"claim_timeout_s": 0.2, "answer_timeout_s": 0.2, **given}
-            return stack.enter_context(served(where or place, ServiceSettings(**given), memory))
+            return stack.enter_context(served(where or place, ServiceSettings(**given), memory, agents))
 
         yield start
 

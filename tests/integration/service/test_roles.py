@@ -67,6 +67,11 @@ ROUTES: dict[tuple[str, str], tuple[set[str], dict[str, Any], Any]] = {
     ("POST", "admin/requeue"): ({"admin"}, {}, {"Topic": "theirs"}),
     ("POST", "admin/release"): ({"admin"}, {}, {"Topic": "theirs"}),
     ("POST", "admin/remove-user"): ({"admin"}, {}, {"Name": "Nobody"}),
+    ("GET", "admin/agents"): ({"admin"}, {}, None),
+    ("GET", "admin/agent"): ({"admin"}, {"Agent": "a"}, None),
+    ("POST", "admin/answer-agent"): ({"admin"}, {}, {"Agent": "a", "Question": "a:q1", "Answer": "yes"}),
+    ("POST", "admin/retry-agent"): ({"admin"}, {}, {"Agent": "a"}),
+    ("POST", "admin/cancel-agent"): ({"admin"}, {}, {"Agent": "a"}),
 }
 """Who may use a route, and a request that is right but for that."""
 
@@ -84,7 +89,19 @@ NOTHING_THERE = {
     "answer-question",
     "stop-query",
     "continue-query",
-} | {f"admin/{name}" for name in ("requeue", "release", "remove-user")}
+} | {
+    f"admin/{name}"
+    for name in (
+        "requeue",
+        "release",
+        "remove-user",
+        "agents",
+        "agent",
+        "answer-agent",
+        "retry-agent",
+        "cancel-agent",
+    )
+}
 """Routes that say 404 or 409 to the requests of the table, to those who may use them."""
 
 

@@ -71,10 +71,17 @@ class PostgresWorker:
         query = "SELECT to_regclass('procrastinate_jobs') IS NOT NULL AS there"
         return bool((await self.app.connector.execute_query_one_async(query))["there"])
 
-    async def defer(self, agent: str) -> None:
-        """Ask for an agent to be driven; once, however often it is asked for before that."""
+    async def defer(self, agent: str, *, begun: bool = False) -> None:
+        """Ask for an agent to be driven; once, however often it is asked for before that.
+
+        No lock of procrastinate keeps two jobs of one agent apart: the lease does, and the job of a worker that was
+        killed would hold the lock for as long as a lease takes to run out.
+
+        Args:
+            begun: whether somebody has begun to drive it, so that it comes before those that nobody has.
+        """
         with suppress(self._procrastinate.exceptions.AlreadyEnqueued):
-            await self._drive.configure(lock=agent, queueing_lock=agent).defer_async(agent=agent)
+            await self._drive.configure(queueing_lock=agent, priority=int(begun)).defer_async(agent=agent)
 
     async def _driven(self, agent: str) -> None:
         try:
@@ -135,8 +142,13 @@ class PostgresWorker:
                     )
         self._board_version = await asyncio.to_thread(self._agents.pass_answers_on, self._board_version)
         await asyncio.to_thread(self._agents.begin_due)
-        for agent in await asyncio.to_thread(self._agents.journal.claimable, MACHINE, limit=1000):
-            await self.defer(agent)
+        claimable = self._agents.journal.claimable
+        begun = await asyncio.to_thread(claimable, MACHINE, limit=1000, begun=True)
+        for agent in begun:
+            await self.defer(agent, begun=True)
+        for agent in await asyncio.to_thread(claimable, MACHINE, limit=1000):
+            if agent not in begun:
+                await self.defer(agent)
 
 
 def _failure(task: asyncio.Task[None]) -> str:

@@ -73,6 +73,8 @@ class FormField:
     choices: Sequence[str] = ()
     value: str = ""
     pattern: str = ""
+    longest: int = 64
+    """Characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from starlette.requests import Request as StarletteRequest
 from metatree import Tree
 from metatree_agents.service.web import _account_pages as account_pages
 from metatree_agents.service.web import _admin_pages as admin_pages
+from metatree_agents.service.web import _agent_pages as agent_pages
 from metatree_agents.service.web import _api_docs as api_docs
 from metatree_agents.service.web import _login_pages as login_pages
 from metatree_agents.service.web import _memory_pages as memory_pages
@@ -42,6 +43,7 @@ def mount_web(app: FastAPI, memory: Tree | None = None) -> None:
         run_pages,
         account_pages,
         admin_pages,
+        agent_pages,
         api_docs,
     ):
         router.include_router(part.router)

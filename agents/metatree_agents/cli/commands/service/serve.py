@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from metatree.errors import MissingExtra
+from metatree.errors import MissingExtra, UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
@@ -39,6 +41,7 @@ from metatree_agents.cli.commands.service._serve_options import (
 
 if TYPE_CHECKING:
     from metatree import Tree
+    from metatree_agents.service.goal_agents import GoalAgents
 
 
 def serve(
@@ -114,6 +117,15 @@ def serve(
     model_alias: ModelAlias = None,
     proxy: Proxy = None,
     metrics_address: MetricsAddress = None,
+    agents: Annotated[
+        str | None,
+        options.option(
+            "--agents",
+            "FILE",
+            "Show administrators the agents of `metatree goals` that are kept there, a file or postgresql://…; they"
+            " answer, try again and cancel. Workers drive them.",
+        ),
+    ] = None,
     login_header: LoginHeader = None,
     login_proxy: LoginProxy = None,
     oidc_issuer: OidcIssuer = None,
@@ -183,6 +195,7 @@ def serve(
         memory = None if copied else opened.enter_context(where.ready())
         if memory is not None:
             parts_of(memory)  # what is wrong with the options is said now
+        shown_agents = None if agents is None else opened.enter_context(_agents_at(agents))
         service_database = service.open()
         sharing = None
         if copied or published:
@@ -208,9 +221,23 @@ def serve(
                 sharing=sharing,
                 proxies=proxies,
                 metrics_at=metrics_at,
+                agents=shown_agents,
             )
         )
     return FOUND
+
+
+@contextmanager
+def _agents_at(place: str) -> Iterator[GoalAgents]:
+    """Open durable agents to show them."""
+    from metatree.storage.postgres_address import is_postgres
+    from metatree_agents.planner.agents.agents import Agents
+    from metatree_agents.planner.agents.views import AgentViews
+
+    if not is_postgres(place) and not Path(place).exists():
+        raise UserError(f"there are no agents at {place!r}: `metatree goals start --store {place}` makes one")
+    with Agents(place) as agents:
+        yield AgentViews(agents)
 
 
 def _require_service() -> None:
