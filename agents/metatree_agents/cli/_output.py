@@ -12,7 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from metatree._util.visible import escaped, visible
+from metatree._util.visible import escaped
+from metatree._util.visible import visible as visible
 from metatree.errors import MetatreeError, UserError
 
 _sinks: list[Callable[[str], None]] = []
