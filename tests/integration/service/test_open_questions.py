@@ -38,6 +38,7 @@ def passage(number: int = 1, question: str = QUESTION, **given: Any) -> dict[str
         "Node": f"hall/lamp {number}",
         "Title": f"Lamp {number}",
         "Place": "hall/lamp.md",
+        "SaidBy": "",
         "Lines": [3, 4 + number],
         "Quote": f"Lamp {number} has a bulb of nine watts.",
         "Score": 0.125,
@@ -185,6 +186,35 @@ def test_an_answer_with_a_part_that_stayed_open_has_both_on_the_page(service: Se
     said = article(browser.get(f"/thread?topic={topic}").text)
     assert 'class="answer"' in said and "Recommend" in said and NOT_SAID not in said
     assert re.search(r"Still open: <[^>]+>And\?<", said) and "Closest passages:" in said and "Lamp 1" in said
+
+
+def test_all_lists_say_who_said_a_source_and_a_passage_or_that_it_was_imported(service: Served) -> None:
+    browser = entered(service, "User_1")
+    topic = asked(browser, "Both? And?")
+    service.engine.get("get-new-queries")
+    came, picture = "imported from <six>.metatree on 2026-11-23", "As ![x](http://a.example/p.png) shows."
+    source = {"Node": "n", "Title": "notes.md", "Quote": picture, "Path": None, "Number": 1}
+    partly: dict[str, Any] = {
+        "End": "answered",
+        "Answer": [picture],
+        "Open": ["And?"],
+        "Sources": [{**source, "SaidBy": came}, {**source, "Title": "own.md", "Number": 2}],
+        "Closest": [passage(1, "And?", SaidBy="said by ann on 2026-05-03"), passage(2, "And?")],
+    }
+    assert give(service.engine, topic, "Both? And?", **partly).status_code == 200
+    (found,) = thread(service, topic)
+    assert [each.get("SaidBy") for each in found["Sources"]] == [came, None]
+    assert [each["SaidBy"] for each in found["Closest"]] == ["said by ann on 2026-05-03", ""]
+    page = article(browser.get(f"/thread?topic={topic}").text)
+    assert page.count("(imported from &lt;six&gt;.metatree on 2026-11-23)") == 1
+    assert page.count("said by ann") == 1 and page.count("(imported") == page.count("(said") == 1
+    file = browser.get("/thread/export", params={"topic": topic}).text
+    assert (
+        f"```\n{picture}\n```" in file
+        and "[1] notes.md (imported from \\<six>.metatree on 2026-11-23): " in file
+    )
+    assert "[2] own.md: “" in file and "(hall/lamp.md, lines 3–5) (said by ann on 2026-05-03)\n" in file
+    assert "2. Lamp 2 (hall/lamp.md, lines 3–6)\n" in file
 
 
 def test_an_answer_of_an_engine_that_says_nothing_of_its_end_is_an_answer(service: Served) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from metatree import Limits, Tree, aresume, asearch, load_run
 from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
+from metatree.notes.notes import said_by
 from metatree.result import PersonQuestion, QuestionAnswer, SearchResult, TraceEntry
 from metatree.trees.layer import Layer
 from metatree_agents.service.engine._at_limit import with_person
@@ -174,6 +175,7 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
             "Quote": quote.quote,
             "Path": _path(tree, quote.node),
             "Number": quote.number,
+            "SaidBy": _said_by(tree, quote.node),
             "Place": quote.place or None,
             "Lines": None if quote.lines is None else list(quote.lines),
             "Pages": None if quote.pages is None else list(quote.pages),
@@ -184,7 +186,13 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
     think = [step["Text"] for entry in result.trace if (step := step_of(tree, entry))]
     asks = [{"Key": _key(tree, ask), "Question": ask.question, "Kind": ask.about} for ask in result.asks]
     return EngineAnswer(
-        answer or [NOT_SAID], think[:500], sources, result.ended, result.detail, asks, _ending_of(result)
+        answer or [NOT_SAID],
+        think[:500],
+        sources,
+        result.ended,
+        result.detail,
+        asks,
+        _ending_of(tree, result),
     )
 
 
@@ -205,7 +213,7 @@ def _is_quoted(answer: QuestionAnswer) -> bool:
     return all(line.strip() in quotes or line.strip() == "…" for line in answer.answer.split("\n"))
 
 
-def _ending_of(result: SearchResult) -> Ending:
+def _ending_of(tree: Tree, result: SearchResult) -> Ending:
     """Return how the question ended, with the passages that come closest to what stayed open."""
     closest = [
         {
@@ -213,6 +221,7 @@ def _ending_of(result: SearchResult) -> Ending:
             "Node": passage.node,
             "Title": passage.title,
             "Place": passage.place,
+            "SaidBy": _said_by(tree, passage.node),
             "Lines": list(passage.lines),
             "Quote": passage.quote[:QUOTE_CHARS],
             "Score": passage.score,
@@ -328,3 +337,9 @@ def _between(tree: Tree, node: str | None, below: str | None) -> list[str]:
 def _path(tree: Tree, node: str) -> str | None:
     match = tree.find(node)
     return None if match is None else match.path
+
+
+def _said_by(tree: Tree, node: str) -> str:
+    """Return who said a memory, or that it came by an import; empty for what is in the sources."""
+    match = tree.find(node)
+    return "" if match is None else said_by(match)

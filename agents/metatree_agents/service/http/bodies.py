@@ -114,6 +114,7 @@ class GivenPassage(Body):
     Node: Remark | None = None
     Title: Remark = ""
     Place: Remark = ""
+    SaidBy: Remark = ""
     Lines: Annotated[list[LineNumber], Field(min_length=2, max_length=2)] | None = None
     Quote: Remark
     Score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), BeforeValidator(_no_text)] | None = None

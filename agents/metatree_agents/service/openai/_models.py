@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from metatree_agents.service.openai._inert import escaped, fenced, inert_said, inert_step, inert_words
 from metatree_agents.service.openai.answer_segments import (
     AnswerSegment,
     answer_segments,
@@ -21,6 +21,7 @@ from metatree_agents.service.openai.closest_passages import (
     CLOSEST,
     closest_of,
     place_of,
+    said_by_of,
     said_of_open,
     shown_quote,
 )
@@ -58,12 +59,12 @@ def content_of(query: Query, base: str = "") -> str:
         (question, *_) = [*forms(query.topic, query.seq, query.asked), None]
         if question is not None:
             if question.choices:
-                return f"{question.question} ({' or '.join(question.choices)})"
-            return f"{ASKS_BACK} {question.question}"
+                return inert_said(f"{question.question} ({' or '.join(question.choices)})")
+            return inert_said(f"{ASKS_BACK} {question.question}")
     if query.status == "Stopped" and not query.answer:
         return STOPPED
     if query.status != "Stopped" and not query.ending.answered:
-        return "\n\n".join([said_of_open(query), *_closest_lines(query, base)])
+        return "\n\n".join([inert_said(said_of_open(query)), *_closest_lines(query, base)])
     pieces = with_marks(
         answer_segments(query.answer or (), quotes_of(query.sources)), numbers_of(query.sources)
     )
@@ -78,7 +79,8 @@ def _marked(piece: AnswerSegment, number: int | None) -> str:
     mark = f"[{number}]" if number else ""
     if piece.kind == "code":
         return "\n".join(filter(None, (fenced(piece.text), mark)))
-    return f"{piece.text} {mark}".rstrip()
+    text = inert_words(piece.text) if piece.kind == "words" else inert_said(piece.text)
+    return f"{text}{' ' if text is piece.text else chr(10)}{mark}".rstrip()
 
 
 def node_link(base: str, node: Any, query: Query) -> str:
@@ -90,35 +92,22 @@ def node_link(base: str, node: Any, query: Query) -> str:
 
 
 def _linked(title: str, address: str) -> str:
-    if not address:
-        return title
-    escaped = re.sub(r"([][\\])", r"\\\1", title)
-    return f"[{escaped}]({address})"
+    return f"[{escaped(title)}]({address})" if address else escaped(title)
+
+
+def _about(said_by: str) -> str:
+    return f" ({escaped(said_by)})" if said_by else ""
 
 
 def _closest_lines(query: Query, base: str) -> Iterator[str]:
     for question, passages in closest_of(query).items():
         if question != query.text or query.ending.answered:
             asked = " ".join(question.split())
-            yield f"{STILL_OPEN} {asked}" + (f"\n\n{CLOSEST}" if passages else "")
+            yield f"{STILL_OPEN} {escaped(asked)}" + (f"\n\n{CLOSEST}" if passages else "")
         for number, passage in enumerate(passages, start=1):
             title = _linked(passage.title, node_link(base, passage.node, query))
-            place = "" if passage.place in ("", passage.title) else f" ({passage.place})"
-            yield f"{number}. {title}{place}\n\n{fenced(passage.quote)}"
-
-
-def fenced(code: str) -> str:
-    """Return code as chat pages show it as it is: between fences that are longer than any in it.
-
-    Example:
-        >>> print(fenced("def __init__(self):"))
-        ```
-        def __init__(self):
-        ```
-    """
-    longest = max((len(run) for run in re.findall("`+", code)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{code.strip(chr(10))}\n{fence}"
+            place = "" if passage.place in ("", passage.title) else f" ({escaped(passage.place)})"
+            yield f"{number}. {title}{place}{_about(passage.said_by)}\n\n{fenced(passage.quote)}"
 
 
 def sources_listed(
@@ -142,12 +131,13 @@ def sources_listed(
     for source in quoted_sources(sources) or sources:
         title, place = " ".join(str(source.get("Title") or "").split()), place_of(source)
         name = title or place
-        where = f" ({place})" if name and source.get("Path") and place != name else ""
+        where = f" ({escaped(place)})" if name and source.get("Path") and place != name else ""
         name = _linked(name, address(source.get("Node")) if name else "") + where
+        name += _about(said_by_of(source)) if name else ""
         if source.get("Quote"):
             number = f"[{source['Number']}] " if source.get("Number") else ""
             words = " ".join(shown_quote(source, chars=_QUOTE_CHARS).split())
-            name = f"{number}{name}: “{words}”"
+            name = f"{number}{name}: “{escaped(words)}”"
         if name:
             listed[name] = None
     lines = list(listed)
@@ -157,7 +147,7 @@ def sources_listed(
 
 def thinking_of(query: Query) -> str:
     """Return the thinking behind an answer as text."""
-    return "\n".join(query.think or ())
+    return "\n".join(map(inert_step, query.think or ()))
 
 
 def usage_of(prompt: str, content: str, reasoning: str) -> dict[str, Any]:

@@ -30,6 +30,8 @@ class ShownPassage:
     place: str
     """The path of its file or the id of its node, with its lines."""
     quote: str
+    said_by: str
+    """Empty for what is in the sources."""
 
 
 def closest_of(query: Query) -> dict[str, list[ShownPassage]]:
@@ -85,6 +87,12 @@ def place_of(given: Mapping[str, Any]) -> str:
     return place
 
 
+def said_by_of(given: Mapping[str, Any]) -> str:
+    """Return who said a source or passage, or that it was imported; empty for what is in the sources, or not said."""
+    said = given.get("SaidBy")
+    return " ".join(said.split()) if isinstance(said, str) else ""
+
+
 def shown_quote(given: Mapping[str, Any], *, lines: int = LINES, chars: int = CHARS) -> str:
     """Return what a source or passage quotes, without markup and cut; the exact words are in its JSON."""
     return cut(
@@ -95,4 +103,4 @@ def shown_quote(given: Mapping[str, Any], *, lines: int = LINES, chars: int = CH
 def _shown(given: Mapping[str, Any]) -> ShownPassage:
     node, place = given.get("Node") or "", place_of(given)
     title = " ".join((given.get("Title") or "").split())
-    return ShownPassage(node, title or place or "a passage", place, shown_quote(given))
+    return ShownPassage(node, title or place or "a passage", place, shown_quote(given), said_by_of(given))

@@ -25,6 +25,7 @@ from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http.bodies import Body, inlined
 from metatree_agents.service.http.calls import authenticate, disconnected
 from metatree_agents.service.http.error_responses import openai_error
+from metatree_agents.service.openai._inert import inert_step
 from metatree_agents.service.openai._models import (
     MODEL,
     Chunks,
@@ -318,7 +319,7 @@ async def _parts(
                     await asyncio.wait({left}, timeout=1.0)
                     continue
                 for after, data in steps:  # noqa: B007
-                    step = f"{json.loads(data).get('Text') or ''}\n"
+                    step = inert_step(f"{json.loads(data).get('Text') or ''}\n")
                     if chat.thinks and step.strip():
                         reasoning += step
                         yield chunks.delta(reasoning_content=step)

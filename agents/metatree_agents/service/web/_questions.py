@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from metatree_agents.service.openai.answer_segments import numbers_of, quoted_sources, quotes_of
-from metatree_agents.service.openai.closest_passages import closest_of, place_of, said_of_open, shown_quote
+from metatree_agents.service.openai.closest_passages import (
+    closest_of,
+    place_of,
+    said_by_of,
+    said_of_open,
+    shown_quote,
+)
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.models import STOPPED, STOPPED_WITH
 from metatree_agents.service.queue.queue import Query
@@ -63,9 +69,17 @@ def _sources(query: Query) -> list[dict[str, Any]]:
             quote = shown_quote(source, lines=_QUOTE_LINES, chars=_QUOTE_CHARS) if source.get("Quote") else ""
             title, place = str(source.get("Title") or node), place_of(source) if source.get("Path") else ""
             number = source.get("Number") or 0
+            said_by = said_by_of(source)
             rows.setdefault(
-                (node, place, quote, number),
-                {"node": node, "title": title, "path": place, "quote": quote, "number": number},
+                (node, place, quote, number, said_by),
+                {
+                    "node": node,
+                    "title": title,
+                    "path": place,
+                    "quote": quote,
+                    "number": number,
+                    "said_by": said_by,
+                },
             )
     return list(rows.values())
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from metatree_agents.service.engine.answering import said_of
 
-from metatree import Tree
-from metatree.result import SearchResult
+from metatree import Tree, remember
+from metatree.result import ClosestPassage, QuestionAnswer, Quote, SearchResult
 
 
 def test_an_answer_in_paragraphs_keeps_the_spaces_of_code() -> None:
@@ -13,3 +13,15 @@ def test_an_answer_in_paragraphs_keeps_the_spaces_of_code() -> None:
     with Tree.create(":memory:") as tree:
         reply = said_of(tree, SearchResult(answer=code))
     assert reply.answer == ["def send(self):\n    if a:\n        b()", "    if c:\n        d()"]
+
+
+def test_sources_and_passages_say_who_said_them() -> None:
+    with Tree.create(":memory:") as tree:
+        node = remember(tree, "Tea is at four.", who="ann", evidence=False, now=lambda: 0.0).node.id
+        places = {node: "said by ann on 1970-01-01", tree.root: "", "gone": ""}
+        quotes = tuple(Quote(place, "T", "Tea is at four.") for place in places)
+        closest = tuple(ClosestPassage("q", place, "T", "t", (1, 1), "Tea", 0.5) for place in places)
+        answer = QuestionAnswer("q", "Tea is at four.", sources=quotes)
+        reply = said_of(tree, SearchResult(answer="Tea is at four.", answers=(answer,), closest=closest))
+    assert [source["SaidBy"] for source in reply.sources] == list(places.values())
+    assert [passage["SaidBy"] for passage in reply.ending.closest] == list(places.values())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from metatree_agents.service.openai._models import content_of, fenced
+from metatree_agents.service.openai._inert import fenced
+from metatree_agents.service.openai._models import content_of
 from metatree_agents.service.openai.answer_segments import AnswerSegment, answer_segments
 from metatree_agents.service.queue.queue import Query
 

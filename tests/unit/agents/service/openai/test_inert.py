@@ -1,0 +1,146 @@
+"""What chat pages and exports of a thread show of an answer fetches nothing, and says who said it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from metatree_agents.service.openai._inert import escaped
+from metatree_agents.service.openai._models import content_of, thinking_of
+from metatree_agents.service.queue.models import Ending
+from metatree_agents.service.queue.queue import Query
+
+PICTURE = "![logo](http://a.example/pix.png?u=ann)"
+PARTS = [
+    *(
+        PICTURE,
+        "![x][r]",
+        "[r]: http://a.example/p.png",
+        "<img src=http://a.example/p>",
+        "<!--",
+        "-->",
+        "<div",
+    ),
+    *(
+        "```",
+        "````",
+        "~~~",
+        "~~~~",
+        "`",
+        "``",
+        "\n",
+        "\r",
+        "  ",
+        "    ",
+        "- ",
+        "1. ",
+        "> ",
+        "|",
+        "|-|-|",
+        "\\",
+        "a",
+        "!",
+    ),
+    *("x\n|-|-|\n", "- ```\n", "<script>", "</div>", "* * *\n", "[t](http://a.example)", "\t"),
+]
+TEXT = st.lists(st.sampled_from(PARTS), min_size=1, max_size=8).map("".join)
+
+
+def query_of(answer: Sequence[str], *sources: dict[str, Any], ending: Ending | None = None) -> Query:
+    ending = ending or Ending()
+    made = Query(
+        "T", 1, "q", "Done", list(answer), [], list(sources), "default", {}, 0.0, 1, [], ending=ending
+    )
+    return replace(made, think=list(answer))
+
+
+def source(quote: str, **given: Any) -> dict[str, Any]:
+    return {"Node": "n", "Title": "a.md", "Quote": quote, "Path": "a.md", "Number": 1, **given}
+
+
+def closest(**given: Any) -> Ending:
+    return Ending("closest", ["q"], [{"Question": "q", "Node": "n", "Title": "T", "Quote": "w", **given}])
+
+
+def fetched(content: str) -> list[str]:
+    """Return what a renderer with tables and HTML would fetch or run."""
+
+    def tokens(of: Sequence[Token]) -> Iterator[Token]:
+        for token in of:
+            yield token
+            yield from tokens(token.children or ())
+
+    parser = MarkdownIt("commonmark", {"maxNesting": 200})
+    found: list[str] = []
+    for one in (parser, MarkdownIt("commonmark", {"maxNesting": 200}).enable("table")):
+        found += [
+            each.content
+            for each in tokens(one.parse(content))
+            if each.type in ("image", "html_inline", "html_block")
+        ]
+    return found
+
+
+@pytest.mark.parametrize("words", [PICTURE, "![x][r]", "<img src=http://a.example/p>", "<b\nonclick=a>"])
+@pytest.mark.parametrize("is_quoted", [True, False])
+def test_a_picture_or_html_in_an_answer_is_shown_as_text(words: str, is_quoted: bool) -> None:
+    answer = [f"It hangs in the hall, as {words} shows.", "[r]: http://a.example/p.png"]
+    content = content_of(query_of(answer, *([source(answer[0]), source(answer[1])] if is_quoted else [])))
+    assert not fetched(content) and answer[0] in content
+
+
+def test_words_without_any_stay_markdown_and_so_does_code_of_a_model() -> None:
+    said = "Use `<input>` **here**:\n\n```html\n<img src=a>\n```"
+    content = content_of(
+        query_of(["It is [here](http://a.example).", said], source("It is [here](http://a.example)."))
+    )
+    assert content.startswith(f"It is [here](http://a.example). [1]\n\n{said}\n\nSources:")
+
+
+@given(st.lists(TEXT, min_size=1, max_size=4), st.lists(st.booleans(), min_size=4, max_size=4), TEXT, TEXT)
+@example(["~~~", f"~~~\n{PICTURE}"], [True] * 4, "a", "a")
+@example(["```", f"```\n{PICTURE}\n```"], [True, False, True, True], "a", "a")
+@example(["- a", f"  ```\n{PICTURE}\n  ```"], [True, False, True, True], "a", "a")
+@example(["- a", f"      {PICTURE}"], [True, False, True, True], "a", "a")
+@example([f"a|b\n-|-\n`{PICTURE} | a`|c"], [False] * 4, "a", "a")
+@example([">" * 25 + PICTURE], [False] * 4, "a", "a")
+def test_nothing_that_memory_or_a_model_says_is_fetched(
+    texts: list[str], quoted: list[bool], title: str, place: str
+) -> None:
+    sources = [
+        source(text, Title=title, Path=place, SaidBy=title)
+        for text, is_quoted in zip(texts, quoted, strict=False)
+        if is_quoted
+    ]
+    passage = closest(Title=title, Place=place, SaidBy=place, Quote=texts[0])
+    for query in (query_of(texts, *sources), query_of(texts, ending=passage)):
+        for base in ("", "http://b.example"):
+            assert not fetched(content_of(query, base))
+        assert not fetched(thinking_of(query))
+
+
+@given(TEXT.map(lambda text: " ".join(text.split())))
+def test_an_escaped_line_is_text(text: str) -> None:
+    parsed = MarkdownIt("commonmark").parseInline(escaped(text))
+    assert {child.type for token in parsed for child in token.children or ()} <= {
+        "text",
+        "text_special",
+        "softbreak",
+    }
+
+
+def test_lists_say_who_said_it_where_the_engine_does() -> None:
+    ann = "imported from [six].metatree on 2026-11-23"
+    content = content_of(query_of(["Nine."], source("Nine.", SaidBy=ann)))
+    assert content.endswith(r"- [1] a.md (imported from \[six\].metatree on 2026-11-23): “Nine.”")
+    for said in ({}, {"SaidBy": ""}, {"SaidBy": None}, {"SaidBy": ["ann"]}):
+        assert content_of(query_of(["Nine."], source("Nine.", **said))).endswith("- [1] a.md: “Nine.”")
+    near = content_of(query_of(["It does not say."], ending=closest(SaidBy="said by ann on 2026-05-03")))
+    assert "1. T (n) (said by ann on 2026-05-03)\n\n```\nw" in near
+    assert "said by" not in content_of(query_of(["It does not say."], ending=closest()))
