@@ -21,7 +21,10 @@ class Audit:
     under: str
     """Id of the node that it lies below."""
     said: tuple[dict[str, Any], ...]
-    """Who said it, when, and where from, each time; empty for what was built from a source."""
+    """Who said it, when, and where from, each time; empty for what was built from a source.
+
+    What an export of somebody else says of it has `export`, the file that says so.
+    """
     stands_in: str
     """The source file with its lines, or the id of the turn or memory that it was taken from; empty for a memory."""
     replaced: tuple[dict[str, Any], ...]
@@ -45,7 +48,8 @@ def audit(tree: Tree, node: str) -> Audit:
             [] if earlier is None else [{"text": earlier.text, "until": str(found.attributes.get("at", ""))}]
         )
         holds = any(wish.node == found.id for wish in standing(tree))
-    said = mentions(found) or [{"at": "", "source": None, **each} for each in claims(found)]
+    export = str(found.provenance.get("file") or "an export")
+    said = mentions(found) or [{"at": "", "source": None, **each, "export": export} for each in claims(found)]
     if not said and found.provenance.get("who"):
         said = [{name: found.provenance.get(name) for name in ("who", "at", "source")}]
     return Audit(

@@ -66,6 +66,8 @@ class Said:
     """The first day or moment, in ISO 8601."""
     until: str = ""
     """The last one, included: `2026-05` is to the end of May."""
+    node: str | None = None
+    """Only what is said in this node."""
 
     def __post_init__(self) -> None:
         if not (self.who or self.source or self.since or self.until):
@@ -75,6 +77,14 @@ class Said:
                 raise UserError(
                     f"{time!r} is no time: give a day or a moment, such as 2026-05-31 or 2026-05-31T09:00"
                 )
+
+    def chosen(self, nodes: Iterable[Node]) -> dict[str, Node]:
+        """Return the nodes in which something is said that is meant, by id."""
+        return {
+            node.id: node
+            for node in nodes
+            if self.node in (None, node.id) and any(map(self.fits, _sayings(node)))
+        }
 
     def fits(self, mention: dict[str, Any]) -> bool:
         """Whether one saying is meant."""
@@ -117,7 +127,7 @@ def forget_said(tree: Tree, said: Said) -> Erased:
     """
     erased = Erased()
     with tree.memory.durable(), tree.memory.transaction():
-        chosen = {node.id: node for node in _added(tree) if any(map(said.fits, _sayings(node)))}
+        chosen = said.chosen(_added(tree))
         for node_id, node in chosen.items():
             if node_id not in tree:
                 continue  # it went with what it lay under
@@ -132,7 +142,7 @@ def forget_said(tree: Tree, said: Said) -> Erased:
 def meant(tree: Tree, said: Said) -> Erased:
     """Return what `forget_said` would forget, and change nothing; wishes go with what states them."""
     erased = Erased()
-    chosen = {node.id: node for node in _added(tree) if any(map(said.fits, _sayings(node)))}
+    chosen = said.chosen(_added(tree))
     with_them = {wish.id for node_id in chosen for wish in wishes_of(tree, node_id)}
     for node_id, node in chosen.items():
         if node_id in with_them:

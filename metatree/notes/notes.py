@@ -38,6 +38,8 @@ MAX_MENTIONS: Final = 100
 """Of a memory that is said again and again, the first and the latest are kept."""
 IMPORT: Final = "import"
 """What the provenance of a node has under `by` that came as plain text from somebody else's export."""
+IMPORTED_KIND: Final = "imported"
+"""Kind of such a node: nothing goes by it."""
 _MAX_NAME: Final = 500
 _BIDI: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _TEXT_FACT: Final = "memory-text:"
@@ -181,12 +183,20 @@ def memories(tree: Tree, *, who: str | None = None, under: str | Node | None = N
     if under is not None:
         above = tree.get(under).id
         matches = [node for node in matches if above in tree.ancestors(node)]
-    return sorted(matches, key=lambda node: (mentions(node)[-1]["at"], node.id), reverse=True)
+    return sorted(matches, key=_last_said, reverse=True)
+
+
+def _last_said(node: Node) -> tuple[str, str]:
+    return str(said[-1]["at"] if (said := mentions(node)) else ""), node.id
 
 
 def mentions(node: Node) -> list[dict[str, Any]]:
     """Return who said a memory, when, and where from, each time that it was said; empty for any other node."""
-    return [dict(mention) for mention in node.provenance.get("said", ())]
+    said = node.provenance.get("said")
+    nobody = {"who": "", "at": "", "source": None}
+    return (
+        [nobody | each for each in said if isinstance(each, dict)] if isinstance(said, list | tuple) else []
+    )
 
 
 def claims(node: Node) -> list[dict[str, Any]]:
@@ -206,12 +216,8 @@ def said_by(node: Node) -> str:
     """
     provenance = node.provenance
     if provenance.get("by") == IMPORT:
-        names = dict.fromkeys(str(each.get("who")) for each in claims(node))
-        by = (
-            f", which names {', '.join(list(names)[:3])}{' and others' if len(names) > 3 else ''}"
-            if names
-            else ""
-        )
+        names = list(dict.fromkeys(_quoted_name(str(each.get("who"))) for each in claims(node)))
+        by = f", which names {', '.join(names[:3])}{' and others' if len(names) > 3 else ''}" if names else ""
         return f"imported from {provenance.get('file')} on {provenance.get('imported')}{by}"
     if "who" not in provenance:
         return f"made by {provenance['tool']}" if provenance.get("tool") else ""
@@ -220,6 +226,11 @@ def said_by(node: Node) -> str:
         text += f" ({provenance['source']})"
     more = len(provenance.get("said", ())) - 1
     return text + (f", and {more} more time{'s' if more > 1 else ''}" if more > 0 else "")
+
+
+def _quoted_name(name: str) -> str:
+    """Return a name that a stranger wrote, which can end neither its quotes nor the line."""
+    return f'"{one_line(name.replace(chr(34), chr(39)), 60)}"'
 
 
 def forget(tree: Tree, node: str | Node) -> Forgotten:

@@ -601,7 +601,7 @@ def test_of_an_export_of_somebody_else_texts_alone_are_taken(elsewhere: Tree, fo
     (folder,) = [node for node in came if elsewhere.parent(node) == ROOT]
     assert (folder.id, folder.title[:25]) == (report.folder, "Import of theirs.metatree")
     (kettle,) = [node for node in came if node.content == "The kettle is in the cellar"]
-    assert claims(kettle)[0]["who"] == "ann" and "which names ann" in said_by(kettle)
+    assert claims(kettle)[0]["who"] == "ann" and 'which names "ann"' in said_by(kettle)
     (turn,) = [node for node in came if node.content == "the kettle is red"]
     assert [each["who"] for each in claims(turn)] == ["eve"]
     (below,) = [node for node in came if node.content == "note two"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from metatree_agents.code import files_to_edit
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.trees.source import TreeSource
 
-from metatree import Node, Tree, UserError, search
+from metatree import Node, Source, Tree, UserError, search
 from metatree.errors import StaleSource
 
 pytestmark = pytest.mark.integration
@@ -25,6 +26,26 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / path).write_text(text)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def test_what_somebody_else_made_in_a_tree_is_a_text_where_it_is_mounted(places: Path) -> None:
+    with build_tree("shop") as shop:
+        made = Node(
+            "/root/.bashrc",
+            "alarm.py",
+            content="The teapot alarm is in alarm.py",
+            kind="file",
+            source=Source(path="/root/.bashrc"),
+            attributes={"path": "/root/.bashrc", "tool": "x"},
+        )
+        shop.add_imported(made, shop.root)
+        with build_tree("shop/.metatree", "wiki", out="both") as tree:
+            node = tree.get("shop//root/.bashrc")
+            assert (node.kind, node.path, node.source, dict(node.attributes)) == ("imported", None, None, {})
+            assert tree.content(node) == "The teapot alarm is in alarm.py"
+            assert not [
+                each.path for each in files_to_edit("teapot alarm", tree=tree) if "bashrc" in each.path
+            ]
 
 
 def test_a_tree_mounted_into_another(places: Path) -> None:

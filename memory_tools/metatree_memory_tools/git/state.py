@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from metatree_memory_tools.git._command import GitFailed, objects_of, rev_parse
+from metatree_memory_tools.git._command import GitFailed, objects_of
 
 _LIMIT_S = 10.0
 
@@ -13,15 +13,16 @@ def work_tree_state(root: Path) -> tuple[str | None, bool | None]:
     """Return (commit, whether tracked files differ from it); (None, None) for a folder that git does not know.
 
     The second is None when git takes too long to say it. Submodules are not looked into. No filter runs, so a file that
-    one makes (git-lfs) differs once it was written since it was checked out.
+    one makes (git-lfs) differs once it was written since it was checked out. What the repository has no such commit of
+    is none: a reference may be a link to any file that begins with so many digits.
     """
-    try:
-        commit = rev_parse(root, "--verify", "HEAD", timeout_s=_LIMIT_S)
-    except (GitFailed, OSError):
-        return None, None
     status = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all", "--no-renames")
+    commit = None
     try:
         with objects_of(root, work_tree=True, timeout_s=_LIMIT_S) as objects:
-            return commit, bool(objects.output(*status, *objects.below, timeout_s=_LIMIT_S))
+            if objects.text("cat-file", "-t", objects.head, timeout_s=_LIMIT_S) == "commit":
+                commit = objects.head
+                return commit, bool(objects.output(*status, *objects.below, timeout_s=_LIMIT_S))
     except (GitFailed, OSError):
-        return commit, None
+        pass
+    return commit, None

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from metatree.errors import UserError
 from metatree.node import Node, Source
+from metatree.notes.notes import IMPORTED_KIND
 from metatree.storage.store import APPLICATION_ID
 from metatree.trees.content import Contents
 from metatree.trees.layer import ROOT, Layer
@@ -63,6 +64,7 @@ class TreeSource:
                 raise UserError("a tree cannot be a source of itself")
             total = len(tree)
             parents: list[str] = []
+            of_others = tree.has_imported()
             skipped: int | None = None
             for number, (depth, node) in enumerate(tree.walk()):
                 if progress is not None and number % _BETWEEN == 0:
@@ -71,7 +73,7 @@ class TreeSource:
                     continue
                 skipped = None
                 del parents[depth:]
-                seen = _seen(source, node)
+                seen = _text(tree, node) if of_others and tree.is_imported(node) else _seen(source, node)
                 if depth == 0:
                     seen = replace(seen, attributes={**seen.attributes, "tree": identity})
                 elif within is not None and node.attributes.get("tree") == within:
@@ -140,6 +142,13 @@ def _open(source: SourceRef) -> Tree:
 
 def _identity(tree: Tree) -> str:
     return str(Layer(tree.index).fact("generation"))
+
+
+def _text(tree: Tree, node: Node) -> Node:
+    """Return a node that somebody else made, in that tree, as it is mounted: as a text, which nothing goes by."""
+    attributes = {name: node.attributes[name] for name in ("was", "said") if name in node.attributes}
+    content = tree.get(node.id).content
+    return replace(node, content=content, source=None, kind=IMPORTED_KIND, attributes=attributes)
 
 
 def _seen(source: SourceRef, node: Node) -> Node:

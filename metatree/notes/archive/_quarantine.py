@@ -31,12 +31,11 @@ from metatree.node import Node
 from metatree.notes.archive._node_merge import BRANCHES, parents_first
 from metatree.notes.archive._rows import Merge
 from metatree.notes.archive.format import MEMBERS
-from metatree.notes.notes import IMPORT, MAX_MENTIONS, mentions, one_line
+from metatree.notes.notes import IMPORT, IMPORTED_KIND, MAX_MENTIONS, mentions, one_line
 from metatree.notes.wishes import KIND as WISH
 from metatree.trees.layer import ROOT
 
 FOLDER_KIND: Final = "import"
-KIND: Final = "imported"
 _MOST_DESCRIPTION: Final = 2_000
 _NEVER_COUNTED: Final = ("nodes", "journal", "images")
 """Journals belong to runs, images to items."""
@@ -73,7 +72,7 @@ class Quarantine(Merge):
 
     def _known(self, node_id: str) -> Node | None:
         node = self.tree.find(node_id)
-        if node is not None and node.kind not in (KIND, FOLDER_KIND):
+        if node is not None and node.kind not in (IMPORTED_KIND, FOLDER_KIND):
             raise ValueError(f"the tree has another node {node_id!r}: rename it")
         return node
 
@@ -108,7 +107,7 @@ def _plain(node: Node, provenance: dict[str, Any]) -> Node:
         one_line(node.title),
         one_line(node.description, _MOST_DESCRIPTION),
         node.content,
-        KIND,
+        IMPORTED_KIND,
         provenance=provenance,
         attributes={"was": one_line(node.kind), "said": said},
     )

@@ -54,8 +54,12 @@ def _changes_of(layer: Layer, node_id: str) -> Iterable[RowChange]:
         yield RowChange("node", node_id, node)
 
 
-def _node_body(layer: Layer, node_id: str) -> str | None:
-    """Return what a node row says, None when there is none or it hangs nowhere."""
+def _node_body(layer: Layer, node_id: str, imported: bool | None = None) -> str | None:
+    """Return what a node row says, None when there is none or it hangs nowhere.
+
+    Args:
+        imported: say so of whether it came by an import; None for what is so.
+    """
     place = layer.store.row(f"SELECT {_PLACE}, parent FROM node WHERE id = ?", (node_id,))
     if place is None or place[2] is None:
         return None
@@ -80,6 +84,7 @@ def _node_body(layer: Layer, node_id: str) -> str | None:
             "attributes": dict(node.attributes),
             "links": [list(link) for link in links],
         }
+        | ({"imported": True} if (layer.is_imported(node_id) if imported is None else imported) else {})
     )
 
 
@@ -122,9 +127,13 @@ def apply_changes(tree: Tree, changes: Sequence[RowChange]) -> int:
 
 
 def _apply_node(tree: Tree, layer: Layer, change: RowChange) -> int:
-    if _node_body(layer, change.id) == change.body:
-        return 0
     body = json.loads(change.body or "")
+    imported = body.get("imported") is True  # a change may say so of a row, and none takes it back
+    same = _node_body(layer, change.id, imported) == change.body
+    if imported:
+        layer.mark_imported(change.id)
+    if same:
+        return 0
     parent, position = str(body["parent"]), int(body["position"])
     node = _node(change.id, body)
     tree._overlay.wrote()

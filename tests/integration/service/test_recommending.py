@@ -46,7 +46,10 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
 def answer(service: Served, tree: Tree, text: str, topic: str = "T") -> EngineAnswer:
     """Ask over HTTP, answer as an engine does, and post the answer."""
     seq = service.frontend.ask(text, topic=topic).json()["Seq"]
-    said = asyncio.run(answer_query(tree, EngineQuery(topic, seq, text, {}), parts={}))
+    engine_query = EngineQuery(topic, seq, text, {})
+    said = asyncio.run(
+        answer_query(tree, engine_query, parts={"sure": 0.2})
+    )  # what is learned is tested here
     service.engine.answer(text, *said.answer, topic=topic, seq=seq, Sources=said.sources)
     return said
 

@@ -166,6 +166,19 @@ def test_a_work_tree_is_compared_with_its_commit(
     assert work_tree_state(repository.root) == (head, differs)
 
 
+@pytest.mark.parametrize("refs", ["refs/heads/main", "HEAD"])
+def test_a_reference_that_is_a_link_tells_nothing_of_a_file(
+    repository: Repository, tmp_path: Path, refs: str
+) -> None:
+    key = "0123456789abcdef0123456789abcdef01234567"
+    (tmp_path / "key").write_text(f"{key}\n")
+    repository.git("checkout", "-q", "-B", "main")
+    place = repository.root / ".git" / refs
+    place.unlink()
+    place.symlink_to(tmp_path / "key")
+    assert work_tree_state(repository.root) == (None, None)
+
+
 def test_what_differs_by_system_is_no_change(repository: Repository) -> None:
     repository.git("config", "core.fileMode", "false")
     repository.git("config", "core.autocrlf", "true")

@@ -49,6 +49,25 @@ def test_a_memory_outlives_the_group_that_another_machine_took_away() -> None:
     assert [memories(machine.tree) for machine in (here, there)] == [[memory]] * 2
 
 
+def test_what_came_by_an_import_is_known_for_that_in_a_copy() -> None:
+    tree, copy = built_tree(), built_tree()
+    tree.add_imported(Node("evil", "evil"), ROOT)
+    tree.add(Node("own", "own"), ROOT)
+    changes, _ = changes_since(tree, 0)
+    with copy.memory.transaction():
+        apply_changes(copy, changes)
+    assert [copy.is_imported(node_id) for node_id in ("evil", "own")] == [True, False]
+    with copy.memory.transaction():
+        assert apply_changes(copy, changes) == 0
+    unmarked = [
+        replace(each, body=each.body and each.body.replace('"imported":true,', "")) for each in changes
+    ]
+    assert unmarked != changes
+    with copy.memory.transaction():
+        assert apply_changes(copy, unmarked) == 0
+    assert copy.is_imported("evil")
+
+
 def contents(tree: Tree) -> list[tuple[int, Node]]:
     return list(tree.walk())
 

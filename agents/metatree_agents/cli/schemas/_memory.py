@@ -8,11 +8,15 @@ from metatree_agents.cli.schemas._model import Output
 
 
 class SayingOutput(Output):
-    """One time that something was said; the time is ISO 8601 in UTC, `source` null when it was not told."""
+    """One time that something was said; the time is ISO 8601 in UTC, `source` null when it was not told.
+
+    `export` is the file of somebody else that says so, null where it was said here.
+    """
 
     who: str
     at: str
     source: str | None
+    export: str | None = None
 
 
 class MemoryOutput(Output):

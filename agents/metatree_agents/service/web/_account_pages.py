@@ -120,13 +120,9 @@ def _forget(tree: Tree, session: Session, node_id: str) -> None:
     if session.role == "admin":
         forget_node(tree, node)
         return
-    own = [each for each in mentions(node) if each["who"] == session.name]
-    if not own:
+    if all(each["who"] != session.name for each in mentions(node)):
         raise UserError("Somebody else said this.")
-    for each in own:
-        forget_said(
-            tree, Said(who=session.name, source=each.get("source"), since=each["at"], until=each["at"])
-        )
+    forget_said(tree, Said(who=session.name, node=node.id))
 
 
 @router.get("/account")
