@@ -82,7 +82,9 @@ def test_a_text_that_is_gone_is_found_in_the_history(tmp_path: Path) -> None:
             "  wait.py: +    timeout = 5",
         ]
         assert tool_reasons(result)[-1] == ("find_change", "wait.py::@history")
-        result = search("Which disks made the author of the commit change wait_for_server?", tree=tree)
+        result = search(
+            "Which disks made the author of the commit change wait_for_server?", tree=tree, sure=0.75
+        )
         assert "show_commit" in [tool for tool, _ in tool_reasons(result)]
 
 

@@ -18,7 +18,8 @@ from tests.integration.service.conftest import SECRETS, Served, served
 
 pytestmark = pytest.mark.real
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
-NOT_THERE = {"/api/get-tree-file", "/api/admin/requeue"}
+_AGENTS = ("agents", "agent", "answer-agent", "retry-agent", "cancel-agent")
+NOT_THERE = {"/api/get-tree-file", "/api/admin/requeue", *(f"/api/admin/{name}" for name in _AGENTS)}
 """Answered 404 where nothing was published, and nothing has failed, as the page says."""
 _OUT = "%{stderr}CAME %{http_code} %{method} %{url}\\n"
 CURL = f'curl() {{ command curl --silent --show-error --write-out "{_OUT}" "$@"; }}'

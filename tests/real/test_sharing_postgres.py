@@ -341,7 +341,7 @@ def test_tables_of_another_version_are_left_alone(address: str) -> None:
     with psycopg.connect(address, autocommit=True) as admin:
         admin.execute("SET search_path TO metatree_boards")
         admin.execute("UPDATE metatree_schema SET version = 99")
-        with pytest.raises(BrokenStore, match="has schema 99, this version of metatree knows 8: upgrade it"):
+        with pytest.raises(BrokenStore, match="has schema 99, this version of metatree knows 9: upgrade it"):
             PostgresStore(address)
         admin.execute("UPDATE metatree_schema SET version = 7")
         with pytest.raises(BrokenStore, match="has schema 7, this version of metatree knows 8 and later"):

@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -53,8 +54,8 @@ class Quarantine(Merge):
         ids: dict[str, str] = {}
         for node, parent, _ in parents_first(self, self._is_text):
             with self.sound("nodes", 0):
-                plain = _plain(node, provenance)
-                known = self._known(plain.id) is not None
+                plain = self._beside(_plain(node, provenance))
+                known = plain.id in self.tree
                 if not known:
                     place = ids.get(parent) or self._folder(name, day, provenance)
                     self.tree.add_imported(plain, place)
@@ -70,11 +71,11 @@ class Quarantine(Merge):
             self.report.left_out["wishes"] = self.report.left_out.get("wishes", 0) + 1
         return node.kind != WISH and BRANCHES.get(node.id) != node.kind
 
-    def _known(self, node_id: str) -> Node | None:
-        node = self.tree.find(node_id)
-        if node is not None and node.kind not in (IMPORTED_KIND, FOLDER_KIND):
-            raise ValueError(f"the tree has another node {node_id!r}: rename it")
-        return node
+    def _beside(self, plain: Node) -> Node:
+        """Return a node with an id that nothing else has: anybody can tell which it will be, and name a file so."""
+        while (there := self.tree.find(plain.id)) is not None and there.kind != IMPORTED_KIND:
+            plain = replace(plain, id=f"{plain.id}~")
+        return plain
 
     def _folder(self, name: str, day: str, provenance: dict[str, Any]) -> str:
         """Return the id of the node that what is new lies below, which is made with the first."""

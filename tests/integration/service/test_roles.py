@@ -41,6 +41,8 @@ ROUTES: dict[tuple[str, str], tuple[set[str], dict[str, Any], Any]] = {
         {},
         {"Topic": "theirs", "OnBehalfOf": "User_1", "Query": "q", "Fragment": "f", "Type": "Promote Answer"},
     ),
+    ("POST", "withdraw-recommendation"): (ASK, {}, {"OnBehalfOf": "User_1", "Number": 999}),
+    ("POST", "rename-topic"): (ASK, {}, {"Topic": "theirs", "OnBehalfOf": "User_1", "Title": "Ours"}),
     ("GET", "get-new-queries"): (ANSWER, {}, None),
     ("POST", "give-new-answer"): (ANSWER, {}, {"Topic": "theirs", "Seq": 1, "Query": "q", "Answer": ["a"]}),
     ("GET", "get-new-lookup"): (ANSWER, {}, None),
@@ -89,6 +91,7 @@ NOTHING_THERE = {
     "answer-question",
     "stop-query",
     "continue-query",
+    "withdraw-recommendation",
 } | {
     f"admin/{name}"
     for name in (

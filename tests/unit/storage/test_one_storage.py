@@ -37,6 +37,7 @@ def test_connections_to_postgresql_are_opened_in_few_places() -> None:
         modules_with(r"\.connect\(\s*\**(self\._?)?address|psycopg\.(AsyncConnection\.)?connect\(")
         == {
             "metatree/storage/postgres_store.py",
+            "agents/metatree_agents/cli/commands/service/check.py",  # before any server is started
             "agents/metatree_agents/service/database/postgres.py",
             "agents/metatree_agents/service/database/postgres_rights.py",
             "memory_tools/metatree_memory_tools/databases/_postgres.py",  # databases of others, which are read alone

@@ -36,7 +36,7 @@ class ListedAgents(Body):
     Agents: list[dict[str, Any]]
 
 
-@router.get("/agents", response_model=ListedAgents, **described(404))
+@router.get("/agents", response_model=ListedAgents, **described(404, 422))
 async def agents(request: Request) -> Response:
     """Return a hundred agents, the last changed first; `Start` leaves some out."""
     service, _, given = await admitted(request, "admin")
@@ -45,7 +45,7 @@ async def agents(request: Request) -> Response:
     return JSONResponse({"Agents": list(listed)})
 
 
-@router.get("/agent", **described(404))
+@router.get("/agent", **described(404, 422))
 async def agent(request: Request) -> Response:
     """Return an agent: its goals as a tree, what each waits for, its questions and facts."""
     service, _, given = await admitted(request, "admin")
