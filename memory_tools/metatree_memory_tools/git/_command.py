@@ -34,6 +34,10 @@ _VARIABLES = (
     "GIT_CEILING_DIRECTORIES",
 )
 _TIMEOUT_S = 60.0
+_SETTINGS_S = 10.0
+"""For what reads settings alone, which takes milliseconds where none of them is a pipe."""
+_stuck: set[Path] = set()
+"""Folders in which that took longer; this process does not wait for them again."""
 _SILENCE_S = 120.0
 _CHUNK = 1 << 16
 _LONGEST_PIECE = 1_000_000
@@ -61,6 +65,10 @@ class GitFailed(MetatreeError):
     """git said no; the message says what it said, and what to do."""
 
 
+class GitLate(GitFailed):
+    """git said nothing in time."""
+
+
 def rev_parse(root: Path, *arguments: str, timeout_s: float = _TIMEOUT_S) -> str:
     """Return what `git rev-parse` says in a folder, with the settings of its repository, which it runs nothing of.
 
@@ -68,9 +76,17 @@ def rev_parse(root: Path, *arguments: str, timeout_s: float = _TIMEOUT_S) -> str
     the programs by which it is fetched.
 
     Raises:
-        GitFailed: there is no git binary, no repository, or git reports an error.
+        GitFailed: there is no git binary, no repository, git reports an error, or its settings cannot be read in time.
     """
-    return _text(_output(_Call(root, _environment()), ("rev-parse", *arguments), timeout_s))
+    if root in _stuck:
+        raise GitLate("git took too long to read the settings of the repository: look for a pipe in .git")
+    try:
+        return _text(
+            _output(_Call(root, _environment()), ("rev-parse", *arguments), min(timeout_s, _SETTINGS_S))
+        )
+    except GitLate:
+        _stuck.add(root)
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +214,7 @@ def _output(call: _Call, arguments: Sequence[str], timeout_s: float) -> bytes:
                 raise GitFailed(f"git {arguments[0]} says more than {_MOST_BYTES / 1e6:g} MB")
             failed = process.wait() != 0
             if failed and not timer.is_alive():
-                raise GitFailed(f"git {arguments[0]} took longer than {timeout_s:g} s")
+                raise GitLate(f"git {arguments[0]} took longer than {timeout_s:g} s")
         finally:
             timer.cancel()
             _end(process)

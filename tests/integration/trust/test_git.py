@@ -179,6 +179,21 @@ def test_a_reference_that_is_a_link_tells_nothing_of_a_file(
     assert work_tree_state(repository.root) == (None, None)
 
 
+@pytest.mark.parametrize("pipe", ["HEAD", "included"])
+def test_a_pipe_in_the_settings_is_waited_for_once(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, pipe: str
+) -> None:
+    repository.git("config", "include.path", "included")
+    (repository.root / ".git" / pipe).unlink(missing_ok=True)
+    os.mkfifo(repository.root / ".git" / pipe)
+    monkeypatch.setattr(_command, "_SETTINGS_S", 0.5)
+    asked: list[object] = []
+    monkeypatch.setattr(_command, "_output", lambda *given, run=_command._output: asked.append(given) or run(*given))
+    for _ in range(3):
+        assert work_tree_state(repository.root) == (None, None)
+    assert len(asked) == 1
+
+
 def test_what_differs_by_system_is_no_change(repository: Repository) -> None:
     repository.git("config", "core.fileMode", "false")
     repository.git("config", "core.autocrlf", "true")
