@@ -12,9 +12,10 @@ _SECRET = re.compile(
     | .*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc\.key)
     | id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?
     | \.(?:netrc|pgpass|pypirc|git-credentials|htpasswd|npmrc|dockercfg)
-    | _netrc
+    | _netrc | \.my\.cnf | \.s3cfg | \.boto | \.vault-token | \.terraformrc | (?:.*\.)?kubeconfig
+    | (?:.*_)?(?:root|access)keys?\.csv
     | \.\w+_history | fish_history | ConsoleHost_history\.txt | \.(?:histfile|zhistory|history|lesshst|viminfo)
-    | (?:secrets?|credentials?)(?:\.(?:ya?ml|json|toml|ini|txt))?
+    | (?:secrets?|credentials?)(?:\.(?:ya?ml|json|toml|ini|txt|csv))?
     """,
     re.VERBOSE | re.IGNORECASE,
 )
