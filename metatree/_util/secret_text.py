@@ -11,13 +11,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-SHAPES_VERSION: Final = "4"
+SHAPES_VERSION: Final = "5"
 """Another one has files read again, since other texts are masked."""
 
-_NAME = (
+NAME = (
     r"(?:password|passwd|passphrase|pwd|secret(?:[_-]?access)?(?:[_-]?key)?|api[_ -]?key|access[_ -]?key"
     r"|private[_-]?key|account[_-]?key|(?:auth|access|refresh)[_ -]?token|token)"
 )
+"""How what holds a secret is called, in any case."""
 _TYPE = r"(?:\s{0,3}:?\s{0,3}[a-z_][\w.\[\]<>|&]{0,40}(?=\s{0,3}=))?"
 """What may stand between a name and its value: `token: str = "…"`, `var token string = "…"`."""
 _LETTERS_AND_DIGITS = r"(?=[^\s\"'\\]{0,200}\d)(?=[^\s\"'\\]{0,200}[A-Za-z])"
@@ -79,16 +80,16 @@ _SHAPES: Final = (
     ),
 )
 _ASSIGNED = re.compile(
-    rf"(?i){_NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}\s{{0,3}}(?:=>?|:|\bis\b)[*_]{{0,2}}\s{{0,3}}[\"'\\*`]{{0,4}}"
+    rf"(?i){NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}\s{{0,3}}(?:=>?|:|\bis\b)[*_]{{0,2}}\s{{0,3}}[\"'\\*`]{{0,4}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
 )
 _VALUE = re.compile(  # `- name: DB_PASSWORD` with `value: …` behind it, in YAML and in JSON
-    rf"(?i){_NAME}[\"']{{0,2}}\s{{0,3}},?\s{{0,40}}[\"']?value[\"']?\s{{0,3}}:\s{{0,3}}[\"']?"
+    rf"(?i){NAME}[\"']{{0,2}}\s{{0,3}},?\s{{0,40}}[\"']?value[\"']?\s{{0,3}}:\s{{0,3}}[\"']?"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
 )
-_ELEMENT = re.compile(rf"(?i){_NAME}>(?P<value>{_LETTERS_AND_DIGITS}[^\s<>]{{8,200}})</")
+_ELEMENT = re.compile(rf"(?i){NAME}>(?P<value>{_LETTERS_AND_DIGITS}[^\s<>]{{8,200}})</")
 _QUOTED = re.compile(
-    rf"(?i){_NAME}(?![a-z0-9])[\"'\\]{{0,4}}\]?{_TYPE}\s{{0,3}}(?:=>?|:=|:)\s{{0,3}}\(?[brf]?\\?[\"'`]{{1,3}}"
+    rf"(?i){NAME}(?![a-z0-9])[\"'\\]{{0,4}}\]?{_TYPE}\s{{0,3}}(?:=>?|:=|:)\s{{0,3}}\(?[brf]?\\?[\"'`]{{1,3}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'`\\]{{8,200}})\\?[\"'`]"
 )
 _NAME_MARKS = ("pass", "pwd", "secret", "api", "access", "private", "account", "auth", "refresh", "token")

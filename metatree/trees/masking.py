@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from metatree._util.secret_columns import masked_columns
 from metatree._util.secret_text import masked, whole_secret
 from metatree.trees.text import decode
 
+_TABLES = (".csv", ".tsv")
 _LOOSE = frozenset(
     (
         *(
@@ -41,10 +43,18 @@ def is_code(path: str) -> bool:
     return bool(stem and dot) and end not in _LOOSE and not name.startswith(".env")
 
 
+def _masked(path: str, text: str) -> tuple[str, int]:
+    text, number = masked(text, code=is_code(path))
+    if not path.lower().endswith(_TABLES):
+        return text, number
+    text, cells = masked_columns(text)
+    return text, number + cells
+
+
 def masked_data(path: str, data: bytes) -> bytes:
     """Return the bytes of a text file with its secrets masked, as `masked_file` does."""
     text, encoding = decode(data, python=path.endswith((".py", ".pyi", ".pyw")))
-    masked_text, number = masked(text, code=is_code(path))
+    masked_text, number = _masked(path, text)
     return masked_text.encode(encoding, "surrogateescape") if number else data
 
 
@@ -59,7 +69,7 @@ def masked_file(path: str, data: bytes) -> tuple[bytes, int, str]:
         The bytes, the number of secrets, and what the file is when it is little else, in words; else empty.
     """
     text, encoding = decode(data, python=path.endswith((".py", ".pyi", ".pyw")))
-    masked_text, number = masked(text, code=is_code(path))
+    masked_text, number = _masked(path, text)
     stars = sum(one != other for one, other in zip(text, masked_text, strict=True)) if number else 0
     what = whole_secret(text, stars)
     if not number:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from metatree_memory_tools.git import _command
@@ -188,7 +189,13 @@ def test_a_pipe_in_the_settings_is_waited_for_once(
     os.mkfifo(repository.root / ".git" / pipe)
     monkeypatch.setattr(_command, "_SETTINGS_S", 0.5)
     asked: list[object] = []
-    monkeypatch.setattr(_command, "_output", lambda *given, run=_command._output: asked.append(given) or run(*given))
+    run = _command._output
+
+    def counted(*given: Any) -> bytes:
+        asked.append(given)
+        return run(*given)
+
+    monkeypatch.setattr(_command, "_output", counted)
     for _ in range(3):
         assert work_tree_state(repository.root) == (None, None)
     assert len(asked) == 1

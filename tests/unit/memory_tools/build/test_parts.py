@@ -145,7 +145,8 @@ def test_rules_that_are_no_patterns_are_passed_over() -> None:
         (".python_history", "", True), ("fish_history", "x", True), ("history.py", "x", False),
         ("config", "home/.ssh", True), ("a.txt", "home/.gnupg/private-keys-v1.d", True), ("config", ".kube", True),
         ("config.json", "home/.docker", True), ("config", ".git", False), (".npmrc", "", True), (".pypirc", "", True),
-        ("rootkey.csv", "", True), ("ann_accessKeys.csv", "", True), ("credentials.csv", "", True), ("keys.csv", "", False),
+        ("rootkey.csv", "", True), ("ann_accessKeys.csv", "", True), ("credentials.csv", "", True),
+        ("keys.csv", "", False),
         (".my.cnf", "", True), (".vault-token", "", True), ("prod.kubeconfig", "", True), ("kubeconfig.md", "", False),
     ],
 )  # fmt: skip

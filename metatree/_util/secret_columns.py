@@ -1,0 +1,53 @@
+"""Columns of tables between delimiters that a name says hold passwords or keys.
+
+A cell is masked where its column is named so and it looks like one: eight characters and more, letters and digits. So
+the column `token` of a table of words stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from metatree._util.secret_text import NAME
+
+_DELIMITERS = ",;\t|"
+_NAMED = re.compile(rf"(?i)(?:.{{0,60}}[_\s.-])?{NAME}(?:[_\s-]?(?:hash|value))?")
+_SECRET = re.compile(r"(?=\S{0,200}\d)(?=\S{0,200}[A-Za-z])\S{8,200}")
+
+
+def masked_columns(text: str) -> tuple[str, int]:
+    """Return a table with `*` for each character of what its columns of secrets hold, and how many cells these were.
+
+    Args:
+        text: the table, with the names of its columns in its first row; cells may stand in double quotes.
+
+    Example:
+        >>> masked_columns("user,password" + chr(10) + "ann,hunter2hunter2")
+        ('user,password\\nann,**************', 1)
+    """
+    head = text.partition("\n")[0].removeprefix("\ufeff")
+    delimiter = max(_DELIMITERS, key=head.count)
+    named = [_NAMED.fullmatch(cell.strip().strip('"')) is not None for cell in head.split(delimiter)]
+    if not any(named):
+        return text, 0
+    parts, at, number = [], 0, 0
+    for row, column, start, end in _cells(text, delimiter):
+        if row and column < len(named) and named[column] and _SECRET.fullmatch(text, start, end):
+            parts += [text[at:start], "*" * (end - start)]
+            at, number = end, number + 1
+    return "".join([*parts, text[at:]]), number
+
+
+def _cells(text: str, delimiter: str) -> Iterator[tuple[int, int, int, int]]:
+    """Yield row, column, start and end of each cell, without its quotes."""
+    sign = re.escape(delimiter)
+    cell = re.compile(rf'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^{sign}\r\n]*))(?P<end>{sign}|\r?\n|\r|\Z)')
+    at = row = column = 0
+    while (match := cell.match(text, at)) is not None:
+        start, end = match.span("bare" if match["quoted"] is None else "quoted")
+        yield row, column, start, end
+        if match.end() == at or match.end() >= len(text):
+            return
+        at = match.end()
+        row, column = (row, column + 1) if match["end"] == delimiter else (row + 1, 0)
