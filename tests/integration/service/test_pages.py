@@ -106,6 +106,17 @@ def test_a_flag_is_taken_back_and_what_others_said_stays(service: Served, tree: 
     assert len(buttons(entered(service, "Admin_1").get("/memories").text, "/memories/undo")) == 2
 
 
+def test_a_memory_is_forgotten_alone_also_where_its_time_and_source_are_not_known(
+    service: Served, tree: Tree
+) -> None:
+    remember(tree, "The lamps have nine watts.", who="User_1", source="a call", evidence=False)
+    said = [{"who": "User_1", "at": "", "source": None}]
+    odd = Node("odd", "odd", content="x", kind="memory", provenance={"by": "remember", "said": said})
+    tree.add(odd, tree.root)
+    assert entered(service, "User_1").send("/memories/forget", id="odd").status_code == 303
+    assert [each.content for each in memories(tree)] == ["The lamps have nine watts."]
+
+
 def test_a_program_takes_a_recommendation_back(service: Served) -> None:
     body = {"Topic": "T", "OnBehalfOf": "User_1", "Query": "q", "Fragment": "f", "Type": "Promote Answer"}
     number = service.user.post("recommend", body).json()["Number"]
