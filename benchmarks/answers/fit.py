@@ -25,17 +25,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from metatree_routers import TextEvidence
+from metatree_routers.embedded._excerpt import shown
 from metatree_routers.embeddings.static import static_embedder
 from metatree_routers.passages import ranking
 from metatree_routers.passages.asked import Asked, read_question
-from metatree_routers.passages.candidates import KEPT, candidates_of, weigh
+from metatree_routers.passages.candidates import KEPT, Text, candidates_of, weigh
 from metatree_routers.passages.features import FEATURES, PassageCandidate, features
-from metatree_routers.passages.ranking import claim_features, joined
+from metatree_routers.passages.ranking import best_apart, claim_features, joined
 from metatree_routers.query.terms import term_counts
 
 from benchmarks.answers.dataset import Question, QuestionSet, digest, ready
 from benchmarks.answers.scoring import Passed, is_right
 from benchmarks.answers.sets import OWN, SHARED, load
+from metatree.node import Node
 from metatree.searches._questions import split_questions
 
 MOST = 220
@@ -68,8 +70,10 @@ class Row:
     right: npt.NDArray[np.bool_]
     question: Question
     candidates: list[PassageCandidate]
-    contents: dict[str, str]
-    """Of their nodes."""
+    texts: dict[str, Text]
+    """Their nodes."""
+    weights: dict[str, float]
+    """Of the question's terms."""
     is_small: bool = False
     share: float = 1.0
     """Of how likely it is: half in a language that no text is in, as `TextEvidence.passages` has it."""
@@ -125,23 +129,28 @@ def _rows(asked: QuestionSet, source: str, questions: Iterable[Question], work: 
                 taken,
                 question.answerable and own,
                 features(taken, candidates, weights, embedder),
-                _right(question, candidates, own),
+                _right(question, candidates, {text.node.id: text for text in texts}, own),
                 question,
                 candidates,
-                {text.node.id: text.content for text in texts if text.node.id in nodes},
+                {text.node.id: text for text in texts if text.node.id in nodes},
+                weights,
                 share=0.5 if note and note.language else 1.0,
             )
 
 
 def _right(
-    question: Question, candidates: Sequence[PassageCandidate], own: bool = True
+    question: Question, candidates: Sequence[PassageCandidate], texts: dict[str, Text], own: bool = True
 ) -> npt.NDArray[np.bool_]:
     wanted = question.answerable and own
-    return np.array([wanted and _is_right(question, each) for each in candidates], dtype=bool)
+    return np.array([wanted and _is_right(question, each, texts) for each in candidates], dtype=bool)
 
 
-def _is_right(question: Question, candidate: PassageCandidate) -> bool:
-    return is_right(question, [Passed(candidate.text, (candidate.node,))])
+def _is_right(question: Question, candidate: PassageCandidate, texts: dict[str, Text]) -> bool:
+    """Whether what is shown of a candidate is right."""
+    passage = best_apart([(candidate, 1.0)], 1, texts, {})[0]
+    text = texts[candidate.node]
+    answer = shown(text.node, text.content, passage.text.strip("\n"), passage.release)
+    return is_right(question, [Passed(answer, (candidate.node,))])
 
 
 def small_trees(given: Sequence[Row]) -> Iterator[Row]:
@@ -165,6 +174,7 @@ def small_trees(given: Sequence[Row]) -> Iterator[Row]:
                 replace(each, node=f"{each.node}#{at}", leads=each.leads if chance.random() < 0.5 else ())
                 for at, each in enumerate(picked)
             ]
+            few = {each.node: Text(Node(id=each.node, title=each.title), each.text) for each in texts}
             terms = [term_counts(f"{each.text} {each.head}").keys() for each in texts]
             df = {term: sum(term in each for each in terms) for term in row.asked.weights}
             weights = weigh(row.asked, df, len(texts))
@@ -175,9 +185,10 @@ def small_trees(given: Sequence[Row]) -> Iterator[Row]:
                 row,
                 answerable=answers,
                 features=features(row.asked, texts, weights, embedder),
-                right=_right(row.question, texts, answers),
+                right=_right(row.question, texts, few, answers),
                 candidates=texts,
-                contents={each.node: each.text for each in texts},
+                texts=few,
+                weights=weights,
                 is_small=True,
             )
 
@@ -191,7 +202,9 @@ def _shortened(
         for first in chance.sample(range(len(lines)), len(lines)):
             text = "\n".join(lines[first : first + size]).strip("\n")
             short = replace(candidate, start=0, first=0, last=text.count("\n"), text=text)
-            if len(text.split()) >= 4 and (question is None or _is_right(question, short)):
+            if len(text.split()) >= 4 and (
+                question is None or is_right(question, [Passed(short.text, (short.node,))])
+            ):
                 return short
     return replace(candidate, start=0, first=0, last=len(lines) - 1)
 
@@ -246,8 +259,10 @@ def best_of(row: Row, ranker: Floats) -> tuple[Floats, bool]:
     scores = row.features @ ranker
     order = np.argsort(-scores, kind="stable")
     ordered = [row.candidates[number] for number in order]
-    shown = joined(ordered, row.contents[ordered[0].node])
-    is_right = bool(row.right[order[0]]) or (bool(row.right.any()) and _is_right(row.question, shown))
+    best = joined(ordered, row.texts[ordered[0].node].content)
+    is_right = bool(row.right[order[0]]) or (
+        bool(row.right.any()) and _is_right(row.question, best, row.texts)
+    )
     return claim_features(row.asked, ordered, row.features[order], scores[order]), is_right
 
 
