@@ -2,9 +2,9 @@
 
 `python -m benchmarks.answers.fit --work DIR [--write]` takes the sources that `python -m benchmarks.answers` has
 fetched. What it prints comes from models fitted with one set left out at a time, both of them: the sets are by
-different hands, and what is left out source by source promises more than other hands' questions keep. What it writes is fitted
-on all, each source with the same weight. `DIR/rows` keeps the candidates of each source as long as the code that finds
-them is the same, so that a second fit takes a minute.
+different hands, and what is left out source by source promises more than questions of other hands keep. What it writes
+is fitted on all, each source with the same weight. `DIR/rows` keeps the candidates of each source as long as the code
+that finds them is the same, so that a second fit takes a minute.
 
 The claim model is also fitted on small trees: a few lines each of one to eight passages of a source, as the only
 texts that there are, with and without the one that answers. Without those it claims nothing in trees of a few short
