@@ -40,6 +40,7 @@ from benchmarks.answers.dataset import Question, QuestionSet, digest, ready
 from benchmarks.answers.scoring import Passed, is_right
 from benchmarks.answers.sets import OWN, SHARED, load
 from metatree.node import Node
+from metatree.protocols import SURE
 from metatree.searches._questions import split_questions
 
 MOST = 220
@@ -326,6 +327,7 @@ def main() -> None:
     for named in (tuple(OWN), *((name,) for name in OWN)):
         print(" ".join(named))
         report([one for one in judged if one[2].set in named])
+    report_kinds([one for one in judged if one[2].set in OWN])
     if options.write:
         claim, bias = fit_claim(*claims_of([*given, *small], sources))
         write(fit_ranker(given), claim, bias)
@@ -365,6 +367,23 @@ def report(judged: list[tuple[float, bool, Row]]) -> None:
     bins = np.array_split(np.array([[p, float(hit)] for p, hit, _ in asked]), 10)
     error = sum(len(part) * abs(part[:, 0].mean() - part[:, 1].mean()) for part in bins) / len(asked)
     print(f"calibration error {error:.3f}")
+
+
+def report_kinds(judged: list[tuple[float, bool, Row]]) -> None:
+    """Print by kind where answers are lost: among the candidates, in their order, and in what is claimed."""
+    print("| kind | answerable | among the candidates | first | right claims | false claims |")
+    print("|---|---|---|---|---|---|")
+    asked = [one for one in judged if one[2].own == one[2].source]
+    for kind in sorted({row.question.kind for _, _, row in asked}):
+        of_kind = [one for one in asked if one[2].question.kind == kind]
+        answerable = [one for one in of_kind if one[2].answerable]
+        claims = [one for one in of_kind if one[0] >= SURE]
+        known, first = sum(row.right.any() for *_, row in answerable), sum(hit for _, hit, _ in answerable)
+        false = sum(not row.answerable for *_, row in claims)
+        print(
+            f"| {kind} | {len(answerable)} | {known} | {first} | {sum(hit for _, hit, _ in claims)}/{len(claims)}"
+            f" | {false}/{len(of_kind) - len(answerable)} |"
+        )
 
 
 def write(ranker: Floats, claim: Floats, bias: float) -> None:

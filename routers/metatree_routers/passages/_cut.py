@@ -136,13 +136,13 @@ def _beginnings(text: str, lines: list[Line], headings: dict[int, tuple[int, str
         if line.indent < 0:
             blank = True
             continue
-        since += 1
+        since += 1 + (line.end - line.start) // LINE_CHARS
         starts = blank or number in headings or since > _STEP
         if not starts and since > 1 and _ITEM.match(text, line.start, line.end):
             starts = True
         if starts:
             yield number
-            since = 1
+            since = 1 + (line.end - line.start) // LINE_CHARS
         blank = False
 
 

@@ -67,9 +67,9 @@ _DAY: Final = re.compile(
     rf"\b(?:19|20)\d\d(?:[-./]?\d\d[-./]?\d\d)?\b|\b{_MONTH}[a-z]* (?:\d{{1,2}}\b|(?:19|20)\d\d)"
     rf"|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}"
 )
+_ROLE: Final = "team|committee|group|board|office|department|staff|desk|head|manager|owner|chair|lead"
 _DOER: Final = re.compile(
-    r"\b([A-Z][\w'-]+|team|committee|group|board|office|department|staff|desk)(?: [A-Z][\w'-]+)?"
-    r"(?=,? (\w+)(?: (\w+))?)"
+    rf"\b([A-Z][\w'-]+|{_ROLE})(?: [A-Z][\w'-]+)?(?=,? (\w+)(?: (\w+))?)|\bby (?:the|an?) (?:\w+ )?(?:{_ROLE})\b"
 )
 _COUNT: Final = re.compile(
     r"(?<![\w.])\d+(?:[.,]\d+)*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty"
@@ -117,6 +117,8 @@ def lacks_person(asked: Asked, text: str) -> bool:
 def _does(asked: Asked, text: str) -> bool:
     """Whether somebody does in a text what the question says: a name, or a group of people, before a word of it."""
     for match in _DOER.finditer(text):
+        if match[1] is None:  # by somebody of that role
+            return True
         name, *after = map(expand, match.groups(""))
         if (
             name
