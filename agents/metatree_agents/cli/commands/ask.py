@@ -117,7 +117,7 @@ def ask(
 
     texts = texts_of(questions, what="question")
     if service is not None:
-        from metatree_agents.cli.commands.service._asking import ask_service
+        from metatree_agents.cli.commands.service.asking import ask_service
 
         if where != TreeOptions() or len(texts) != 1:
             raise UserError(

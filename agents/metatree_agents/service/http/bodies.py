@@ -93,7 +93,7 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class NamedTree(Body):
+class AskableTree(Body):
     """A tree of the service that has a name."""
 
     Name: str

@@ -66,7 +66,7 @@ async def user_topics(request: Request) -> Response:
     return JSONResponse(topics)
 
 
-@router.get("/trees", response_model=list[bodies.NamedTree], **described())
+@router.get("/trees", response_model=list[bodies.AskableTree], **described())
 async def trees(request: Request) -> Response:
     """List the trees that have names and that one may ask; none where the service has one tree without a name."""
     service, who, given = await admitted(request, *ASKING, *ANSWERING)
