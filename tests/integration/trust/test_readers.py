@@ -12,6 +12,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ from metatree_memory_tools.build import _scan
 from metatree_memory_tools.databases._tools import database_of
 from metatree_memory_tools.git._command import _environment
 from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
+from metatree_memory_tools.web.chromium import find_chromium, has_chromium
 from metatree_routers.human import HumanRouter
 
 from metatree import Node, Option, RouteRequest, Source, Tree
@@ -326,6 +328,42 @@ def test_git_finds_no_program_of_its_own_in_the_folder(monkeypatch: pytest.Monke
     """A git that does not know GIT_NO_LAZY_FETCH looks for `git-remote-NAME`, which a partial clone names."""
     monkeypatch.setenv("PATH", "node_modules/.bin:.", prepend=os.pathsep)
     assert all(map(os.path.isabs, _environment()["PATH"].split(os.pathsep)))
+
+
+def test_no_program_of_the_folder_is_run_as_a_browser(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("bin/chromium", "chromium"):
+        file = clone.folder / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("#!/bin/sh\n")
+        file.chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join(["bin", ".", "", str(clone.folder.parent / "none")]))
+    assert not has_chromium()
+    for named in ("chromium", "bin/chromium", "./chromium"):
+        monkeypatch.setenv("METATREE_CHROMIUM", named)
+        assert not has_chromium()
+    monkeypatch.setenv("METATREE_CHROMIUM", str(file))
+    assert find_chromium() == str(file)
+
+
+def test_libraries_find_no_program_of_the_folder(clone: Clone) -> None:
+    """The client of OpenAI asks `uname` for the processor."""
+    ran = clone.folder.parent / "ran"
+    (clone.folder / "bin").mkdir()
+    for name in ("uname", "git", "lsb_release", "gcc", "ldconfig"):
+        file = clone.folder / "bin" / name
+        file.write_text(f"#!/bin/sh\necho {name} >>{ran}\n")
+        file.chmod(0o755)
+    shutil.rmtree(clone.metatree)
+    command = [Path(sys.executable).with_name("metatree"), "ask", "Where is the harbour?"]
+    for path in (f"bin{os.pathsep}{os.environ['PATH']}", "bin"):
+        done = subprocess.run(
+            [*command, "--router", "openai/none@http://127.0.0.1:9/v1"],
+            env={**os.environ, "PATH": path, "OPENAI_API_KEY": "none"},
+            capture_output=True,
+            check=False,
+            timeout=120,
+        )
+        assert b"cannot be reached" in done.stderr and not ran.exists(), done.stderr
 
 
 KEY_LINES = KEY.splitlines()
