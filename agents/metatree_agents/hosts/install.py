@@ -17,12 +17,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from metatree._util.private import private_folder
+from metatree._util.private import private_folder, write_whole
 from metatree._util.process import program
 from metatree.errors import UserError
 from metatree_agents.hosts import _json_edits, _toml_edits
 from metatree_agents.hosts._fronted import fronted_file, kept_servers, to_front, written
-from metatree_agents.hosts._records import Record, Records, checksum, write_whole
+from metatree_agents.hosts._records import Record, Records, checksum
 from metatree_agents.hosts.servers import GATEWAY
 from metatree_agents.hosts.table import HOSTS, Host, Level
 from metatree_agents.tools.instructions import skill

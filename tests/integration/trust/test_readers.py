@@ -302,6 +302,21 @@ def test_a_picture_is_not_written_through_a_link_to_a_folder(clone: Clone) -> No
     assert run(["rules", "a.rules", "--picture", "a.dot"]) == 0
 
 
+def test_a_picture_is_not_written_through_a_hard_link_or_a_pipe(clone: Clone) -> None:
+    before = clone.secret.read_bytes()
+    (clone.folder / "a.rules").write_text(
+        '(B1 on B2)\n((<x> on <y>) -> "on")\nschedule {\n gather = 0;\n main = gather+;\n}\n'
+    )
+    for option, name in (("--trace", "a.json"), ("--picture", "a.dot")):
+        os.link(clone.secret, clone.folder / name)
+        assert run(["rules", "a.rules", option, name]) == 0
+        assert clone.secret.read_bytes() == before and (clone.folder / name).read_text()
+        (clone.folder / name).unlink()
+        os.mkfifo(clone.folder / name)
+        assert run(["rules", "a.rules", option, name]) == 0
+        assert (clone.folder / name).is_file()
+
+
 def test_secrets_in_what_a_file_says_of_itself_are_masked(clone: Clone) -> None:
     pytest.importorskip("selectolax")
     shutil.rmtree(clone.metatree)
