@@ -24,10 +24,10 @@ def program(name: str) -> str:
         FileNotFoundError: there is none.
     """
     # A relative name with folders is none of PATH, and would be looked for below each of its folders.
-    is_plain = os.path.basename(name) == name
-    for folder in filter(os.path.isabs, os.get_exec_path() if is_plain else [os.path.dirname(name)]):
+    plain = Path(name).name
+    for folder in filter(os.path.isabs, os.get_exec_path() if plain == name else [str(Path(name).parent)]):
         for end in ("", ".exe") if os.name == "nt" else ("",):
-            file = Path(folder, os.path.basename(name) + end)
+            file = Path(folder, plain + end)
             if file.is_file() and os.access(file, os.X_OK):
                 return str(file)
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
@@ -53,7 +53,7 @@ def cores() -> int:
 def absolute_path() -> str:
     """Return PATH without relative folders, for programs that look for others in it; see `program`."""
     # An empty PATH would be the current folder.
-    return os.pathsep.join(filter(os.path.isabs, os.get_exec_path())) or os.path.dirname(sys.executable)
+    return os.pathsep.join(filter(os.path.isabs, os.get_exec_path())) or str(Path(sys.executable).parent)
 
 
 def this_process() -> str:

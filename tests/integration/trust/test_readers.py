@@ -369,7 +369,7 @@ def test_libraries_find_no_program_of_the_folder(clone: Clone) -> None:
         file.write_text(f"#!/bin/sh\necho {name} >>{ran}\n")
         file.chmod(0o755)
     shutil.rmtree(clone.metatree)
-    command = [Path(sys.executable).with_name("metatree"), "ask", "Where is the harbour?"]
+    command = [str(Path(sys.executable).with_name("metatree")), "ask", "Where is the harbour?"]
     for path in (f"bin{os.pathsep}{os.environ['PATH']}", "bin"):
         done = subprocess.run(
             [*command, "--router", "openai/none@http://127.0.0.1:9/v1"],
