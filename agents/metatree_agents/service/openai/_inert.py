@@ -60,7 +60,7 @@ def inert_step(text: str) -> str:
 
 
 def inert_said(text: str) -> str:
-    """Return Markdown that a model may have written: between fences where it could show a picture, HTML, or define a link.
+    """Return Markdown that a model may have written: between fences where it could act, as `inert_words` has it.
 
     Both may stand in code. A piece must be harmless by itself and after any other one, so only fences count that begin
     a line and are closed, and code within a line that no table can cut.
