@@ -345,6 +345,44 @@ def test_git_finds_no_program_of_its_own_in_the_folder(monkeypatch: pytest.Monke
     assert all(map(os.path.isabs, _environment()["PATH"].split(os.pathsep)))
 
 
+def test_secrets_in_the_schemas_of_a_description_are_not_kept(clone: Clone) -> None:
+    """As defaults and choices of arguments, also of a body, in names, in what is said, in the address of a server."""
+    token = "ghp_" + "q7Rk2LmX9vTz4WnB8sYp3JdH6fCg1AeU5oKi"
+    schema = {"type": "string", "default": PASSWORD, "enum": [PASSWORD], "example": {"a": [PASSWORD]}}
+    plain = {"type": "string", "default": "red", "enum": ["red", "blue"], "description": f"or {token}"}
+    body = {
+        "type": "object",
+        "properties": {"login": {"properties": {"api_key": schema, "kind": {"const": token}}}},
+    }
+    operation = {
+        "operationId": token,
+        "tags": [token],
+        "parameters": [
+            {"name": "password", "in": "query", "schema": schema},
+            {"name": "colour", "in": "query", "schema": plain},
+            {"name": "shade", "in": "query", "schema": {"type": "string", "default": token}},
+        ],
+        "requestBody": {"content": {"application/json": {"schema": body}}},
+        "responses": {},
+    }
+    description = {
+        "openapi": "3.0.0",
+        "info": {"title": "A", "version": "1"},
+        "servers": [{"url": f"https://example.org/{token}/v1"}],
+        "paths": {"/a": {"post": operation}},
+    }
+    file, out = clone.folder.parent / "o.json", clone.folder.parent / "tree"
+    file.write_text(json.dumps(description))
+    with build_tree(f"openapi:{file}", out=out) as tree:
+        (node,) = [node for _, node in tree.walk() if node.kind == "api operation"]
+        properties = node.attributes["call"]["schema"]["properties"]
+        assert properties["password"] == {"type": "string"}
+        assert properties["colour"]["default"] == "red" and properties["colour"]["enum"] == ["red", "blue"]
+        assert "colour (string, one of red, blue)" in tree.content(node.id)
+    kept = (out / "index.db").read_bytes()
+    assert token.encode() not in kept and PASSWORD.encode() not in kept
+
+
 def test_no_program_of_the_folder_is_run_as_a_browser(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("bin/chromium", "chromium"):
         file = clone.folder / name
