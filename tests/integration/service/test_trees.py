@@ -195,7 +195,7 @@ def test_what_else_a_topic_was_known_by_is_closed_too(closed: Served) -> None:
     assert closed.user.ask("And?", topic="theirs", user="User_1").status_code == 403
     assert closed.admin.get("user-topics", OnBehalfOf="User_1").json() == {"theirs": "q"}
     headers = {"Authorization": f"Bearer {closed.keys['User_1']}"}
-    body = {
+    body: dict[str, Any] = {
         "model": "metatree",
         "messages": [{"role": "user", "content": "q"}],
         "metadata": {"topic": "theirs"},
