@@ -458,8 +458,9 @@ def test_the_page_has_a_switch_of_the_trees_that_one_may_ask(serve: Serve, trees
 
 def test_an_administrator_lets_people_in_on_the_page(serve: Serve, trees: dict[str, Tree]) -> None:
     service = serve(trees=trees)
-    add_trees(service)
     admin = entered(service, "Admin_1")
+    assert "No tree has a name" in admin.get("/admin/trees").text
+    add_trees(service)
     assert "administrators alone" in admin.get("/admin/trees").text
     assert admin.send("/admin/groups/join", group="cooks", member="User_1").ok
     assert admin.send("/admin/groups/join", group="cooks", member="Nobody").status_code == 422

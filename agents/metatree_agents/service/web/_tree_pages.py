@@ -77,7 +77,7 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
             "/admin/trees/right",
             "Let in",
             (
-                FormField("choice", "Tree", choices=names, value=names[0]),
+                FormField("choice", "Tree", choices=names, value="".join(names[:1])),
                 FormField("who", "Who", longest=80, value="everybody"),
             ),
             "A user's name, group:NAME, or everybody. Who is taken out does not see any more what they asked of it.",
@@ -87,7 +87,7 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
             "/admin/trees/title",
             "Rename",
             (
-                FormField("choice", "Tree", choices=names, value=names[0]),
+                FormField("choice", "Tree", choices=names, value="".join(names[:1])),
                 FormField("title", "Title", longest=200),
             ),
         ),
