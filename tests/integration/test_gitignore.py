@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build._gitignore import Patterns
 from metatree_memory_tools.build._ignore import MOST_RULES_BYTES
+from metatree_memory_tools.build._scan import _Walk, scan
 
 from tests.profiles import examples
 
@@ -154,6 +157,27 @@ def test_rules_in_every_place_build_in_time(tmp_path: Path) -> None:
         (tmp_path / "app" / name).write_text(rules)
     with build_tree(tmp_path / "app", out=tmp_path / "tree", history=True) as tree:
         assert "/".join(["a" * 60] * 11) in tree
+
+
+def test_rules_are_followed_under_another_name_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the disk tells no case apart: it lists `.GITIGNORE`, and opens it as `.gitignore`."""
+    for name in ("kept.md", "left.log", "in/left.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("text\n")
+    for folder, rules in ((tmp_path, "*.log\n"), (tmp_path / "in", "*.txt\n")):
+        (folder / ".GITIGNORE").write_text(rules)
+    assert {"left.log", "in/left.txt"} <= set(scan(tmp_path).files), "another file, as git has it"
+    for folder in (tmp_path, tmp_path / "in"):
+        os.link(folder / ".GITIGNORE", folder / ".gitignore")
+    listed = _Walk.first
+
+    def first(self: _Walk, entries: Iterable[os.DirEntry[Any]], path: str) -> list[os.DirEntry[Any]]:
+        return [entry for entry in listed(self, entries, path) if os.fsdecode(entry.name) != ".gitignore"]
+
+    monkeypatch.setattr(_Walk, "first", first)
+    assert set(scan(tmp_path).files) == {".GITIGNORE", "in/.GITIGNORE", "kept.md"}
 
 
 def test_of_an_endless_file_of_rules_whole_lines_are_followed(tmp_path: Path) -> None:

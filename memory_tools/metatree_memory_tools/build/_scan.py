@@ -183,13 +183,13 @@ class _Walk:
             return False
         prefix = f"{path}/" if path else ""
         inside = base + prefix
-        if b".gitignore" in names:
-            text, more = self.rules_text(raw)
-            if more:
-                note = "has a .gitignore of more than a megabyte, whose rest is not followed"
-                self.result.notes[path or "."] = note
-            if text:
-                rules = IgnoreRules(inside, text, rules)
+        # Asked for by its name, whatever the listing says: the disk may have it as `.GITIGNORE`.
+        text, more = self.rules_text(raw)
+        if more:
+            note = "has a .gitignore of more than a megabyte, whose rest is not followed"
+            self.result.notes[path or "."] = note
+        if text:
+            rules = IgnoreRules(inside, text, rules)
         anything = False
         files = []
         taken: set[str] = set()
