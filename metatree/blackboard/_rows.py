@@ -354,11 +354,12 @@ class Rows:
 
     def changed_texts(self, since: tuple[int, int], limit: int) -> list[tuple[int, int, int, str]]:
         """Return number, version, whether it was removed, and text of what changed after a version and number."""
-        return self.store.rows(
+        rows: list[tuple[int, int, int, str]] = self.store.rows(
             "SELECT number, changed, removed, data FROM item WHERE board = ? AND (changed, number) > (?, ?)"
             " ORDER BY changed, number LIMIT ?",
             (self.board, *since, limit),
         )
+        return rows
 
     def by_number(self, numbers: Sequence[int]) -> Iterator[Item]:
         """Yield items by their numbers, in that order; those that are there."""

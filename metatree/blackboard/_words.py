@@ -6,10 +6,7 @@ import re
 import threading
 from array import array
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from metatree.blackboard._rows import Rows
+from typing import Final, Protocol
 
 _WORD: Final = re.compile(r"\w+")
 _PAGE: Final = 1_000
@@ -22,6 +19,18 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
+class Changing(Protocol):
+    """What changed on a board."""
+
+    def changed_texts(self, since: tuple[int, int], limit: int) -> list[tuple[int, int, int, str]]:
+        """Return number, version, whether it was removed, and text of what changed after a version and number."""
+        ...
+
+    def count_and_version(self) -> tuple[int, int]:
+        """Return how many items the board has, and its version at the same moment."""
+        ...
+
+
 class Words:
     """An inverted index: which items hold a word. Threads may use it at once.
 
@@ -32,7 +41,7 @@ class Words:
     form of each statement; each write would pay for it, and what is removed would have to be erased there, too).
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Changing) -> None:
         self._rows = rows
         self._lock = threading.Lock()
         self._clear()
