@@ -36,6 +36,7 @@ _SERVICE: _Sections = {
         "restore": ("service.backup:restore", "put a backup in the place of a service"),
         "users": ("service.users:users_app", "who may call it: add, login, list, remove"),
         "keys": ("service.keys:keys_app", "API keys for clients of OpenAI's API: add, list, revoke"),
+        "trees": ("service.trees:trees_app", "several trees: who may ask which: list, allow, deny, groups"),
         "queue": ("service.queue:queue_app", "what is queued, held and failed: status, requeue, release"),
     },
 }

@@ -55,6 +55,9 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "service_nonce_end": ("ends_at",),
     "service_use": ("name",),
     "service_key": ("hash",),
+    "service_tree": ("name",),
+    "service_tree_right": ("tree", "who"),
+    "service_group": ("name", "member"),
     "topic": ("id",),
     "query": ("topic", "seq"),
     "progress": ("number",),
@@ -70,7 +73,7 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "tree_memory": ("what", "id"),
 }
 """The tables of a backup with their keys, in whose order they are read."""
-LEFT_OUT: Final = ("service_session", "service_login", "service_server", "turn")
+LEFT_OUT: Final = ("service_session", "service_login", "service_server", "service_engine", "turn")
 MEMORY: Final = "memory.db"
 _MANIFEST, _SUM = "manifest.json", "manifest.sha256"
 _PAGE: Final = 1_000
