@@ -838,3 +838,30 @@ def test_passwords_apart_from_their_names_are_masked(form: str) -> None:
     for code in (False, True):
         assert secret not in masked(form % secret, code=code)[0]
     assert masked(form % "${PASSWORD}")[1] == 0
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        '{"place": "x", "options": {}}',
+        '{"type": "folder", "place": "a\\u0000b", "options": {}}',
+        '{"type": "folder", "place": "\\ud800", "options": {}}',
+        '{"type": "folder", "place": "x", "options": {"\\ud800": "\\u0000"}}',
+        '{"type": "folder", "place": "x", "options": {"a": NaN}}',
+        '{"type": 5, "place": "x", "options": {}}',
+    ],
+)
+def test_sources_of_an_odd_form_are_refused_in_words(
+    clone: Clone, capfd: pytest.CaptureFixture[str], record: str
+) -> None:
+    """Also in one's own index, which keeps what the one before it named."""
+    statement = "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)"
+    _change(clone.metatree / "index.db", (statement, ("sources", f"[{record}]")))
+    for command in (["trust", "--show"], ["trust", "--show", "--json"], ["trust", "--yes"]):
+        assert run(command) in (0, 2)
+    assert "none of metatree's" in "".join(capfd.readouterr())
+    assert run(["find", "harbour"]) == 0
+    _change(clone.metatree / "index.db", (statement, ("offered_sources", f"[{record}]")))
+    for command in (["trust", "--show"], ["find", "harbour"], ["trust", "--yes"]):
+        assert run(command) in (0, 2)
+    assert "failed" not in "".join(capfd.readouterr())
