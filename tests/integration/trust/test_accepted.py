@@ -865,3 +865,19 @@ def test_sources_of_an_odd_form_are_refused_in_words(
     for command in (["trust", "--show"], ["find", "harbour"], ["trust", "--yes"]):
         assert run(command) in (0, 2)
     assert "failed" not in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize("name", ["--source=~", "--tree=~", "--history", "-y"])
+def test_a_file_that_is_called_as_an_option_is_none(
+    clone: Clone, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As the shell gives them for `metatree build *`."""
+    home = clone.secret.parent
+    monkeypatch.setenv("HOME", str(home))
+    shutil.rmtree(clone.metatree)
+    (clone.folder / name).touch()
+    assert run(["build", "a.md", name]) == 2
+    assert "the name of a file here" in capfd.readouterr().err
+    assert not clone.metatree.exists() and not (home / "index.db").exists()
+    assert run(["build", "--", "a.md"]) == 0
+    assert run(["remember", "--", name]) == 0
