@@ -70,6 +70,8 @@ _TABLE_LABELS: Final = {
     "lookup": "results of lookups",
     "recommendation": "recommendations",
     "service_key": "API keys",
+    "service_group": "memberships in groups",
+    "service_tree_right": "rights to ask trees",
     "tree_version": "versions of a published tree",
     "tree_memory": "texts of the memory that engines share",
 }
