@@ -194,6 +194,8 @@ class Library:
         known = action.variables
         if is_variable(action.cost) and action.cost not in known:
             raise BadDefinition(f"{where}: its cost {action.cost} has no value")
+        if isinstance(action.cost, str) and not is_variable(action.cost):
+            raise BadDefinition(f"{where}: its cost {action.cost!r} is neither a number nor a variable")
         for goal in action.subgoals:
             self._bound(goal[1:], known, f"{where}: sub-goal {goal[0]!r}")
             if not self.for_goal(goal[0]):
@@ -219,6 +221,8 @@ class Library:
         for name, seconds in (("timeout_s", action.timeout_s), ("heartbeat_s", action.heartbeat_s)):
             if seconds is not None and not seconds > 0:
                 raise BadDefinition(f"{where}: {name}={seconds}: use seconds above 0")
+        if action.backoff_s < 0:
+            raise BadDefinition(f"{where}: backoff_s={action.backoff_s}: use seconds, 0 or more")
         if action.attempts < 1:
             raise BadDefinition(f"{where}: attempts={action.attempts}: use 1 or more")
         if action.attempts > 1 and not action.repeatable:
