@@ -230,7 +230,7 @@ def test_one_who_flags_every_answer_changes_little_and_nothing_of_others(service
 
 
 def test_a_flag_that_is_taken_back_takes_no_other_of_its_kind_with_it(service: Served, tree: Tree) -> None:
-    def flagged() -> list[str | None]:
+    def flagged() -> list[str]:
         return sorted(str(tree.get(each.node).path) for each in flags(tree.memory))
 
     def flag_off_topic(fragment: str) -> int:
