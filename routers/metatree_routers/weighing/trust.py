@@ -149,8 +149,8 @@ class Trust:
     def too_poor(self, least: float, right_in: str) -> str:
         """Return why a model is not worth asking that is right less often than `least`; '' where it is worth it.
 
-        A few unlucky answers are no reason: it has to be that poor with a probability of 4 in 5. Each time it is refused
-        what is known counts a little less, so that it is tried again some day.
+        A few unlucky answers are no reason: it has to be that poor with a probability of 4 in 5. Each time it is
+        refused what is known counts a little less, so that it is tried again some day.
         """
         accuracy = self.accuracy
         if self.at_best >= least:
