@@ -223,6 +223,7 @@ def test_nothing_of_a_store_that_was_accepted_runs_by_itself(clone: Clone, begin
             theirs.schedule("nightly", "* * * * *", "pay(mallory)")
         else:
             theirs.start("pay(mallory)", id="begun")
+            theirs.start("pay(mallory)", id="own.1")  # as if it were a child of one's own
     if begins == "a schedule":
         _change(agents, ("UPDATE schedule SET next_at = 1700000000.0", ()))
     elif begins != "an agent":
@@ -234,6 +235,7 @@ def test_nothing_of_a_store_that_was_accepted_runs_by_itself(clone: Clone, begin
         ours.work(until_idle=True)
         assert not paid
         ours.start("pay(ann)", id="own")
+        ours.run("own")
         ours.work(until_idle=True)
         assert paid == ["ann"]
         if begins == "an agent":  # as it is asked for by name
