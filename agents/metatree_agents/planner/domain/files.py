@@ -73,7 +73,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
     return data
 
 
-_PLACE: Final = re.compile(r",? *\(?(?:at|in "[^"]*",) line (\d+), column (\d+)\)?")
+_PLACE: Final = re.compile(r",? *\(?(?:at|in \"[^\"]*\",) line (\d+), column (\d+)\)?")
 
 
 def _place_in(message: str, text: str) -> tuple[str, int, int]:
