@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 import uuid
@@ -69,6 +70,8 @@ _TABLE_LABELS: Final = {
     "lookup": "results of lookups",
     "recommendation": "recommendations",
     "service_key": "API keys",
+    "service_group": "memberships in groups",
+    "service_tree_right": "rights to ask trees",
     "tree_version": "versions of a published tree",
     "tree_memory": "texts of the memory that engines share",
 }
@@ -385,8 +388,19 @@ def _is_record(record: Any) -> bool:
     if not isinstance(record, dict) or ("place" in record) == ("location" in record):
         return False
     texts = [value for key, value in record.items() if key != "options"]
-    known = record.keys() <= {"type", "place", "location", "options", "mount"}
-    return known and isinstance(record.get("options"), dict) and all(isinstance(each, str) for each in texts)
+    known = {"type"} <= record.keys() <= {"type", "place", "location", "options", "mount"}
+    sound = isinstance(record.get("options"), dict) and all(isinstance(each, str) for each in texts)
+    return known and sound and _can_be_named(record)
+
+
+def _can_be_named(record: dict[str, Any]) -> bool:
+    """Whether all texts of a record can be shown, kept and given to the system: no NUL, no half of a character."""
+    try:
+        text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+        os.fsencode(text)  # paths may have bytes that are no UTF-8
+    except (ValueError, RecursionError):
+        return False
+    return "\\u0000" not in text
 
 
 def tool_name(record: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from metatree._util.named_file import read_named
 from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.node import Node, Source
@@ -280,7 +281,7 @@ def _read(place: str, source: SourceRef) -> bytes:
         path = Path(place).expanduser()
         if path.stat().st_size > MAX_BYTES:
             raise UserError(f"{place!r} is larger than {MAX_BYTES:,} bytes")
-        return path.read_bytes()
+        return read_named(path)
     except OSError as exc:
         raise UserError(f"cannot read the description {place!r}: {exc.strerror}") from exc
 

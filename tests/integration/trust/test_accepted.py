@@ -246,8 +246,15 @@ def test_all_that_a_store_may_hold_is_shown_dropped_or_told_by_something_else() 
     told = {
         *("board", "history_commit", "journal", "meta", "node", "run", "service_user"),  # shown by themselves
         *("chat", "lookup_wish", "progress", "service_index", "turn"),  # of the questions and lookups
+        "service_tree",  # of the rights to ask trees
         *("tree_file", "tree_state"),  # of the versions of a published tree
-        *("service_identity", "service_nonce", "service_nonce_end", "service_use"),  # say nothing, do nothing
+        *(
+            "service_identity",
+            "service_nonce",
+            "service_nonce_end",
+            "service_use",
+            "service_engine",
+        ),  # say nothing, do nothing
         *acceptance._OF_SOURCES,
         *acceptance._OF_THE_MOMENT,
         *acceptance._TABLE_LABELS,
@@ -838,3 +845,46 @@ def test_passwords_apart_from_their_names_are_masked(form: str) -> None:
     for code in (False, True):
         assert secret not in masked(form % secret, code=code)[0]
     assert masked(form % "${PASSWORD}")[1] == 0
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        '{"place": "x", "options": {}}',
+        '{"type": "folder", "place": "a\\u0000b", "options": {}}',
+        '{"type": "folder", "place": "\\ud800", "options": {}}',
+        '{"type": "folder", "place": "x", "options": {"\\ud800": "\\u0000"}}',
+        '{"type": "folder", "place": "x", "options": {"a": NaN}}',
+        '{"type": 5, "place": "x", "options": {}}',
+    ],
+)
+def test_sources_of_an_odd_form_are_refused_in_words(
+    clone: Clone, capfd: pytest.CaptureFixture[str], record: str
+) -> None:
+    """Also in one's own index, which keeps what the one before it named."""
+    statement = "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)"
+    _change(clone.metatree / "index.db", (statement, ("sources", f"[{record}]")))
+    for command in (["trust", "--show"], ["trust", "--show", "--json"], ["trust", "--yes"]):
+        assert run(command) in (0, 2)
+    assert "none of metatree's" in "".join(capfd.readouterr())
+    assert run(["find", "harbour"]) == 0
+    _change(clone.metatree / "index.db", (statement, ("offered_sources", f"[{record}]")))
+    for command in (["trust", "--show"], ["find", "harbour"], ["trust", "--yes"]):
+        assert run(command) in (0, 2)
+    assert "failed" not in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize("name", ["--source=~", "--tree=~", "--history", "-y"])
+def test_a_file_that_is_called_as_an_option_is_none(
+    clone: Clone, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As the shell gives them for `metatree build *`."""
+    home = clone.secret.parent
+    monkeypatch.setenv("HOME", str(home))
+    shutil.rmtree(clone.metatree)
+    (clone.folder / name).touch()
+    assert run(["build", "a.md", name]) == 2
+    assert "the name of a file here" in capfd.readouterr().err
+    assert not clone.metatree.exists() and not (home / "index.db").exists()
+    assert run(["build", "--", "a.md"]) == 0
+    assert run(["remember", "--", name]) == 0

@@ -383,6 +383,37 @@ def test_secrets_in_the_schemas_of_a_description_are_not_kept(clone: Clone) -> N
     assert token.encode() not in kept and PASSWORD.encode() not in kept
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["rules", "x.rules"],
+        ["plan", "x.toml", "go(home)"],
+        ["plan", "x.hddl", "y.hddl"],
+        ["gateway", "--servers", "x.json", "--list"],
+        ["build", "openapi:x.json"],
+        ["build", "x.json"],
+        ["ask", "@x.txt"],
+    ],
+    ids=" ".join,
+)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(clone: Clone, command: list[str]) -> None:
+    for name in ("x.rules", "x.toml", "x.hddl", "x.json", "x.txt", "y.hddl"):
+        os.mkfifo(clone.folder / name)
+    program = str(Path(sys.executable).with_name("metatree"))
+    done = subprocess.run([program, *command], capture_output=True, check=False, timeout=120)
+    assert done.returncode in (2, 5), done
+    assert b"regular file" in done.stderr or b"neither a file" in done.stderr
+
+
+def test_a_pipe_of_the_shell_is_read(clone: Clone) -> None:
+    program = str(Path(sys.executable).with_name("metatree"))
+    text = b'(B1 on B2)\n((<x> on <y>) -> "on")\n'
+    done = subprocess.run(
+        [program, "rules", "/dev/stdin"], input=text, capture_output=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_no_program_of_the_folder_is_run_as_a_browser(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("bin/chromium", "chromium"):
         file = clone.folder / name

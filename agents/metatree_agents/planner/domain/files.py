@@ -31,6 +31,7 @@ from typing import Any, Final
 
 from metatree_memory_tools.reading.bounded_yaml import load_yaml
 
+from metatree._util.named_file import read_named
 from metatree.errors import MissingExtra, UserError
 from metatree_agents.planner.domain._places import located
 from metatree_agents.planner.domain.conditions import group_of
@@ -46,7 +47,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
     """
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_named(file).decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as exc:
         raise UserError(f"cannot read {str(path)!r}: {exc.strerror or exc}; check the path") from exc
     except UnicodeDecodeError as exc:
