@@ -168,6 +168,11 @@ class Layer:
         row = self.store.row("SELECT parent, position FROM node WHERE id = ?", (node_id,))
         return None if row is None else (row[0], row[1])
 
+    def parents(self, ids: Iterable[str]) -> dict[str, str | None]:
+        """Return the parents of those of the ids that have a row."""
+        sql = "SELECT id, parent FROM node WHERE id IN (SELECT value FROM json_each(?))"
+        return dict(self.store.rows(sql, (json.dumps(list(ids)),)))
+
     def chain(self, node_id: str) -> list[str]:
         """Return the ids from a node up to the last one that this layer has; empty when it has no such row."""
         # UNION, not UNION ALL: a loop in a damaged file ends.

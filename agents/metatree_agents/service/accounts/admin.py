@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from metatree_agents.service.accounts.tree_rights import UNNAMED
+from metatree_agents.service.accounts.users import SEEN_S
 from metatree_agents.service.database.database import ServiceDatabase, Transaction
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.queue.queue import Queue
@@ -14,6 +16,8 @@ from metatree_agents.service.queue.turns import OPENED, join, open_again
 LISTED: Final = 1_000
 HEARD_S: Final = 130.0
 """For how long an engine counts as connected that was heard of: it asks once a minute, which is noted as often."""
+ENGINE_S: Final = 24 * 3600.0
+"""For how long it is kept which trees an engine had."""
 _UNSETTLED: Final = ("Open", "Pending", "Waiting", "Failed")
 _AMONG: Final = "('Open', 'Pending', 'Waiting', 'Failed')"
 
@@ -39,6 +43,29 @@ class Administration:
     def __init__(self, database: ServiceDatabase, queue: Queue) -> None:
         self._database = database
         self._queue = queue
+        self._noted: dict[tuple[str, int], float] = {}
+        """When it was last noted which trees an engine waits for."""
+
+    async def note_engine(self, name: str, trees: int) -> None:
+        """Note which named trees an engine has, once a minute at most."""
+        now = self._database.clock()
+        if trees == UNNAMED or abs(now - self._noted.get((name, trees), 0.0)) < SEEN_S:
+            return
+        self._noted[name, trees] = now
+        await self._database.execute(
+            "INSERT INTO service_engine(name, trees, at) VALUES (?, ?, ?)"
+            " ON CONFLICT(name, trees) DO UPDATE SET at = excluded.at",
+            *(name, trees, now),
+        )
+        await self._database.execute("DELETE FROM service_engine WHERE at < ?", now - ENGINE_S)
+
+    async def engine_trees(self) -> dict[str, list[int]]:
+        """Return which sets of named trees each engine has, by when they were last waited for."""
+        rows = await self._database.rows("SELECT name, trees FROM service_engine ORDER BY at DESC, trees")
+        sets: dict[str, list[int]] = {}
+        for name, trees in rows:
+            sets.setdefault(name, []).append(int(trees))
+        return sets
 
     async def figures(self) -> Figures:
         """Return how full the queue is."""
@@ -122,15 +149,23 @@ class Administration:
             for name, seen, topics in rows
         ]
 
-    async def has_engines(self, *, waiting: int) -> bool:
+    async def has_engines(self, *, waiting: int, trees: int = UNNAMED) -> bool:
         """Say whether any engine is connected: one waits here, has a topic, or was heard of by another server just now.
 
         Args:
             waiting: how many wait for queries at this server.
+            trees: the set of those that it must have; of the tree without a name, engines of any tree count.
         """
         if waiting:
             return True
         now = self._database.clock()
+        if trees != UNNAMED:
+            found = await self._database.row(
+                "SELECT 1 FROM service_engine AS its WHERE (? & ~its.trees) = 0 AND (its.at > ? OR EXISTS"
+                " (SELECT 1 FROM topic WHERE topic.engine = its.name AND lease_until > ?)) LIMIT 1",
+                *(trees, now - HEARD_S, now),
+            )
+            return found is not None
         row = await self._database.row(
             "SELECT 1 WHERE EXISTS (SELECT 1 FROM topic WHERE engine IS NOT NULL AND lease_until > ?)"
             " OR EXISTS (SELECT 1 FROM service_use JOIN service_user ON service_user.name = service_use.name"

@@ -36,18 +36,21 @@ Turn = Mapping[str, Any]
 """A query of a thread with its answer, as the wire has it."""
 
 
-async def learn(client: ServiceClient, tree: Tree) -> int:
+async def learn(client: ServiceClient, tree: Tree, name: str = "") -> int:
     """Remember what was recommended since the last time; return how many recommendations came.
 
     Each is remembered once in a tree, whatever happens in between: the same text is one memory, the same flag one flag.
     One that no memory can be made of is left out, or it would keep all later ones away for ever.
+
+    Args:
+        name: of the tree at the service; empty where trees have no names.
 
     Raises:
         TransientError: the store is locked; the next call goes on with the same recommendation.
         BrokenStore: the store is damaged.
     """
     layer = Layer(tree.memory)
-    fact, came = await _came(client, layer)
+    fact, came = await _came(client, layer, name)
     for one in came:
         thread: list[Turn] = []
         if one["type"] in (*NEGATIVE, CORRECTION):
@@ -64,7 +67,7 @@ async def learn(client: ServiceClient, tree: Tree) -> int:
     return len(came)
 
 
-async def _came(client: ServiceClient, layer: Layer) -> tuple[str, list[dict[str, Any]]]:
+async def _came(client: ServiceClient, layer: Layer, tree: str) -> tuple[str, list[dict[str, Any]]]:
     """Return what was recommended that a tree has not learned yet, and the fact that says up to where it has.
 
     The name of the database is asked for once; the service refuses when it has another one by now.
@@ -72,12 +75,12 @@ async def _came(client: ServiceClient, layer: Layer) -> tuple[str, list[dict[str
     asked_now = client.identity is None
     named = client.identity = client.identity or await _identity(client)
     fact, after = _FACT + client.url, 0
-    of: dict[str, str] = {}
+    of: dict[str, str] = {"Tree": tree} if tree else {}
     if named.id:
         names = (named.id, *(one.id for one in named.before if one.id != ADDRESS))
         facts = {ADDRESS: fact, **{name: _FACT + name for name in names}}
         known = {name: int(value) for name, its in facts.items() if (value := layer.fact(its)) is not None}
-        fact, after, of = _FACT + named.id, named.position(known), {"Of": named.id}
+        fact, after, of = _FACT + named.id, named.position(known), {**of, "Of": named.id}
     else:
         after = int(layer.fact(fact) or 0)
     try:
@@ -86,7 +89,7 @@ async def _came(client: ServiceClient, layer: Layer) -> tuple[str, list[dict[str
         client.identity = None
         if exc.status != 409 or asked_now:
             raise
-    return await _came(client, layer)
+    return await _came(client, layer, tree)
 
 
 async def _identity(client: ServiceClient) -> Identity:

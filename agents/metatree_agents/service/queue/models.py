@@ -48,6 +48,8 @@ class EngineQuery:
     """What its run asked a person, with the answers, as the wire has it."""
     run: str | None = None
     """By what name its run goes, as the service says; None when it does not."""
+    trees: Sequence[str] = ()
+    """The names of the trees that it searches; none where trees have no names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
+from metatree_agents.service.accounts.tree_rights import ALL, UNNAMED, missing
 from metatree_agents.service.database.database import ServiceDatabase
 
 RecommendationType = Literal[
@@ -52,16 +53,28 @@ class Recommendations:
         self._database = database
 
     async def add(
-        self, *, topic: str, on_behalf_of: str, query: str, fragment: str, comment: str, kind: str
+        self,
+        *,
+        topic: str,
+        on_behalf_of: str,
+        query: str,
+        fragment: str,
+        comment: str,
+        kind: str,
+        tree: int = UNNAMED,
     ) -> tuple[int, float]:
-        """Keep a recommendation; return its number and the time."""
+        """Keep a recommendation; return its number and the time.
+
+        Args:
+            tree: the set of the one tree that remembers it.
+        """
         now = self._database.clock()
         async with self._database.transaction() as do:
             await do.alone("recommendations")  # engines ask for what came after a number
             row = await do.row(
-                "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING number",
-                *(topic, on_behalf_of, query, fragment, comment, kind, now),
+                "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at, trees)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+                *(topic, on_behalf_of, query, fragment, comment, kind, now, tree),
             )
         assert row is not None
         return int(row[0]), now
@@ -76,29 +89,35 @@ class Recommendations:
             await do.alone("recommendations")
             return bool(
                 await do.execute(
-                    "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at, withdraws)"
-                    f" SELECT topic, on_behalf_of, query, '', '', type, ?, number FROM recommendation AS r"
+                    "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at, withdraws,"
+                    " trees) SELECT topic, on_behalf_of, query, '', '', type, ?, number, trees"
+                    " FROM recommendation AS r"
                     f" WHERE number = ? AND (CAST(? AS TEXT) IS NULL OR on_behalf_of = ?) AND {_STANDS}",
                     *(self._database.clock(), number, by, by),
                 )
             )
 
-    async def standing(self, *, by: str | None, start: int = 0, limit: int = 50) -> list[Recommendation]:
+    async def standing(
+        self, *, by: str | None, start: int = 0, limit: int = 50, trees: int = ALL
+    ) -> list[Recommendation]:
         """Return recommendations that were not taken back, the latest first.
 
         Args:
             by: in whose name; None for all.
+            trees: the set of those whose recommendations are wanted.
         """
         rows = await self._database.rows(
             "SELECT number, topic, on_behalf_of, query, fragment, comment, type, at FROM recommendation AS r"
-            f" WHERE (CAST(? AS TEXT) IS NULL OR on_behalf_of = ?) AND {_STANDS}"
+            f" WHERE (CAST(? AS TEXT) IS NULL OR on_behalf_of = ?) AND (trees & ?) = 0 AND {_STANDS}"
             " ORDER BY number DESC LIMIT ? OFFSET ?",
-            *(by, by, limit, start),
+            *(by, by, missing(trees), limit, start),
         )
         return [Recommendation(*row) for row in rows]
 
-    async def after(self, number: int, *, limit: int = 100) -> tuple[str, list[Recommendation]]:
-        """Return what the database is called, and recommendations that came after one, oldest first.
+    async def after(
+        self, number: int, *, limit: int = 100, tree: int = UNNAMED
+    ) -> tuple[str, list[Recommendation]]:
+        """Return what the database is called, and recommendations for a tree that came after one, oldest first.
 
         Both are of one moment: a restore, which gives another name, also changes what the numbers mean.
         """
@@ -106,9 +125,9 @@ class Recommendations:
             "SELECT name.id, r.number, r.topic, r.on_behalf_of, r.query, r.fragment, r.comment, r.type, r.at,"
             " r.withdraws, former.fragment, former.comment"
             " FROM (SELECT id FROM service_identity ORDER BY number DESC LIMIT 1) AS name"
-            " LEFT JOIN recommendation AS r ON r.number > ?"
+            " LEFT JOIN recommendation AS r ON r.number > ? AND r.trees = ?"
             " LEFT JOIN recommendation AS former ON former.number = r.withdraws ORDER BY r.number LIMIT ?",
-            *(number, limit),
+            *(number, tree, limit),
         )
         return rows[0][0], [_recommendation(*row[1:]) for row in rows if row[1] is not None]
 
