@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 
 from metatree.errors import UserError
 from metatree_agents.planner.domain._effects import effects_of
+from metatree_agents.planner.domain._places import located
 from metatree_agents.planner.domain.candidates import Candidate
 from metatree_agents.planner.domain.conditions import TRUE, Condition, condition_of, group_of
 from metatree_agents.planner.domain.facts import Facts, RelationReader
@@ -128,16 +129,19 @@ class Domain:
 
         from metatree_agents.planner.domain._file_tables import DomainFile, problem_of
 
-        where = what = source or "the domain"
         try:
             file = DomainFile.model_validate(data)
         except ValidationError as exc:
-            raise BadDefinition(f"{where}: {problem_of(exc)}") from exc
+            steps, problem = problem_of(exc)
+            raise located(source, steps, "", BadDefinition(problem)) from exc
+        what = ""
+        steps = ()
+        table: Any = None
         try:
             if file.name is not None:
                 self.library.name = file.name
             for name, relation in file.relations.items():
-                what = f"{where}: relation {name!r}"
+                what, steps, table = f"relation {name!r}: ", ("relations", name), relation
                 if relation.definition is not None:
                     parameters = tuple(one.lower() for one in relation.parameters)
                     self._derive(name, parameters, condition_of(relation.definition))
@@ -148,15 +152,23 @@ class Domain:
             self.library.version = file.version
             self.takes_over = frozenset(file.takes_over)
             for name, goal in file.goals.items():
+                what, steps, table = f"goal {name!r}: ", ("goals", name), None
                 self.goal(name, again=goal.again, timeout_s=goal.timeout_s)
+            made: list[tuple[tuple[str | int, ...], Action]] = []
             for declare, tables in ((self.task, file.tasks), (self.rule, file.rules)):
-                for number, table in enumerate(tables, start=1):
-                    what = f"{where}: {declare.__name__} {number}"
-                    declare(**table.model_dump(exclude_unset=True))
-            what = where
-            self.check()
+                kind = declare.__name__
+                for number, each in enumerate(tables):
+                    what, steps, table = f"{kind} {number + 1}: ", (f"{kind}s", number), each
+                    made.append((steps, declare(**each.model_dump(exclude_unset=True)).action))
+            what, table = "", None
+            for name, checked_one in self.library.relations.items():
+                steps = ("relations", name)
+                self.library.check_relation(checked_one)
+            for declared_at, action in made:
+                steps = declared_at
+                self.library.check_action(action)
         except UserError as exc:
-            raise BadDefinition(f"{what}: {exc}") from exc
+            raise located(source, steps, what, exc, table) from exc
 
     def check(self) -> None:
         """Check that everything fits together; see `Library.check`."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import tempfile
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from metatree_agents.planner import Agents, Domain, Done
+from metatree_agents.planner.domain.files import facts_of, read_file
 from metatree_agents.planner.domain.model import library_data, library_from
 
 from metatree import UserError
@@ -238,3 +241,107 @@ def test_a_body_that_returns_what_is_no_fact_fails_and_the_agent_with_it() -> No
         info = agents.run(agents.start("x()"))
         assert (info.status, "cannot be kept" in info.detail) == ("failed", True)
         assert agents.show(info.id).status == "failed"
+
+
+SHOP = """\
+facts = ["at(depot)"]
+
+[relations]
+at = 1
+near = { parameters = ["?a", "?b"], definition = "(= ?a ?b)" }
+
+[goals.deliver]
+timeout_s = 3600
+
+[[tasks]]
+goal = "go(?to)"
+when = "(at ?here)"
+effect = "(and (not (at ?here)) (at ?to))"
+cost = 1
+
+[[rules]]
+goal = "deliver(?to)"
+subgoals = [
+  "go(depot)",
+  "go(?to)",
+]
+order = [[0, 1]]
+"""
+
+PLACES = [
+    ('when = "(at ?here)"', 'when = "(at ?here"', "12:9: task 1: this `(` is never closed"),
+    ('when = "(at ?here)"', 'when = "(in ?here)"', "10:1: task 'go': no relation is called 'in'"),
+    ("cost = 1", "cost = []", "14:1: tasks 1, cost: "),
+    ("cost = 1", "cost = ", "14:8: Invalid value"),
+    ("cost = 1", "colour = 1", "14:1: tasks 1, colour: unknown key"),
+    ('  "go(?to)",', '  "go(?to",', "20:4: rule 1: 'go(?to' does not end with `)`"),
+    ("order = [[0, 1]]", "order = [[0, 7]]", "16:1: rule 'deliver': its order names a sub-goal"),
+    ("at = 1", "at = 'x'", "4:1: relations, at: expected a table"),
+    ("timeout_s = 3600", "timeout_s = -1", "7:1: goal 'deliver': "),
+    ('"at(depot)"', '"at("', "1:11: fact 1: 'at(' does not end with `)`"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "says"), PLACES)
+def test_errors_of_files_have_line_and_column(tmp_path: Path, right: str, wrong: str, says: str) -> None:
+    file = tmp_path / "shop.toml"
+    assert right in SHOP
+    file.write_text(SHOP.replace(right, wrong, 1))
+    with pytest.raises(UserError) as caught:
+        Domain.from_file(file)
+        facts_of(read_file(file)["facts"], str(file))
+    assert str(caught.value).startswith(f"{file}:{says}")
+
+
+def test_errors_of_yaml_have_line_and_column(tmp_path: Path) -> None:
+    pytest.importorskip("yaml")
+    file = tmp_path / "shop.yaml"
+    for text, says in (
+        ("tasks:\n  - goal: go()\n    when: (at ?x\n", "3:11: task 1: this `(` is never closed"),
+        ("tasks:\n  - goal: go()\n    cost: []\n", "3:11: tasks 1, cost: "),
+        ("tasks:\n  - goal: go()\n    when: (at ?x)\n", "2:5: task 'go': no relation is called 'at'"),
+        ("tasks: [1\nrules: 2\n", "2:6: while parsing"),
+    ):
+        file.write_text(text)
+        with pytest.raises(UserError) as caught:
+            Domain.from_file(file)
+        assert str(caught.value).startswith(f"{file}:{says}"), str(caught.value)
+
+
+tokens = re.findall(r"\w+|\s+|.", SHOP)
+
+
+@settings(max_examples=examples(250), deadline=SOON_MS)
+@given(st.data())
+def test_a_file_with_a_few_words_changed_is_read_or_refused_with_its_place(data: st.DataObject) -> None:
+    words = list(tokens)
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(words) - 1))
+        match data.draw(st.sampled_from(["drop", "double", "replace", "cut"])):
+            case "drop":
+                del words[place]
+            case "double":
+                words.insert(place, words[place])
+            case "cut":
+                words[place:] = words[place : place + 1]
+            case _:
+                words[place] = data.draw(
+                    st.sampled_from([*tokens, "\x00", "é", "{", "'''", "-1", "1e999", "?x"])
+                )
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of goals that nothing reaches
+        file = Path(folder) / "shop.toml"
+        file.write_text("".join(words))
+        try:
+            domain = Domain.from_file(file)
+            facts = facts_of(read_file(file).get("facts", []), str(file))
+        except UserError as exc:
+            assert re.match(re.escape(str(file)) + r":\d+:\d+: .", str(exc)), str(exc)
+            return
+        if domain.library.for_goal("deliver"):
+            with Agents(":memory:", domain) as agents:
+                try:
+                    agent = agents.start("deliver(x)", facts, plan_s=2.0)
+                except UserError:
+                    return
+                agents.run(agent)
