@@ -28,7 +28,7 @@ FUZZ_ARGS := --schemathesis $(FUZZ)/bin/schemathesis
 # Hundreds of tests start a process that imports the project, which would compile all of it each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo prepare test test-model test-real screenshots test-lowest lock check format docs soak soak-gateway soak-service fuzz-service audit bench bench-retrieval bench-answers bench-peers bench-planning bench-service clean
+.PHONY: help setup demo prepare test test-model test-real screenshots test-lowest lock check format docs soak soak-gateway soak-service load-service fuzz-service audit bench bench-retrieval bench-answers bench-peers bench-planning bench-service clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ soak: $(STAMP) ## kill searches at 1,000 random moments, take them up again and 
 
 soak-gateway: $(STAMP) ## kill tool gateways and their servers at random during 200 calls, and count what was done twice
 	@$(BIN)/python tests/soak_gateway.py $(ARGS)
+
+load-service: $(STAMP) ## 50 people at the page at once, 10,000 topics, 49,000 nodes; an hour, or ARGS="--minutes 10"
+	@$(BIN)/python -m benchmarks.load_service $(ARGS)
 
 soak-service: $(STAMP) ## kill servers and engines of the service at random while 100,000 queries are asked and answered
 	@$(BIN)/python -m benchmarks.kill_service --jobs 100000 $(ARGS)

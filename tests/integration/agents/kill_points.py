@@ -100,7 +100,7 @@ def main(folder: Path, name: str) -> None:
         place, ledger = folder / f"{point}.db", folder / f"{point}.txt"
         domain = make(ledger)
         shutil.copy(begun, place)
-        accept(place)
+        accept(place, own=True)
         killed = _forked(place, domain, point)
         for _ in range(10):
             if _forked(place, domain, 0):

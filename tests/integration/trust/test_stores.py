@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 import subprocess
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -162,6 +163,65 @@ def test_another_name_of_ones_own_store_is_not_used(clone: Clone, capfd: pytest.
     assert own.read_bytes() == before
     with Tree.open(clone.secret.parent) as tree:
         assert not tree.memory.read_only
+
+
+@pytest.mark.parametrize("name", ["build.lock", "index.db", "memory.db", "service.db", "agents.db"])
+@pytest.mark.parametrize("end", ["-journal", "-wal", "-shm", ""])
+def test_nothing_is_written_through_a_hard_link(clone: Clone, name: str, end: str) -> None:
+    """Whatever lies beside it: SQLite plays a journal back at the first look, before any mark is read."""
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    linked = clone.metatree / f"{name}{end}"
+    linked.unlink(missing_ok=True)
+    os.link(clone.secret, linked)
+    clone.secret.chmod(0o644)
+    for data in (b"", b"0" * 32768, b"# The harbour"):
+        clone.secret.write_bytes(data)
+        for command in COMMANDS:
+            run(command)
+            assert (clone.secret.read_bytes(), clone.secret.stat().st_mode & 0o777) == (data, 0o644)
+
+
+@pytest.mark.parametrize("name", ["build.lock", "index.db", "memory.db", "service.db", "agents.db"])
+def test_no_journal_or_log_is_played_into_another_file(clone: Clone, name: str) -> None:
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    linked = clone.metatree / name
+    linked.unlink(missing_ok=True)
+    os.link(clone.secret, linked)
+    before = clone.secret.read_bytes()
+    log = _journal_that_writes(b"PWNED".ljust(512))
+    made = clone.folder.parent / "made.db"
+    with as_user(clone.attacker), Store.open(made) as store:
+        store.execute("INSERT INTO meta VALUES ('a', 'PWNED')")
+        pages = Path(f"{made}-wal").read_bytes()
+    for end, data in (("-journal", log), ("-wal", pages)):
+        other = linked.with_name(name + end)
+        for command in COMMANDS:
+            other.write_bytes(data)
+            run(command)
+            assert clone.secret.read_bytes() == before
+        other.unlink(missing_ok=True)
+
+
+COMMANDS = (
+    ["find", "harbour"],
+    ["remember", "The harbour lies in the north"],
+    ["build", "."],
+    ["trust", "--yes"],
+    ["service", "users", "list"],
+    ["service", "check"],
+    ["goals", "list"],
+    ["doctor"],
+)
+
+
+def _journal_that_writes(page: bytes) -> bytes:
+    """Return a rollback journal whose first page is put into the file beside it."""
+    nonce = 7
+    header = bytes.fromhex("d9d505f920a163d7") + struct.pack(">IIIII", 1, nonce, 1, 512, 512)
+    checksum = nonce + sum(page[at] for at in range(512 - 200, 0, -200))
+    return header.ljust(512, b"\0") + struct.pack(">I", 1) + page + struct.pack(">I", checksum)
 
 
 @pytest.mark.parametrize("end", ["-wal", "-journal"])

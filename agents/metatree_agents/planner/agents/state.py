@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
 from metatree.errors import UserError
 from metatree_agents.planner.domain.facts import Facts, RelationReader
+from metatree_agents.planner.domain.given import checked
 from metatree_agents.planner.domain.model import RESULT, Goal, Library
 from metatree_agents.planner.domain.network import Intent, lineage
 from metatree_agents.planner.planning.planning import PlanLimits
@@ -70,6 +71,22 @@ class AgentOptions:
     """The agent fails when it has not ended by then: a date and a time with its zone."""
 
     def __post_init__(self) -> None:
+        for name, kinds in (
+            ("seed", (int,)),
+            ("least_cost", (bool,)),
+            ("replan", (bool,)),
+            ("on_stuck", (str,)),
+            ("concurrency", (int,)),
+            ("depth", (int,)),
+            ("nodes", (int,)),
+            ("plan_s", (float,)),
+            ("timeout_s", (float, None)),
+            ("deadline", (str,)),
+        ):
+            checked("an agent's options", name, getattr(self, name), *kinds)
+        for name in ("depth", "nodes", "plan_s"):
+            if not getattr(self, name) > 0:
+                raise UserError(f"{name}={getattr(self, name)}: use a number above 0")
         if self.on_stuck not in ("fail", "wait"):
             raise UserError(f"on_stuck={self.on_stuck!r}: use 'fail' or 'wait'")
         if self.concurrency < 1:
@@ -93,6 +110,15 @@ class AgentOptions:
     def limits(self) -> PlanLimits:
         """The limits of each planning."""
         return PlanLimits(self.depth, self.nodes, self.plan_s)
+
+
+def options_of(settings: Mapping[str, Any]) -> AgentOptions:
+    """Return options by their names; raises UserError."""
+    known = [one.name for one in fields(AgentOptions)]
+    for name in settings:
+        if name not in known:
+            raise UserError(f"agents have no option {name!r}: use one of {', '.join(known)}")
+    return AgentOptions(**settings)
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import ExitStack, aclosing, suppress
 from hashlib import sha256
 from typing import Annotated, Any, Final
@@ -25,6 +25,7 @@ from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http.bodies import Body, inlined
 from metatree_agents.service.http.calls import authenticate, disconnected
 from metatree_agents.service.http.error_responses import openai_error
+from metatree_agents.service.http.tree_access import named_trees, trees_to_ask
 from metatree_agents.service.openai._inert import inert_step
 from metatree_agents.service.openai._models import (
     MODEL,
@@ -42,6 +43,8 @@ from metatree_agents.service.queue.waiting import first_of
 from metatree_agents.service.settings import Service
 
 ASKING: Final = ("frontend", "user", "admin")
+OF_TREE: Final = f"{MODEL}/"
+"""What the name of a model begins with that asks one tree; several are joined by `+`."""
 MAX_USER: Final = 64
 """Characters of the name of whom a topic belongs to; OpenAI's API takes 512."""
 _HASH_CHARS: Final = 24
@@ -105,18 +108,19 @@ Asker = Annotated[Caller, Depends(_asker)]
 
 
 @router.get("/models", responses=_described(401, 403, 429, 503))
-async def models(request: Request, _: Asker) -> Response:
-    """List the models: `metatree`, and those that the service was told of."""
+async def models(request: Request, who: Asker) -> Response:
+    """List the models: `metatree`, `metatree/NAME` for each tree that one may ask, and those it was told of."""
     service = Service.of(request)
-    data = [model_shape(name, service.started_at) for name in _models(service)]
+    names = [*_models(service), *(f"{OF_TREE}{tree.name}" for tree in await named_trees(service, who))]
+    data = [model_shape(name, service.started_at) for name in names]
     return JSONResponse({"object": "list", "data": data})
 
 
 @router.get("/models/{name:path}", responses=_described(401, 403, 404, 429, 503))
-async def model(request: Request, name: str, _: Asker) -> Response:
+async def model(request: Request, name: str, who: Asker) -> Response:
     """Return one model."""
     service = Service.of(request)
-    _wire_model(service, name)
+    await _wire_model(service, name, who, who.name)
     return JSONResponse(model_shape(name, service.started_at))
 
 
@@ -143,8 +147,10 @@ async def chat_completions(request: Request, who: Asker) -> Response:
     """Answer the last message of a conversation from the memory."""
     service = Service.of(request)
     chat = chat_request(await request.body())
-    conversation, instructions = conversation_of(chat, model=_wire_model(service, chat.model))
-    place = await _placed(request, service, who, chat, conversation, instructions)
+    owner = owner_of(chat.user or who.name) if who.role in ("frontend", "admin") else who.name
+    wire_model, trees = await _wire_model(service, chat.model, who, owner)
+    conversation, instructions = conversation_of(chat, model=wire_model)
+    place = await _placed(request, service, who, owner, conversation, instructions, trees)
     text = "\n".join(
         [
             instructions,
@@ -179,12 +185,13 @@ async def _placed(
     request: Request,
     service: Service,
     who: Caller,
-    chat: ChatRequest,
+    owner: str,
     conversation: Conversation,
     instructions: str,
+    trees: Sequence[str] | None,
 ) -> ChatQuery:
     """Return the query of a request, added now or before."""
-    owner = owner_of(chat.user or who.name) if who.role in ("frontend", "admin") else who.name
+    searched = await trees_to_ask(service, who, owner, conversation.topic, trees)
     service.limits.admit_open(who, await service.queue.open_of(owner) if who.role == "user" else 0)
     tries = request.headers.get("x-stainless-retry-count", "0")
     try:
@@ -194,6 +201,7 @@ async def _placed(
             retry=request.headers.get("idempotency-key", "")[:200] or None,
             again=tries.isascii() and tries.isdigit() and tries.strip("0") != "",
             modifiers={"Instructions": instructions} if instructions else None,
+            trees=searched,
         )
     except TopicTaken:
         raise Wrong("this topic belongs to another user", status=403, param="metadata.topic") from None
@@ -355,17 +363,20 @@ def _models(service: Service) -> tuple[str, ...]:
     return (MODEL, *(name for name in service.settings.models if name != MODEL))
 
 
-def _wire_model(service: Service, name: str) -> str:
-    """Return what engines are asked for by the name of a model.
+async def _wire_model(service: Service, name: str, who: Caller, owner: str) -> tuple[str, list[str] | None]:
+    """Return what engines are asked for by the name of a model, and the trees that it names, None for no names.
 
     Raises:
-        Wrong: 404, there is no such model.
+        Wrong: 404, there is no such model, or it names a tree that is not theirs to ask.
     """
-    if name not in _models(service):
+    trees = name.removeprefix(OF_TREE).split("+") if name.startswith(OF_TREE) else None
+    if name in _models(service):
+        return ("default" if name == MODEL else name), None
+    if trees is None or not {*trees} <= {tree.name for tree in await named_trees(service, who, owner)}:
         raise Wrong(
             f"The model `{name[:80]}` does not exist: `/v1/models` lists them",
             status=404,
             param="model",
             code="model_not_found",
         )
-    return "default" if name == MODEL else name
+    return "default", trees
