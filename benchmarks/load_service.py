@@ -39,7 +39,8 @@ from benchmarks.service.processes import ROOT, ServerProcess, many_files
 RATIO = 2.5
 FLOOD = 100
 STEPS = 6
-ENGINES = 8
+WARM_S = 10.0
+"""What the first seconds are left out for: indexes are read, and all begin at once."""
 ANSWER_S = 0.5
 SECTIONS = 69
 ADMIN = ("Admin_1", SECRETS["admin"][1])
@@ -158,7 +159,7 @@ def steps_of(nodes: list[str], maker: random.Random) -> list[dict[str, object]]:
     return steps
 
 
-async def engines(url: str, nodes: list[str]) -> None:
+async def engines(url: str, nodes: list[str], number: int) -> None:
     """Answer whatever is asked until this process is ended."""
     maker = random.Random(3)
 
@@ -183,7 +184,7 @@ async def engines(url: str, nodes: list[str]) -> None:
                     with suppress(Exception):
                         await client.call("POST", "give-new-answer", body=answer)
 
-    await asyncio.gather(*(work() for _ in range(ENGINES)))
+    await asyncio.gather(*(work() for _ in range(number)))
 
 
 async def load(
@@ -205,18 +206,23 @@ async def load(
     times.clear()
     memory: list[tuple[float, float]] = []
     began = time.monotonic()
-    until = began + 60 * given.minutes
+    until = began + WARM_S + 60 * given.minutes
 
     async def weigh() -> None:
         while True:
             memory.append(((time.monotonic() - began) / 60, resident_mb(server.process.pid)))
             await asyncio.sleep(10)
 
-    weighing = asyncio.ensure_future(weigh())
+    async def warmed() -> None:
+        await asyncio.sleep(WARM_S)
+        times.clear()
+
+    weighing, warming = asyncio.ensure_future(weigh()), asyncio.ensure_future(warmed())
     flooding = asyncio.ensure_future(people[0].flood(FLOOD))
     await asyncio.gather(*(each.use(until) for each in people[1:]), admin.administer(until), flooding)
     flooded = await last_flood(url, until=time.monotonic() + 120)
     weighing.cancel()
+    await warming
     waited = sorted(wait for each in people[1:] for wait in each.waited)
     for each in (*people, admin):
         await each.close()
@@ -286,12 +292,13 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--think", type=float, default=0.0, help="seconds that a person reads a page")
     parser.add_argument("--database", default="", help="`postgresql` starts one; else an address, or a file")
+    parser.add_argument("--answering", type=int, default=50, help="questions that engines answer at a time")
     parser.add_argument("--engines", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--tree", type=Path, help="keep the tree there, and take it from there")
     given = parser.parse_args()
     many_files()
     if given.engines:
-        asyncio.run(engines(given.engines, ids_of(given.tree)))
+        asyncio.run(engines(given.engines, ids_of(given.tree), given.answering))
         return 0
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -314,6 +321,7 @@ def main() -> int:
         stack.callback(server.stop)
         url = f"http://127.0.0.1:{server.port}"
         command = [sys.executable, "-m", "benchmarks.load_service", "--engines", url, "--tree", str(place)]
+        command += ["--answering", str(given.answering)]
         answering = subprocess.Popen(command, cwd=ROOT)
         stack.callback(answering.wait)
         stack.callback(answering.terminate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -33,7 +34,7 @@ from metatree_agents.service.http.tree_access import (
     trees_to_ask,
 )
 from metatree_agents.service.queue.human_input import on_wire
-from metatree_agents.service.queue.models import Ending
+from metatree_agents.service.queue.models import REMEMBERED, Ending
 from metatree_agents.service.queue.queue import Claim, Query, TopicPlace, TopicTaken
 from metatree_agents.service.queue.waiting import first_of
 from metatree_agents.service.settings import Service
@@ -236,11 +237,9 @@ async def get_new_queries(request: Request) -> Response:
                     break
                 if claim is not None:
                     service.metrics.attempts.inc(len(claim.queries))
-                    return JSONResponse(
-                        _batch(
-                            claim, service.settings.lease_s, await service.tree_rights.names_in(claim.trees)
-                        )
-                    )
+                    told = await service.recommendations.told_by_askers(claim.topic)
+                    named = await service.tree_rights.names_in(claim.trees)
+                    return JSONResponse(_batch(claim, service.settings.lease_s, named, told))
                 wait_s = deadline - time.monotonic()
                 if wait_s <= 0:
                     break
@@ -375,7 +374,9 @@ def _named(trees: list[str]) -> dict[str, Any]:
     return {"Trees": trees} if trees else {}
 
 
-def _batch(claim: Claim, lease_s: float, trees: list[str]) -> dict[str, Any]:
+def _batch(
+    claim: Claim, lease_s: float, trees: list[str], told: Mapping[int, list[tuple[str, str]]]
+) -> dict[str, Any]:
     return {
         **_named(trees),
         "Topic": claim.topic,
@@ -389,8 +390,13 @@ def _batch(claim: Claim, lease_s: float, trees: list[str]) -> dict[str, Any]:
                 {"Key": ask.key, "Question": ask.question, "Kind": ask.kind, "Answer": ask.answer}
                 for ask in query.asked
             ]
+            + [
+                {"Key": REMEMBERED, "Question": question, "Kind": "question", "Answer": answer}
+                for question, answer in told.get(query.seq, ())
+                if question not in [ask.question for ask in query.asked]
+            ]
             for query in claim.queries
-            if query.asked
+            if query.asked or query.seq in told
         },
         "Runs": {str(query.seq): query.run for query in claim.queries if query.run is not None},
     }
