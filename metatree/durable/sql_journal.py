@@ -220,7 +220,7 @@ class SqlJournal:
 
         Those that did not stop and whose holder died or let its hold run out, and those that wait and have mail or
         whose time has come. Runs that somebody else began, in a store that was accepted or an import, go on only
-        where their family is named.
+        where one of theirs is named as the family.
 
         Args:
             family: that run alone, and those whose ids begin with it and a dot.
@@ -229,9 +229,10 @@ class SqlJournal:
         own, values = _of_family(family)
         if begun:
             own += " AND owner IS NOT NULL"
-        if family is None and not self.database.shared:
-            own += " AND NOT EXISTS (SELECT 1 FROM meta WHERE key = ? || run.id)"
-            values = (IMPORTED_RUN,)
+        if not self.database.shared:
+            marked = "EXISTS (SELECT 1 FROM meta WHERE key ="
+            own += f" AND (NOT {marked} ? || run.id) OR {marked} ?))"
+            values = (*values, IMPORTED_RUN, IMPORTED_RUN + (family or ""))
         rows = self.database.rows(
             f"SELECT id, owner, expires_at > {self.database.now} FROM run WHERE machine = ?{own}"
             " AND (ended IS NULL OR ended = 'waiting')"

@@ -217,12 +217,14 @@ def test_nothing_of_a_store_that_was_accepted_runs_by_itself(clone: Clone, begin
         paid.append(to)
         return "paid"
 
+    domain.task("wait()", does={"receive": "go"})
     agents = clone.metatree / "agents.db"
     with as_user(clone.attacker), Agents(agents, domain, board=False) as theirs:
         if begins == "a schedule":
             theirs.schedule("nightly", "* * * * *", "pay(mallory)")
         else:
             theirs.start("pay(mallory)", id="begun")
+            theirs.start("pay(mallory)", id="own.1")  # as if it were a child of one's own
     if begins == "a schedule":
         _change(agents, ("UPDATE schedule SET next_at = 1700000000.0", ()))
     elif begins != "an agent":
@@ -233,7 +235,10 @@ def test_nothing_of_a_store_that_was_accepted_runs_by_itself(clone: Clone, begin
     with Agents(agents, domain, board=False) as ours:
         ours.work(until_idle=True)
         assert not paid
-        ours.start("pay(ann)", id="own")
+        ours.start("wait()", id="own")
+        ours.run("own")
+        assert not paid
+        ours.start("pay(ann)", id="other")
         ours.work(until_idle=True)
         assert paid == ["ann"]
         if begins == "an agent":  # as it is asked for by name

@@ -22,6 +22,7 @@ from metatree_memory_tools import build_tree
 
 from metatree import Blackboard, Node, Source, Tree, search
 from metatree.errors import UserError
+from metatree.notes.archive import export_memory
 from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
 from metatree.storage.store import Store
@@ -61,6 +62,17 @@ COMMANDS = (
     ["service", "users", "list"],
     ["build", "."],
     ["trust", "--show"],
+)
+MORE = (
+    ["service", "check"],
+    ["context", "harbour is wrong"],
+    ["audit", "memory:0"],
+    ["forget", "--by", "mallory", "--yes", "--verify"],
+    ["answer", "r1:q1", "yes"],
+    ["describe", "--yes"],
+    ["import", "empty.metatree"],
+    ["install", "--dry-run", "--project"],
+    ["doctor"],
 )
 
 
@@ -195,9 +207,11 @@ def test_no_command_acts_for_who_prepared_the_folder(
     clone: Clone, prepare: Callable[[Clone], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     prepare(clone)
+    with Tree.create(clone.folder.parent / "empty.db") as empty:
+        export_memory(empty, clone.folder / "empty.metatree")
     before = state(clone.secret.parent)
     capfd.readouterr()
-    for command in COMMANDS:
+    for command in (*COMMANDS[:-2], *MORE, *COMMANDS[-2:]):
         code = run(command)
         said = capfd.readouterr()
         assert code in (0, 1, 2, 3, 5), command
@@ -590,3 +604,30 @@ def test_a_backup_is_not_restored_into_a_file_of_others(
     assert other.read_bytes() == before
     assert run(["memories"]) == 0
     assert "4711" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("there", ["a stranger's", "a link", "a pipe", "a view"])
+def test_a_check_of_a_service_believes_nothing_of_others(
+    clone: Clone, capfd: pytest.CaptureFixture[str], there: str
+) -> None:
+    brings_a_service_with_an_administrator(clone)
+    service = clone.metatree / "service.db"
+    if there == "a link":
+        moved = service.rename(clone.secret.parent / "service.db")
+        service.symlink_to(moved)
+    elif there == "a pipe":
+        service.unlink()
+        os.mkfifo(service)
+    elif there == "a view":
+        with closing(sqlite3.connect(service)) as made, made:
+            made.execute("DROP TABLE service_user")
+            endless = (
+                "WITH RECURSIVE c(role) AS (SELECT 'admin' UNION ALL SELECT role FROM c) SELECT role FROM c"
+            )
+            made.execute(f"CREATE VIEW service_user AS {endless}")
+    assert run(["service", "check"]) == 5
+    said = capfd.readouterr().out
+    assert "ok    database" not in said and "FAIL" in said
+    before = state(clone.metatree) if there == "a stranger's" else {}
+    assert run(["service", "check", "--json"]) == 5
+    assert not before or state(clone.metatree) == before, "nothing is made and nothing is changed"

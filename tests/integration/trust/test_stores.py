@@ -173,13 +173,13 @@ def test_nothing_is_written_through_a_hard_link(clone: Clone, name: str, end: st
     build_tree(clone.folder).close()
     linked = clone.metatree / f"{name}{end}"
     linked.unlink(missing_ok=True)
-    if end in ("", "-shm"):
-        clone.secret.write_bytes(b"" if not end else b"0" * 32768)
     os.link(clone.secret, linked)
-    before = clone.secret.read_bytes(), clone.secret.stat().st_mode
-    for command in COMMANDS:
-        run(command)
-        assert (clone.secret.read_bytes(), clone.secret.stat().st_mode) == before
+    clone.secret.chmod(0o644)
+    for data in (b"", b"0" * 32768, b"# The harbour"):
+        clone.secret.write_bytes(data)
+        for command in COMMANDS:
+            run(command)
+            assert (clone.secret.read_bytes(), clone.secret.stat().st_mode & 0o777) == (data, 0o644)
 
 
 @pytest.mark.parametrize("name", ["build.lock", "index.db", "memory.db", "service.db", "agents.db"])
@@ -204,12 +204,36 @@ def test_no_journal_or_log_is_played_into_another_file(clone: Clone, name: str) 
         other.unlink(missing_ok=True)
 
 
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+@pytest.mark.parametrize("link", ["hard", "symbolic"])
+def test_nothing_is_written_through_a_link_beside_a_database_of_others(
+    clone: Clone, end: str, link: str
+) -> None:
+    """A source `database:FILE` is read with its log, and SQLite maps what is called `-shm` to write into it."""
+    made, read = clone.folder.parent / "made.db", clone.folder / "a.db"
+    with closing(sqlite3.connect(made)) as one:
+        one.execute("PRAGMA journal_mode=WAL")
+        one.execute("CREATE TABLE harbour(name TEXT)")
+        one.commit()
+        for name in ("", "-wal"):
+            shutil.copy(f"{made}{name}", f"{read}{name}")
+    linked = Path(f"{read}{end}")
+    linked.unlink(missing_ok=True)
+    clone.secret.write_bytes(b"x" * 32768)
+    os.link(clone.secret, linked) if link == "hard" else linked.symlink_to(clone.secret)
+    run(["build", f"database:{read}", "--tree", str(clone.folder.parent / "tree")])
+    assert clone.secret.read_bytes() == b"x" * 32768
+    linked.unlink()
+    assert run(["build", f"database:{read}", "--tree", str(clone.folder.parent / "other")]) == 0
+
+
 COMMANDS = (
     ["find", "harbour"],
     ["remember", "The harbour lies in the north"],
     ["build", "."],
     ["trust", "--yes"],
     ["service", "users", "list"],
+    ["service", "check"],
     ["goals", "list"],
     ["doctor"],
 )
