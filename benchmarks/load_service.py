@@ -39,7 +39,8 @@ from benchmarks.service.processes import ROOT, ServerProcess, many_files
 RATIO = 2.5
 FLOOD = 100
 STEPS = 6
-ENGINES = 8
+WARM_S = 10.0
+"""What the first seconds are left out for: indexes are read, and all begin at once."""
 ANSWER_S = 0.5
 SECTIONS = 69
 ADMIN = ("Admin_1", SECRETS["admin"][1])
@@ -158,7 +159,7 @@ def steps_of(nodes: list[str], maker: random.Random) -> list[dict[str, object]]:
     return steps
 
 
-async def engines(url: str, nodes: list[str]) -> None:
+async def engines(url: str, nodes: list[str], number: int) -> None:
     """Answer whatever is asked until this process is ended."""
     maker = random.Random(3)
 
@@ -183,7 +184,7 @@ async def engines(url: str, nodes: list[str]) -> None:
                     with suppress(Exception):
                         await client.call("POST", "give-new-answer", body=answer)
 
-    await asyncio.gather(*(work() for _ in range(ENGINES)))
+    await asyncio.gather(*(work() for _ in range(number)))
 
 
 async def load(
@@ -205,34 +206,42 @@ async def load(
     times.clear()
     memory: list[tuple[float, float]] = []
     began = time.monotonic()
-    until = began + 60 * given.minutes
+    until = began + WARM_S + 60 * given.minutes
 
     async def weigh() -> None:
         while True:
             memory.append(((time.monotonic() - began) / 60, resident_mb(server.process.pid)))
             await asyncio.sleep(10)
 
-    weighing = asyncio.ensure_future(weigh())
-    flooding = asyncio.ensure_future(people[0].flood(FLOOD))
-    await asyncio.gather(*(each.use(until) for each in people[1:]), admin.administer(until), flooding)
-    flooded = await last_flood(url, until=time.monotonic() + 120)
+    async def warmed() -> None:
+        await asyncio.sleep(WARM_S)
+        times.clear()
+
+    weighing, warming = asyncio.ensure_future(weigh()), asyncio.ensure_future(warmed())
+    await people[0].flood(FLOOD)
+    unserved = asyncio.ensure_future(open_of_flood(url, people))
+    await asyncio.gather(*(each.use(until) for each in people[1:]), admin.administer(until))
+    flooded = await unserved
     weighing.cancel()
+    await warming
     waited = sorted(wait for each in people[1:] for wait in each.waited)
     for each in (*people, admin):
         await each.close()
     waits = {"asked": float(len(waited)), "median": percentile(waited, 50), "p95": percentile(waited, 95)}
-    return times, {**waits, "open of the flood": flooded}, memory
+    return (
+        times,
+        {**waits, f"of the {FLOOD} of one, open when all others had a first answer": flooded},
+        memory,
+    )
 
 
-async def last_flood(url: str, *, until: float) -> float:
-    """Return how many questions are open at the end."""
+async def open_of_flood(url: str, people: list[Person]) -> float:
+    """Return how many questions of the flood are open when everybody else has a first answer."""
+    while not all(each.waited for each in people[1:]):
+        await asyncio.sleep(0.05)
     async with ServiceClient(url, *ADMIN) as client:
-        while time.monotonic() < until:
-            overview = await client.call("GET", "admin/overview")
-            if not overview["Open"] + overview["Pending"]:
-                return 0.0
-            await asyncio.sleep(1)
-        return float(overview["Open"])
+        overview = await client.call("GET", "admin/overview")
+    return float(sum(each["Owner"] == name_of(0) for each in overview["Queries"]))
 
 
 def resident_mb(pid: int) -> float:
@@ -286,12 +295,13 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--think", type=float, default=0.0, help="seconds that a person reads a page")
     parser.add_argument("--database", default="", help="`postgresql` starts one; else an address, or a file")
+    parser.add_argument("--answering", type=int, default=50, help="questions that engines answer at a time")
     parser.add_argument("--engines", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--tree", type=Path, help="keep the tree there, and take it from there")
     given = parser.parse_args()
     many_files()
     if given.engines:
-        asyncio.run(engines(given.engines, ids_of(given.tree)))
+        asyncio.run(engines(given.engines, ids_of(given.tree), given.answering))
         return 0
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -314,6 +324,7 @@ def main() -> int:
         stack.callback(server.stop)
         url = f"http://127.0.0.1:{server.port}"
         command = [sys.executable, "-m", "benchmarks.load_service", "--engines", url, "--tree", str(place)]
+        command += ["--answering", str(given.answering)]
         answering = subprocess.Popen(command, cwd=ROOT)
         stack.callback(answering.wait)
         stack.callback(answering.terminate)

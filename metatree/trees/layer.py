@@ -217,6 +217,11 @@ class Layer:
         sql = "SELECT count(*) FROM node WHERE parent IN (SELECT value FROM json_each(?))"
         return int(self.store.value(sql, (json.dumps(parents),)))
 
+    def child_counts(self, parents: Sequence[str]) -> dict[str, int]:
+        """Return how many rows have each of these parents, of those that any has."""
+        sql = "SELECT parent, count(*) FROM node WHERE parent IN (SELECT value FROM json_each(?)) GROUP BY parent"
+        return {row[0]: int(row[1]) for row in self.store.rows(sql, (json.dumps(parents),))}
+
     def count(self) -> int:
         """Return the number of rows, detached ones included."""
         return int(self.store.value("SELECT count(*) FROM node"))

@@ -299,6 +299,13 @@ class Overlay:
         layer = self._only
         return sum(map(self.child_count, parents)) if layer is None else layer.child_total(parents)
 
+    def child_counts(self, parents: Sequence[str]) -> dict[str, int]:
+        """Return the number of children of each of these nodes."""
+        layer = self._only
+        if layer is None:
+            return {parent: self.child_count(parent) for parent in parents}
+        return dict.fromkeys(parents, 0) | layer.child_counts(parents)
+
     def child_page(self, parent: str, start: int, count: int) -> list[str]:
         """Return the ids of `count` children of a node from number `start` on, in the order of `children`."""
         if (layer := self._only) is not None:

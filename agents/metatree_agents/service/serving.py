@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import socket
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext
 from hashlib import sha256
@@ -34,6 +35,9 @@ from metatree_agents.service.settings import Service, ServiceSettings
 from metatree_agents.service.web.sessions import Sessions, login_link
 
 GRACE_S = 5
+SWITCH_S = 0.0005
+"""How long a thread computes while another one wants to. What reads a tree gives way at each statement of SQLite, and
+with Python's 5 ms then waits so long for its turn, a hundred times for a page of the tree."""
 
 
 async def serve_all(
@@ -197,6 +201,7 @@ def server_of(app: ASGIApp, *, proxies: Sequence[str] = ()) -> uvicorn.Server:
     Args:
         proxies: addresses of proxies whose word is taken for who their callers are; this machine's by default.
     """
+    sys.setswitchinterval(SWITCH_S)
     trusted = [*proxies] or os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")
     # Starlette's types and uvicorn's say the same in words that differ.
     behind = cast(ASGIApp, ProxyHeadersMiddleware(cast(Any, app), trusted))

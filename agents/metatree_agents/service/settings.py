@@ -76,7 +76,7 @@ class Service:
             database, lease_s=settings.lease_s, attempts=settings.attempts, shared=settings.shared
         )
         self.tree_rights = TreeRights(database)
-        self.human_input = HumanInput(database)
+        self.human_input = HumanInput(database, shared=settings.shared)
         self.stopping = Stopping(database)
         self.lookups = Lookups(database)
         self.recommendations = Recommendations(database)

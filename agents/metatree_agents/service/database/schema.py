@@ -223,6 +223,8 @@ CREATE TABLE service_engine(
 ALTER TABLE topic ADD COLUMN trees BIGINT NOT NULL DEFAULT 1;
 ALTER TABLE recommendation ADD COLUMN trees BIGINT NOT NULL DEFAULT 1;
 ALTER TABLE lookup ADD COLUMN trees BIGINT NOT NULL DEFAULT 1;
+CREATE INDEX recommendation_withdraws ON recommendation(withdraws) WHERE withdraws IS NOT NULL;
+CREATE INDEX recommendation_by ON recommendation(on_behalf_of, number);
 """
 
 SERVICE: Final = Schema(

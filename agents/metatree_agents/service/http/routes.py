@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from collections.abc import Mapping
+from contextlib import ExitStack, aclosing
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -32,8 +33,9 @@ from metatree_agents.service.http.tree_access import (
     trees_of,
     trees_to_ask,
 )
+from metatree_agents.service.http.wait_for import wait_for
 from metatree_agents.service.queue.human_input import on_wire
-from metatree_agents.service.queue.models import Ending
+from metatree_agents.service.queue.models import REMEMBERED, Ending
 from metatree_agents.service.queue.queue import Claim, Query, TopicPlace, TopicTaken
 from metatree_agents.service.queue.waiting import first_of
 from metatree_agents.service.settings import Service
@@ -89,7 +91,7 @@ async def remove_topic(request: Request) -> Response:
     raise refused(403, "this user has no such topic")
 
 
-@router.post("/add-query", response_model=bodies.Added, **described(422, body=bodies.AddQuery))
+@router.post("/add-query", response_model=bodies.Added, **described(409, 422, body=bodies.AddQuery))
 async def add_query(request: Request) -> Response:
     """Ask a question in a topic; the first one makes the topic."""
     service, who, body = await submitted(request, bodies.AddQuery, *ASKING)
@@ -115,21 +117,19 @@ async def check_query(request: Request) -> Response:
     ending, query = ["Done", "Failed", "Stopped"], None
     with service.revocation.of(who) as out, ExitStack() as stack:
         stack.callback(left.cancel)
-        while True:
-            async with service.waiting.answer(topic, seq) as turn:
-                query = await service.queue.query(topic, seq, last=query)
-                if query is None:
-                    raise refused(404, f"there is no query {seq} in this topic")
-                wait_s = deadline - time.monotonic()
-                if query.status in ending or wait_s <= 0 or left.done():
-                    return JSONResponse(answered(query))
+        async with aclosing(wait_for(service, who, topic, seq, left, out, until=deadline)) as states:
+            async for query in states:
+                if query is None or query.status in ending:
+                    break
                 # What begins to wait for a person is reported at once; a caller that knows it already waits on, or one
                 # that asks again and again would never rest.
                 if query.status != "Waiting" and "Waiting" not in ending:
                     ending.append("Waiting")
-                await first_of(wait_s, turn, left, out)
-                if out.done():
-                    raise refused(401, f"{who.name} is no {who.role} any more")
+        if query is None:
+            raise refused(404, f"there is no query {seq} in this topic")
+        if out.done() and query.status not in ending:
+            raise refused(401, f"{who.name} is no {who.role} any more")
+    return JSONResponse(answered(query))
 
 
 @router.get(
@@ -236,11 +236,9 @@ async def get_new_queries(request: Request) -> Response:
                     break
                 if claim is not None:
                     service.metrics.attempts.inc(len(claim.queries))
-                    return JSONResponse(
-                        _batch(
-                            claim, service.settings.lease_s, await service.tree_rights.names_in(claim.trees)
-                        )
-                    )
+                    told = await service.recommendations.told_by_askers(claim.topic)
+                    named = await service.tree_rights.names_in(claim.trees)
+                    return JSONResponse(_batch(claim, service.settings.lease_s, named, told))
                 wait_s = deadline - time.monotonic()
                 if wait_s <= 0:
                     break
@@ -375,7 +373,9 @@ def _named(trees: list[str]) -> dict[str, Any]:
     return {"Trees": trees} if trees else {}
 
 
-def _batch(claim: Claim, lease_s: float, trees: list[str]) -> dict[str, Any]:
+def _batch(
+    claim: Claim, lease_s: float, trees: list[str], told: Mapping[int, list[tuple[str, str]]]
+) -> dict[str, Any]:
     return {
         **_named(trees),
         "Topic": claim.topic,
@@ -389,8 +389,13 @@ def _batch(claim: Claim, lease_s: float, trees: list[str]) -> dict[str, Any]:
                 {"Key": ask.key, "Question": ask.question, "Kind": ask.kind, "Answer": ask.answer}
                 for ask in query.asked
             ]
+            + [
+                {"Key": REMEMBERED, "Question": question, "Kind": "question", "Answer": answer}
+                for question, answer in told.get(query.seq, ())
+                if question not in [ask.question for ask in query.asked]
+            ]
             for query in claim.queries
-            if query.asked
+            if query.asked or query.seq in told
         },
         "Runs": {str(query.seq): query.run for query in claim.queries if query.run is not None},
     }

@@ -23,7 +23,7 @@ from metatree_agents.service.queue import _postgres_statements as postgres_state
 from metatree_agents.service.queue.human_input import Ask, asks_of, tell
 from metatree_agents.service.queue.lookups import forget_wishes
 from metatree_agents.service.queue.models import Ending
-from metatree_agents.service.queue.statuses import SHOWN
+from metatree_agents.service.queue.statuses import LISTED, SHOWN
 from metatree_agents.service.queue.turns import (
     ENDED,
     LINE,
@@ -203,7 +203,7 @@ class Queue:
     async def open_of(self, user: str) -> int:
         """Return how many queries of a user are not answered yet, in whosever topics they are."""
         row = await self._database.row(
-            "SELECT count(*) FROM query WHERE asked_by = ? AND status IN ('Open', 'Pending', 'Waiting')", user
+            f"SELECT count(*) FROM query WHERE {LISTED} AND status <> 'Failed' AND asked_by = ?", user
         )
         return int(row[0]) if row else 0
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from metatree_agents.service.accounts.tree_rights import ALL, UNNAMED, missing
-from metatree_agents.service.database.database import ServiceDatabase
+from metatree_agents.service.database.database import ServiceDatabase, Transaction
 
 RecommendationType = Literal[
     "Suggest Improvement",
@@ -25,7 +25,14 @@ NEGATIVE: Final = frozenset({"Flag as Off Topic"})
 """Says that a text should be found less, not more."""
 CORRECTION: Final = "Make Correction"
 """Says what is right, and that what was said instead should be found less."""
-_STANDS: Final = "withdraws IS NULL AND NOT EXISTS (SELECT 1 FROM recommendation WHERE withdraws = r.number)"
+MISSING: Final = "Add Missing Info"
+"""As what it is kept what a person answers to a search."""
+NO_TREE: Final = 0
+"""What a person said to a search, for themselves: no tree remembers it."""
+MOST_TOLD: Final = 100
+_STANDS: Final = (
+    "r.withdraws IS NULL AND NOT EXISTS (SELECT 1 FROM recommendation WHERE withdraws = r.number)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,26 @@ class Recommendation:
     """The number of the one that this takes back; it has that one's type then, and neither fragment nor comment."""
     withdrawn: dict[str, Any] | None = None
     """What the one said that this takes back: its `fragment` and `comment`."""
+
+
+async def keep(
+    do: Transaction, topic: str, by: str, said: tuple[str, str, str, str], *, now: float, tree: int
+) -> int:
+    """Keep a recommendation, as a part of a transaction; return its number.
+
+    Args:
+        said: the question, the text, the comment and the kind.
+        tree: the set of the tree that remembers it; `NO_TREE` keeps it for that person alone.
+    """
+    await do.alone("recommendations")  # engines ask for what came after a number
+    query, fragment, comment, kind = said
+    row = await do.row(
+        "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at, trees)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+        *(topic, by, query, fragment, comment, kind, now, tree),
+    )
+    assert row is not None
+    return int(row[0])
 
 
 class Recommendations:
@@ -70,14 +97,25 @@ class Recommendations:
         """
         now = self._database.clock()
         async with self._database.transaction() as do:
-            await do.alone("recommendations")  # engines ask for what came after a number
-            row = await do.row(
-                "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at, trees)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
-                *(topic, on_behalf_of, query, fragment, comment, kind, now, tree),
-            )
-        assert row is not None
-        return int(row[0]), now
+            said = (query, fragment, comment, kind)
+            return await keep(do, topic, on_behalf_of, said, now=now, tree=tree), now
+
+    async def told_by_askers(self, topic: str) -> dict[int, list[tuple[str, str]]]:
+        """Return what those who ask the queries of a topic that are being answered once answered themselves.
+
+        Returns:
+            (question, answer), the latest first, of each query's number; what they recommended as missing is as good.
+        """
+        rows = await self._database.rows(
+            "SELECT query.seq, r.query, r.fragment FROM query"
+            " JOIN recommendation AS r ON r.on_behalf_of = query.asked_by AND r.type = ?"
+            f" WHERE query.topic = ? AND query.status = 'Pending' AND {_STANDS} ORDER BY r.number DESC LIMIT ?",
+            *(MISSING, topic, MOST_TOLD),
+        )
+        told: dict[int, list[tuple[str, str]]] = {}
+        for seq, question, answer in rows:
+            told.setdefault(int(seq), []).append((question, answer))
+        return told
 
     async def withdraw(self, number: int, *, by: str | None) -> bool:
         """Take a recommendation back; False when there is none that stands, or it is somebody else's.

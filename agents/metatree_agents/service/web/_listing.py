@@ -68,6 +68,6 @@ async def topics_by_owner(database: ServiceDatabase) -> dict[str, int]:
 
 
 async def answered(database: ServiceDatabase) -> int:
-    """Return how many queries are answered."""
-    row = await database.row("SELECT count(*) FROM query WHERE status = 'Done'")
+    """Return how many queries have an answer, those that were stopped with what was found among them."""
+    row = await database.row("SELECT count(*) FROM query WHERE answered_at IS NOT NULL")
     return int(row[0]) if row else 0

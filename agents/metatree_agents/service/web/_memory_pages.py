@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from metatree import Tree
 from metatree.errors import UnknownNode, UnknownRun, UserError
 from metatree.trees.layer import ROOT
 from metatree_agents.service.accounts.tree_rights import NamedTree
@@ -36,10 +37,14 @@ async def tree_page(
 ) -> Response:
     """Show the tree, open down to one node."""
     named = await tree_named(request, session, tree)
-    top = await reading(request, named, browse.opened, node, start)
-    above = await reading(request, named, browse.above, top)
+    top, above = await reading(request, named, _opened, node, start)
     trees = await trees_here(request, session)
     return page(request, "tree.html", session=session, top=top, at=node, above=above, tree=named, trees=trees)
+
+
+def _opened(tree: Tree, node: str, start: int | None) -> tuple[browse.ChildRow, tuple[str, int] | None]:
+    top = browse.opened(tree, node, start)
+    return top, browse.above(tree, top)
 
 
 @router.get("/tree/children")
@@ -100,8 +105,9 @@ async def find_page(request: Request, session: Entered, q: str = "", tree: str =
     matches: list[Any] = []
     exact = None
     if text:
-        matches = await reading(request, named, browse.find, text)
-        exact = await reading(request, named, browse.named, text)
+        matches, exact = await reading(
+            request, named, lambda opened: (browse.find(opened, text), browse.named(opened, text))
+        )
     return page(
         request, "find.html", session=session, text=text, found=matches, exact=exact, tree=named, trees=trees
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 from typing import Annotated, Any, Final
@@ -32,7 +31,7 @@ from metatree_agents.service.web._exports import exported, file_name
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of
 from metatree_agents.service.web._listing import TOPICS, topics_of
 from metatree_agents.service.web._questions import question_of, search_path_so_far
-from metatree_agents.service.web._replies import HEADERS, PRIVATE, PageError, page, redirect
+from metatree_agents.service.web._replies import HEADERS, PRIVATE, PageError, made_of, page, redirect
 from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
@@ -155,7 +154,8 @@ async def thread(
 async def export(session: Entered, service: Here, topic: str = "", form: FileForm = "md") -> Response:
     """Give a topic as a file."""
     await owner_of(service, session, topic)
-    text = await asyncio.to_thread(exported, topic, await service.queue.thread(topic), form)
+    queries = await service.queue.thread(topic)
+    text = await made_of(queries, exported, topic, queries, form)
     disposition = {"Content-Disposition": f'attachment; filename="{file_name(topic, form)}"'}
     # A lone surrogate, which JSON may have in it, is no reason to give nothing.
     data = text.encode("utf-8", "replace")
@@ -182,7 +182,8 @@ async def _thread_page(
     service = Service.of(request)
     owner = await owner_of(service, session, topic)
     queries = await service.queue.thread(topic)
-    return await asyncio.to_thread(
+    return await made_of(
+        queries,
         page,
         request,
         "thread.html",
@@ -206,7 +207,8 @@ async def _thread_page(
 @router.get("/thread/question")
 async def one_question(request: Request, session: Entered, service: Here, query: Asked) -> Response:
     """Give one question with its answer, for a page that is open already."""
-    return await asyncio.to_thread(
+    return await made_of(
+        [query],
         page,
         request,
         "question.html",
@@ -269,7 +271,7 @@ async def answer(session: Entered, service: Here, given: Form) -> Response:
 async def stop(session: Entered, service: Here, given: Form) -> Response:
     """Stop the search for a question; what it has found is kept."""
     query = await question_in(service, session, given.get("topic", ""), number_of(given.get("seq", "")))
-    await stop_routes.stop(service, query.topic, query.seq, by=session.name)
+    await stop_routes.stop(service, session.caller, query.topic, query.seq, by=session.name)
     return redirect("/thread", anchor=f"q{query.seq}", topic=query.topic)
 
 
