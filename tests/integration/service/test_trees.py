@@ -204,6 +204,31 @@ def test_what_else_a_topic_was_known_by_is_closed_too(closed: Served) -> None:
     assert said.status_code == 403 and "paprika" not in said.text
 
 
+def test_who_waits_for_an_answer_does_not_get_it_without_the_right(serve: Serve) -> None:
+    service = serve(answer_timeout_s=20.0)
+    add_trees(service)
+    right(service, "recipes", "User_1")
+    service.user.ask("q", topic="T", user="User_1")
+    said: list[requests.Response] = []
+    waiting = threading.Thread(
+        target=lambda: said.append(service.user.get("check-query", Topic="T", Seq="1"))
+    )
+    stream = requests.get(
+        f"{service.url}/api/events",
+        params={"Topic": "T", "Seq": "1"},
+        headers={"Authorization": f"Bearer {service.keys['User_1']}"},
+        timeout=60,
+        stream=True,
+    )
+    waiting.start()
+    threading.Event().wait(0.5)
+    right(service, "recipes", "User_1", may=False)
+    service.engine.answer("q", "smoked paprika", topic="T")
+    waiting.join(30)
+    assert said[0].status_code == 404 and "paprika" not in said[0].text
+    assert "event: gone" in stream.text and "paprika" not in stream.text
+
+
 QUERY = {"topic": "theirs", "seq": "1"}
 PAGES: dict[tuple[str, str], dict[str, str]] = {
     ("GET", "/thread"): {"topic": "theirs"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -33,6 +33,7 @@ from metatree_agents.service.http.tree_access import (
     trees_of,
     trees_to_ask,
 )
+from metatree_agents.service.http.wait_for import wait_for
 from metatree_agents.service.queue.human_input import on_wire
 from metatree_agents.service.queue.models import REMEMBERED, Ending
 from metatree_agents.service.queue.queue import Claim, Query, TopicPlace, TopicTaken
@@ -90,7 +91,7 @@ async def remove_topic(request: Request) -> Response:
     raise refused(403, "this user has no such topic")
 
 
-@router.post("/add-query", response_model=bodies.Added, **described(422, body=bodies.AddQuery))
+@router.post("/add-query", response_model=bodies.Added, **described(409, 422, body=bodies.AddQuery))
 async def add_query(request: Request) -> Response:
     """Ask a question in a topic; the first one makes the topic."""
     service, who, body = await submitted(request, bodies.AddQuery, *ASKING)
@@ -116,21 +117,19 @@ async def check_query(request: Request) -> Response:
     ending, query = ["Done", "Failed", "Stopped"], None
     with service.revocation.of(who) as out, ExitStack() as stack:
         stack.callback(left.cancel)
-        while True:
-            async with service.waiting.answer(topic, seq) as turn:
-                query = await service.queue.query(topic, seq, last=query)
-                if query is None:
-                    raise refused(404, f"there is no query {seq} in this topic")
-                wait_s = deadline - time.monotonic()
-                if query.status in ending or wait_s <= 0 or left.done():
-                    return JSONResponse(answered(query))
+        async with aclosing(wait_for(service, who, topic, seq, left, out, until=deadline)) as states:
+            async for query in states:
+                if query is None or query.status in ending:
+                    break
                 # What begins to wait for a person is reported at once; a caller that knows it already waits on, or one
                 # that asks again and again would never rest.
                 if query.status != "Waiting" and "Waiting" not in ending:
                     ending.append("Waiting")
-                await first_of(wait_s, turn, left, out)
-                if out.done():
-                    raise refused(401, f"{who.name} is no {who.role} any more")
+        if query is None:
+            raise refused(404, f"there is no query {seq} in this topic")
+        if out.done() and query.status not in ending:
+            raise refused(401, f"{who.name} is no {who.role} any more")
+    return JSONResponse(answered(query))
 
 
 @router.get(

@@ -26,6 +26,7 @@ from metatree_agents.service.http.bodies import Body, inlined
 from metatree_agents.service.http.calls import authenticate, disconnected
 from metatree_agents.service.http.error_responses import openai_error
 from metatree_agents.service.http.tree_access import named_trees, trees_to_ask
+from metatree_agents.service.http.wait_for import wait_for
 from metatree_agents.service.openai._inert import inert_step
 from metatree_agents.service.openai._models import (
     MODEL,
@@ -39,7 +40,6 @@ from metatree_agents.service.openai.bodies import ChatRequest, Wrong, chat_reque
 from metatree_agents.service.openai.conversations import ChatQuery, Conversation
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.queue import Query, TopicTaken
-from metatree_agents.service.queue.waiting import first_of
 from metatree_agents.service.settings import Service
 
 ASKING: Final = ("frontend", "user", "admin")
@@ -68,6 +68,7 @@ _MEANING: Final = {
     401: "No API key, or a wrong one",
     403: "A key whose user may not ask, or a topic of another user",
     404: "No such model, or the topic was deleted",
+    409: "The topic that is named searches other trees",
     413: "More than 2 MB",
     429: "Too many requests; Retry-After says when to come again",
     500: "No engine could answer",
@@ -127,7 +128,7 @@ async def model(request: Request, name: str, who: Asker) -> Response:
 @router.post(
     "/chat/completions",
     responses={
-        **_described(400, 401, 403, 404, 413, 429, 500, 503),
+        **_described(400, 401, 403, 404, 409, 413, 429, 500, 503),
         200: {
             "description": "The answer, or a stream of its parts",
             "content": {
@@ -237,27 +238,26 @@ async def _answer(request: Request, service: Service, who: Caller, place: ChatQu
     query: Query | None = None
     with service.revocation.of(who) as out, ExitStack() as ending:
         ending.callback(left.cancel)
-        while not left.done():
-            async with service.waiting.answer(place.topic, place.seq) as turn:
-                query = await service.queue.query(place.topic, place.seq, last=query)
+        waiting = wait_for(service, who, place.topic, place.seq, left, out, until=deadline)
+        async with aclosing(waiting) as states:
+            async for query in states:
                 if query is None:
                     raise Wrong(GONE, status=404)
+                if left.done():
+                    break
                 if query.status == "Failed":
                     raise Wrong(FAILED, status=500)
-                if await _taken_up(service, query):
-                    continue
-                if query.status in ("Done", "Waiting", "Stopped"):
+                if not await _taken_up(service, query) and query.status in ("Done", "Waiting", "Stopped"):
                     return query
-                wait_s = deadline - time.monotonic()
-                if wait_s <= 0:
-                    raise Wrong(_not_yet(query), status=503)
-                await first_of(wait_s, turn, left, out)
-                if out.done():
-                    raise Wrong(_no_more(who), status=401)
         if service.waiting.ended:
             raise Wrong("the server stops: try again", status=503)
-    await _leave(service, place)
-    return None
+        if left.done():
+            await _leave(service, place)
+            return None
+        if out.done():
+            raise Wrong(_no_more(who), status=401)
+        assert query is not None
+        raise Wrong(_not_yet(query), status=503)
 
 
 async def _leave(service: Service, place: ChatQuery) -> None:
@@ -317,16 +317,21 @@ async def _parts(
     with service.revocation.of(who) as out, ExitStack() as ending:
         ending.callback(left.cancel)
         yield chunks.delta(role="assistant", content="", refusal=None)
-        while not left.done():
-            async with service.waiting.answer(place.topic, place.seq) as turn:
-                try:
-                    # The query first: steps that come before its answer are then surely among those read next.
-                    query = await service.queue.query(place.topic, place.seq, last=query)
-                    steps = await service.progress.after(place.topic, place.seq, after) if query else []
-                except TransientError:
-                    await asyncio.wait({left}, timeout=1.0)
-                    continue
-                for after, data in steps:  # noqa: B007
+        waiting = wait_for(
+            service, who, place.topic, place.seq, left, out, until=deadline, beat=lambda: BEAT_S, patient=True
+        )
+        first, done = True, False
+        async with aclosing(waiting) as states:
+            async for query in states:
+                if left.done():
+                    break
+                if out.done():
+                    yield event(openai_error(401, _no_more(who)))
+                    return
+                # The query was read first: steps that come before its answer are surely among those read now.
+                quiet, first = not first, False
+                for number, data in await _steps(service, place, after) if query else []:
+                    after, quiet = number, False
                     step = inert_step(f"{json.loads(data).get('Text') or ''}\n")
                     if chat.thinks and step.strip():
                         reasoning += step
@@ -335,21 +340,18 @@ async def _parts(
                     status, why = (404, GONE) if query is None else (500, FAILED)
                     yield event(openai_error(status, why))
                     return
-                if await _taken_up(service, query):
-                    continue
-                if query.status in ("Done", "Waiting", "Stopped"):
+                taken_up = await _taken_up(service, query)
+                done = not taken_up and query.status in ("Done", "Waiting", "Stopped")
+                if done:
                     break
-                if time.monotonic() > deadline:
-                    yield event(openai_error(503, _not_yet(query)))
-                    return
-                await first_of(min(BEAT_S, deadline - time.monotonic()), turn, left, out)
-                if out.done():
-                    yield event(openai_error(401, _no_more(who)))
-                    return
-                if not turn.done():
+                if quiet:
                     yield ": still at work\n\n"
-        else:
+        if left.done() and not done:
             await _leave(service, place)
+            return
+        assert query is not None
+        if not done:
+            yield event(openai_error(503, _not_yet(query)))
             return
         if chat.thinks and not reasoning and (reasoning := thinking_of(query)):
             yield chunks.delta(reasoning_content=reasoning)
@@ -357,6 +359,14 @@ async def _parts(
             yield chunk
         yield chunks.end(text, query, reasoning)
         await service.conversations.delivered(place)
+
+
+async def _steps(service: Service, place: ChatQuery, after: int) -> list[tuple[int, str]]:
+    """Return the steps after a number; none while the database is away: they come with the next ones."""
+    try:
+        return await service.progress.after(place.topic, place.seq, after)
+    except TransientError:
+        return []
 
 
 def _models(service: Service) -> tuple[str, ...]:

@@ -271,7 +271,7 @@ async def answer(session: Entered, service: Here, given: Form) -> Response:
 async def stop(session: Entered, service: Here, given: Form) -> Response:
     """Stop the search for a question; what it has found is kept."""
     query = await question_in(service, session, given.get("topic", ""), number_of(given.get("seq", "")))
-    await stop_routes.stop(service, query.topic, query.seq, by=session.name)
+    await stop_routes.stop(service, session.caller, query.topic, query.seq, by=session.name)
     return redirect("/thread", anchor=f"q{query.seq}", topic=query.topic)
 
 
