@@ -204,13 +204,13 @@ class Spool:
         exports = self._chats.setdefault((known, name), {})
         number = exports.get(export)
         if number is None:
-            title, key = " ".join((message.title or name).split()), key_of(name)
+            title, key = message.title or name, key_of(name)
             if exports:  # whether it is the same one is seen when all of it is there
                 title, key = (
                     f"{title} ({export.rpartition('/')[2] or file.name})",
                     f"{key}~{hashed(export)[:8]}",
                 )
-            title = self._hide(encodable(title)[:_MOST_TITLE_CHARS])
+            title = self._hide(encodable(" ".join(title.split()))[:_MOST_TITLE_CHARS])
             sql = "INSERT OR IGNORE INTO chat(key, title) VALUES (?, ?) RETURNING number"
             added = self._store.execute(sql, (key, title)).fetchone()
             if added is None:  # another format has a conversation of this name
