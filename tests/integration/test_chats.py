@@ -187,6 +187,19 @@ def test_channels_of_one_name_in_two_workspaces_stay_apart_and_parts_of_one_do_n
         assert len(told) == 3 and "general (two lines)" in told
 
 
+def test_conversations_of_two_formats_that_are_named_alike_in_every_way_end_no_build(tmp_path: Path) -> None:
+    folder = tmp_path / "exports"
+    (folder / "Slack" / "general").mkdir(parents=True)
+    for number, name in enumerate(("general", "Slack.general")):
+        export = {**telegram(2), "id": name, "name": name}
+        (folder / f"{number}.json").write_text(json.dumps(export))
+    day = folder / "Slack" / "general" / "2024-05-17.json"
+    day.write_text(json.dumps([{"ts": "1715917000.0001", "user": "U", "text": "hello"}]))
+    with build_tree(f"chats:{folder}", out=tmp_path / "tree") as tree:
+        assert len(turns(tree)) == 5
+        assert len([node for _, node in tree.walk() if node.kind == "conversation"]) == 3
+
+
 def test_the_order_of_an_export_stays_where_clocks_run_backwards(tmp_path: Path) -> None:
     export = telegram(6)
     times = ["1715940000", "1715940300", "1715936700", "4102444800", "1715940600", "1715940660"]
