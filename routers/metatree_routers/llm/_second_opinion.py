@@ -1,7 +1,8 @@
 """What a model read, beside how likely the passages of the tree answer: a reader that errs is worth no more than none.
 
-Where the passages have no clear opinion, in this text or elsewhere, the word of a model that is right elsewhere stands:
-words cannot tell what is said in other words, or in another language.
+Where the passages have no clear opinion, in this text or elsewhere, the word of a model that is right elsewhere stands,
+for less the more likely they find another text, and the more texts the model has read in vain: words cannot tell what
+is said in other words, or in another language.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ LEAST, MOST = 0.25, 0.95
 """How likely a text answers, at the least, since the model was led there and words cannot tell all; and at the most."""
 LED = 0.6
 """How likely a text answers to which a router led, and of which the passages say nothing."""
+HALF_CLEAR, FIRST = 0.3, 0.85
+"""Where the passages find it that likely that the first text answers to which a router led, and likelier than of any
+other, something is learned of the model: it then answers in so many cases. Of 275 of which they found it likelier at
+all, 94 % did (83 % where the router was right in a quarter of the menus), but each of these questions had an answer."""
 DOUBT = 0.2
 """Added to what passages say of a text and of another one before both are compared: where they say next to nothing of
 both, the model's word stands as it is."""
@@ -41,7 +46,9 @@ class SecondOpinion:
     def on(self, request: ReadRequest, reading: Reading) -> Reading:
         """Return a reading without the answers that are likelier wrong than right, and with a passage that is likelier
         right than what the model said of it."""
-        text, in_vain = (request.node.id, hash(request.content)), _read_in_vain()
+        text, in_vain, known = (request.node.id, hash(request.content)), _read_in_vain(), run_memory()
+        # What is asked once more, or told of a node by its tools, is no second text.
+        is_new = known.setdefault(f"first read {request.node.id}", text) is text
         answers, notes = list(reading.answers), [reading.notes] if reading.notes else []
         for question in request.questions:
             said = [answer for answer in answers if answer.question == question and answer.complete]
@@ -53,14 +60,18 @@ class SecondOpinion:
             vain = in_vain.setdefault(question, set())
             if max(likely, elsewhere) < CLEAR:
                 odds = (likely + DOUBT) / (elsewhere + DOUBT)
-                prior = _led(self._trust, len(vain - {text}), odds)
+                others = len(vain - {text})
+                prior = _led(self._trust, others, odds)
                 confidence = round(self._trust.weighed(prior, yes), 4)
+                if is_new and not others and likely >= HALF_CLEAR and likely > elsewhere:
+                    self._trust.learn(FIRST, yes)
             else:
                 # What is likely of several texts is the less likely of each: one of them answers, not all.
                 share = likely / max(1.0, sum(each.score for each in ranked))
                 prior = likely if likely > elsewhere else share
                 confidence = round(self._trust.weighed(_within(prior), yes, right=self._trust.earned), 4)
-                self._trust.learn(_within(share), yes)
+                if is_new:
+                    self._trust.learn(_within(share), yes)
             if said and likely and self._trust.accuracy < HEARD and here is not None:
                 answers = [answer for answer in answers if answer not in said]
                 said = []  # not its words either, but those of the passage, if they are likely enough

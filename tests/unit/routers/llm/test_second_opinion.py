@@ -106,6 +106,29 @@ def test_a_model_that_read_in_vain_is_believed_as_long_as_it_is_good_enough() ->
     assert [reading_run(Trust(prior=READS), texts) for texts in (0, 5)] == ["claimed", "not claimed"]
 
 
+def test_something_is_learned_where_the_passages_lean_to_the_first_text() -> None:
+    for said, better in ((SAID, True), (NOTHING, False)):
+        trust = Trust(prior=READS)
+        before = trust.accuracy
+        read(said, 0.2, 0.1, trust)
+        read(said, 0.4, 0.5, trust)
+        assert trust.accuracy == before, "as much speaks for neither"
+        read(said, 0.5, 0.1, trust)
+        assert (trust.accuracy > before) == better
+
+
+def test_what_is_asked_again_in_a_run_is_learned_from_once() -> None:
+    memory = _memory.set({})
+    try:
+        trust = Trust(prior=READS)
+        read(SAID, 0.9, 0.02, trust)
+        once = trust.accuracy
+        read(SAID, 0.9, 0.02, trust)
+        assert trust.accuracy == once > Trust(prior=READS).accuracy
+    finally:
+        _memory.reset(memory)
+
+
 def test_a_text_that_is_read_twice_in_vain_counts_once() -> None:
     memory = _memory.set({})
     try:
