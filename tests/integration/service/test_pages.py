@@ -329,7 +329,11 @@ def test_the_description_says_that_a_key_stands_for_a_proof(service: Served) -> 
 
 def test_the_topic_of_the_latest_question_is_on_top_and_a_quote_stands_there_once(service: Served) -> None:
     browser = entered(service, "User_1")
-    for topic, text in (("first", "How many watts?"), ("second", "Who won the cup?"), ("first", "And at night?")):
+    for topic, text in (
+        ("first", "How many watts?"),
+        ("second", "Who won the cup?"),
+        ("first", "And at night?"),
+    ):
         assert service.user.ask(text, topic=topic, user="User_1").ok
     listed = re.findall(r'href="/thread\?topic=(\w+)"', browser.get("/topics").text)
     assert listed == ["first", "second"]
