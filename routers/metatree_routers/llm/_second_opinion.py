@@ -19,8 +19,10 @@ CLEAR = SURE
 """How likely a passage answers, here or elsewhere, from which on it has an opinion."""
 LEAST, MOST = 0.25, 0.95
 """How likely a text answers, at the least, since the model was led there and words cannot tell all; and at the most."""
-LED = 0.6
-"""How likely a text answers to which a router led, and of which the passages say nothing."""
+LEADS, MOST_LED = 2.3, 0.8
+"""The odds that a text answers to which a router led, over the odds that the router is right in a menu, where the
+passages say as much of other texts; and how likely it answers at the most. Measured where they said more of others: 33,
+60, 71 and 81 % of 208 texts answered, for routers that are right in 25, 50, 70 and 85 % of the menus."""
 HALF_CLEAR, FIRST = 0.3, 0.85
 """Where the passages find it that likely that the first text answers to which a router led, and likelier than of any
 other, something is learned of the model: it then answers in so many cases. Of 275 of which they found it likelier at
@@ -37,10 +39,11 @@ class SecondOpinion:
     Args:
         passages: `Evidence.passages` of the tree.
         trust: what is known of the model as a reader.
+        router: what is known of the router that led it to what it reads.
     """
 
-    def __init__(self, passages: Callable[..., list[Passage]], trust: Trust) -> None:
-        self._passages, self._trust = passages, trust
+    def __init__(self, passages: Callable[..., list[Passage]], trust: Trust, router: Trust) -> None:
+        self._passages, self._trust, self._router = passages, trust, router
 
     @off_loop
     def on(self, request: ReadRequest, reading: Reading) -> Reading:
@@ -61,7 +64,7 @@ class SecondOpinion:
             if max(likely, elsewhere) < CLEAR:
                 odds = (likely + DOUBT) / (elsewhere + DOUBT)
                 others = len(vain - {text})
-                prior = _led(self._trust, others, odds)
+                prior = _led(self._trust, self._router, others, odds)
                 confidence = round(self._trust.weighed(prior, yes), 4)
                 if is_new and not others and likely >= HALF_CLEAR and likely > elsewhere:
                     self._trust.learn(FIRST, yes)
@@ -93,26 +96,28 @@ class SecondOpinion:
         return replace(reading, answers=tuple(answers), notes="; ".join(notes), useful=useful)
 
 
-def settled(trust: Trust) -> str:
+def settled(trust: Trust, router: Trust) -> str:
     """Return why no other text can answer in the run in progress, whatever the model says of it; '' where one can.
 
     The more texts the model read in vain that it was led to, the less likely the next one answers; that is more so the
     better the model is, so that a poor one reads one or two, and one that is always right as many as there are.
     """
     read = [len(texts) for texts in _read_in_vain().values()]
-    if not read or trust.weighed(_led(trust, min(read)), 1.0, right=trust.at_best) >= SURE:
+    if not read or trust.weighed(_led(trust, router, min(read)), 1.0, right=trust.at_best) >= SURE:
         return ""
     return f"the model found no answer in {min(read)} texts, and is not right often enough to be believed of the next"
 
 
-def _led(trust: Trust, others: int, odds: float = 1.0) -> float:
+def _led(trust: Trust, router: Trust, others: int, odds: float = 1.0) -> float:
     """Return how likely a text answers to which a router led, when so many others were read in vain.
 
     Args:
         odds: how likely the passages find that it answers and not another text.
     """
-    left = (1 - trust.weighed(LED, 0.0, right=trust.at_best)) ** others
-    return left * LED * odds / (LED * odds + 1 - LED)
+    right = LEADS * router.accuracy / (1 - router.accuracy)
+    first = min(MOST_LED, right / (1 + right))
+    left = (1 - trust.weighed(first, 0.0, right=trust.at_best)) ** others
+    return left * first * odds / (first * odds + 1 - first)
 
 
 def _read_in_vain() -> dict[str, set[tuple[str, int]]]:
