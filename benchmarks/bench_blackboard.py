@@ -1,6 +1,6 @@
 """What the blackboard costs, beside plain lists of dictionaries rendered with json.dumps.
 
-usage: python benchmarks/bench_blackboard.py [--items 100000]
+usage: python benchmarks/bench_blackboard.py [--items 100000] [--place postgresql://…]
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import resource
 import statistics
 import struct
@@ -24,6 +25,7 @@ from typing import Any
 
 from metatree import Blackboard, Settings
 from metatree.blackboard import estimate
+from tests.unit.blackboard.scan import scan
 
 STEP: dict[str, Any] = {
     "step": 0,
@@ -121,6 +123,35 @@ def rendering(folder: Path) -> None:
             f"{timed(lambda: board.render(8_000), 31):.1f} ms ({shown.tokens:,} tokens)",
             "< 20 ms",
         )
+
+
+def finding(place: str | Path, count: int = 20_000) -> None:
+    """Time `find` beside looking at every item, in turns; both find the same."""
+    rng = random.Random(26)
+    names = [f"{verb}{number}" for verb in ("pay", "open", "read", "sort") for number in range(1_000)]
+    with Blackboard(place, name=f"find-{rng.random()}", settings=Settings()) as board:
+        board.add_many(
+            "trajectories", [{**STEP, "step": n, "named": rng.choices(names, k=8)} for n in range(count)]
+        )
+        first = timed(lambda: board.find("pay17"), 1)
+        for what, text in (
+            ("a rare word", "pay17"),
+            ("two rare words", "pay17 open23"),
+            ("words of every item, as they stand there", "approve payment"),
+            ("words of every item, in another order", "payment approve"),
+        ):
+            ours, theirs = [], []
+            for _ in range(3):
+                ours.append(timed(partial(board.find, text), 1))
+                theirs.append(timed(partial(scan, board, text), 1))
+            assert board.find(text) == scan(board, text)
+            ratio = statistics.median(theirs) / statistics.median(ours)
+            row(
+                f"find in {count:,} items: {what}",
+                f"{statistics.median(ours):.1f} ms (first {first:.0f})",
+                f"{ratio:.1f} x the speed of looking at every item",
+            )
+        board.clear()
 
 
 def screenshots(folder: Path) -> None:
@@ -232,11 +263,13 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=100_000, help="how many items the 32 writers write")
+    parser.add_argument("--place", help="where `find` is measured, postgresql://…; a file by default")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         adding(folder)
         rendering(folder)
+        finding(arguments.place or folder / "find.db")
         screenshots(folder)
         waking(folder)
         writers(folder, arguments.items)

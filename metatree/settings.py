@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Self
 
+from metatree._util.named_file import read_named
 from metatree.errors import UserError
 
 PREFIX: Final = "METATREE_"
@@ -110,7 +111,7 @@ def _checked_name(name: str, known: Mapping[str, Any], where: str) -> Any:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_named(path).decode()
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as exc:
         raise UserError(f"cannot read the settings in {str(path)!r}: {exc.strerror or exc}") from exc

@@ -63,7 +63,13 @@ class Model:
         self.requests += 1
         body = json.loads(request.content)
         system, user = (message["content"] for message in body["messages"])
-        said = self._choose() if '"choice"' in system else self._read(user)
+        said = (
+            self._choose()
+            if '"choice"' in system
+            else self._read(user)
+            if '"quote"' in system
+            else fill(user)
+        )
         message = {"role": "assistant", "content": json.dumps(said)}
         tokens = {"prompt_tokens": (len(system) + len(user)) // 4, "completion_tokens": 40}
         reply = {
@@ -117,6 +123,15 @@ class Model:
         quote = self.rng.choice(lines)
         said = {"question": "Q1", "answer": quote, "quote": quote, "complete": True}
         return {"answers": [said], "new_questions": [], "notes": ""}
+
+
+def fill(user: str) -> dict[str, Any]:
+    """Return arguments of a tool: a word of the question for each text that it has to have."""
+    schema = json.loads(
+        next(line for line in user.splitlines() if line.startswith('{"additionalProperties"'))
+    )
+    word = user.partition("Q1: ")[2].partition("?")[0].split()[-1]
+    return dict.fromkeys(schema.get("required", ()), word)
 
 
 class FirstOption(Model):

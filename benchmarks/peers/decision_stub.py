@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
+from typing import Any
 
+import httpx2
 from metatree_routers.decisions import Choice, Likelihoods, Question, Score
+from metatree_routers.decisions._logits import Logits
 
 from benchmarks.peers.stub import Stub, heading
 
 SURE = 0.99
 """How sure an over-confident model is, right or wrong."""
 LEAST_ERROR = 0.02
+_LETTER = re.compile(r"^\[([A-Z])\] (.*)$", re.MULTILINE)
 _OPTION = re.compile(r"Option [A-Z]+ \((?P<title>.*)\) cannot")
 
 
@@ -54,6 +59,51 @@ class StubDecisions:
         picked = "none" if choice is None else labels[choice]
         rest = (1 - self._sure) / len(labels)
         return {label: self._sure if label == picked else rest for label in question.options}
+
+
+class StubLetters:
+    """The stub behind a chat server with log-probabilities: it gets what `Logits` sends to the servers of users.
+
+    Both orders of one menu are one decision of the stub. It is as sure as it is right.
+    """
+
+    def __init__(self, stub: Stub) -> None:
+        self._stub = stub
+        self._picked: dict[tuple[str, frozenset[str]], str] = {}
+
+    def model(self) -> Logits:
+        """Return the wire over this stub."""
+        return Logits(
+            "stub",
+            base_url="http://127.0.0.1:1/v1",
+            transport=httpx2.MockTransport(self._answer),
+            api_key="none",
+        )
+
+    def _answer(self, request: Any) -> Any:
+        system, user = (message["content"] for message in json.loads(request.content)["messages"])
+        with self._stub.call(system, user):
+            options = dict(_LETTER.findall(user.rpartition("<data>\n")[2]))
+            line = self._pick(user, options)
+            sure = 1 - max(LEAST_ERROR, self._stub.condition.error_rate)
+            rest = (1 - sure) / max(1, len(options) - 1)
+            top = [
+                {"token": letter, "logprob": math.log(sure if option == line else rest)}
+                for letter, option in options.items()
+            ]
+        reply = {"choices": [{"logprobs": {"content": [{"top_logprobs": top}]}}]}
+        return httpx2.Response(200, json=reply)
+
+    def _pick(self, user: str, options: Mapping[str, str]) -> str:
+        if set(options.values()) == {"Yes.", "No."}:
+            return "Yes." if self._stub.read(user) is not None else "No."
+        key = (self._stub.question, frozenset(options.values()))
+        if key not in self._picked:
+            lines = [line for line in options.values() if not line.startswith("none of these")]
+            choice, _ = self._stub.pick([heading(line) or () for line in lines])
+            none = next((line for line in options.values() if line not in lines), lines[0])
+            self._picked[key] = none if choice is None else lines[choice]
+        return self._picked[key]
 
 
 def _as_json(question: Question) -> dict[str, object]:

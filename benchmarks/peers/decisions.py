@@ -20,7 +20,7 @@ from metatree_routers.decisions import DecisionRouter
 from metatree_routers.evidence.evidence import text_evidence
 from metatree_routers.llm._tokens import counter_for
 
-from benchmarks.peers.decision_stub import StubDecisions
+from benchmarks.peers.decision_stub import StubDecisions, StubLetters
 from benchmarks.peers.made_tree import MadeTree
 from benchmarks.peers.measure import measure
 from benchmarks.peers.ours import Metatree, make_tree
@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--searches", type=int, default=60)
     parser.add_argument("--leaves", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--only", default="", help="models whose names hold this")
     given = parser.parse_args()
     logging.disable(logging.WARNING)
     made = MadeTree(len(str(given.leaves)) - 1)
@@ -63,10 +64,11 @@ def main() -> None:
         "decisions, over-confident": lambda: DecisionRouter(
             StubDecisions(stub, calibrated=False), cache=False
         ),
+        "letters, two orders": lambda: DecisionRouter(StubLetters(stub).model(), cache=False),
     }
     print(f"{made.leaves:,} leaves, {given.searches} searches each")
     print(f"{'model':28} {'hints':6} errors   found  calls, mean  median  tokens  largest")
-    for name, make in routers.items():
+    for name, make in ((name, make) for name, make in routers.items() if given.only in name):
         for hints in (True, False):
             for errors in ERRORS:
                 system = Counted(stub, tree, make, evidence if hints else False)

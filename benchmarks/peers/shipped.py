@@ -13,7 +13,7 @@ from typing import Any
 from metatree_routers.llm._settings import ModelSettings
 from metatree_routers.llm._tokens import TokenCounter
 from metatree_routers.llm.router import LLMRouter
-from metatree_routers.weighing.trust import JUDGES, Trust
+from metatree_routers.weighing.trust import READS, Trust
 
 from benchmarks.peers.stub import Stub
 
@@ -28,7 +28,7 @@ class StubConnection:
         self.settings = ModelSettings("stub", "http://127.0.0.1/v1", "none")
         self.model = "stub"
         self.counter = TokenCounter(stub.count, exact=True)
-        self.trust, self.trust_in_reading = Trust(), Trust(prior=JUDGES)
+        self.trust, self.trust_in_reading = Trust(), Trust(prior=READS)
 
     def fits(self, limit: int) -> int:
         return limit

@@ -17,8 +17,11 @@ ROOT = Path(__file__).parents[2]
 class ServerProcess:
     """One process of the service on one database; `port` is where it listens, soon where it was given."""
 
-    def __init__(self, database: str, settings: Mapping[str, float], *, port: int = 0) -> None:
+    def __init__(
+        self, database: str, settings: Mapping[str, float], *, port: int = 0, tree: Path | None = None
+    ) -> None:
         given = [f"{name}={value}" for name, value in settings.items()]
+        given += [f"tree={tree}"] if tree is not None else []
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.service.server", database, str(port), *given],
             stdout=subprocess.PIPE,

@@ -1,6 +1,8 @@
 """A server of the service in a process of its own, as `metatree serve --no-engine` runs it, with routes to measure by.
 
-usage: python -m benchmarks.service.server DATABASE PORT [SETTING=VALUE ...]     prints its port, serves until a signal
+usage: python -m benchmarks.service.server DATABASE PORT [SETTING=VALUE ...] [tree=PATH]
+
+It prints its port, and serves until a signal.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from metatree_agents.service.settings import Service, ServiceSettings
 
 from benchmarks.service.caller import SECRETS
 from benchmarks.service.databases import opened
+from metatree import Tree
 
 
 def add_bench_routes(app: FastAPI) -> None:
@@ -44,7 +47,7 @@ def add_bench_routes(app: FastAPI) -> None:
         return {}
 
 
-async def serve(where: str, port: int, given: dict[str, float]) -> None:
+async def serve(where: str, port: int, given: dict[str, float], tree: str) -> None:
     """Serve until a signal."""
     database = opened(where)
     await database.start()
@@ -55,7 +58,8 @@ async def serve(where: str, port: int, given: dict[str, float]) -> None:
             await users.add(name, role, secret=secret)
     # Who measures or tries everything asks faster than a person may.
     rates = Rates(user_rate=0, open_queries=0)
-    app = create_app(database, ServiceSettings(rates=rates, **given))  # type: ignore[arg-type]
+    memory = Tree.open(tree) if tree else None
+    app = create_app(database, ServiceSettings(rates=rates, **given), memory=memory)  # type: ignore[arg-type]
     add_bench_routes(app)
     listening = listen("127.0.0.1", port)
     print(listening.getsockname()[1], flush=True)
@@ -63,5 +67,7 @@ async def serve(where: str, port: int, given: dict[str, float]) -> None:
 
 
 if __name__ == "__main__":
-    pairs = (each.partition("=") for each in sys.argv[3:])
-    asyncio.run(serve(sys.argv[1], int(sys.argv[2]), {name: float(value) for name, _, value in pairs}))
+    pairs = {name: value for name, _, value in (each.partition("=") for each in sys.argv[3:])}
+    tree_at = pairs.pop("tree", "")
+    numbers = {name: float(value) for name, value in pairs.items()}
+    asyncio.run(serve(sys.argv[1], int(sys.argv[2]), numbers, tree_at))

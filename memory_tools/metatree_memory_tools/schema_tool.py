@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
+from metatree._util.secret_columns import is_named_secret
+from metatree._util.secret_text import masked
 from metatree.errors import BadModelAnswer, MissingExtra
 from metatree.node import Node
 from metatree.protocols import ToolSpec
@@ -36,6 +38,9 @@ _NOT_CHECKED = (
 references may follow them for ever."""
 _MOST_REFERENCES = 10_000
 """References that are followed for one call: thirty that each name the next one twice make a thousand million."""
+
+_VALUES = ("default", "enum", "const", "example", "examples")
+_SAID = ("description", "title", "$comment")
 
 _MORE = ("patternProperties", "allOf", "anyOf", "oneOf", "$ref", "if")
 """Keywords under which there may be arguments besides the properties."""
@@ -165,8 +170,34 @@ def usable_schema(schema: object) -> dict[str, Any]:
         return anything
     if len(text) > MAX_SCHEMA_CHARS or schema.get("type", "object") != "object":
         return anything
-    result: dict[str, Any] = json.loads(text)
+    result: dict[str, Any] = _public(json.loads(text))
     return result
+
+
+def _public(schema: Any, name: str = "") -> Any:
+    """Return a schema without values that look like secrets, by themselves or by the name of what they are for.
+
+    A default that was only masked would be sent.
+    """
+    if isinstance(schema, list):
+        return [_public(each, name) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: masked(value)[0]
+        if key in _SAID and isinstance(value, str)
+        else _public(value, f"{name} {key}"[-60:])
+        for key, value in schema.items()
+        if key not in _VALUES or not _has_secret(value, name)
+    }
+
+
+def _has_secret(value: Any, name: str) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if any(_has_secret(each, name) for each in inner):
+        return True
+    named = any(is_named_secret(word, value) for word in name.split()) if isinstance(value, str) else False
+    return named or (isinstance(value, str) and masked(value)[1] > 0)
 
 
 def schema_text(schema: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,3 +42,32 @@ def publish(part: Path, file: Path) -> None:
     except OSError:  # a file system without hard links
         if not file.exists():
             part.replace(file)
+
+
+def write_whole(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Write a file so that a reader sees the old or the new one, with the rights of the old one.
+
+    What else has the name of the old one, as a hard link or a pipe has it, stays as it is.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if mode is None:
+        mode = path.stat().st_mode & 0o777 if path.is_file() else 0o666 & ~_umask()
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        part.chmod(mode)
+        part.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

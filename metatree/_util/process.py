@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def program(name: str) -> str:
-    """Return the path of a program, from the absolute folders of PATH alone.
+    """Return the path of a program, from the absolute folders of PATH alone, or of one that a whole path names.
 
     Relative ones, such as `node_modules/.bin`, and on Windows the current folder, would be those of a folder that is
     read, which must bring no program.
@@ -23,9 +23,11 @@ def program(name: str) -> str:
     Raises:
         FileNotFoundError: there is none.
     """
-    for folder in filter(os.path.isabs, os.get_exec_path()):
+    # A relative name with folders is none of PATH, and would be looked for below each of its folders.
+    plain = Path(name).name
+    for folder in filter(os.path.isabs, os.get_exec_path() if plain == name else [str(Path(name).parent)]):
         for end in ("", ".exe") if os.name == "nt" else ("",):
-            file = Path(folder, name + end)
+            file = Path(folder, plain + end)
             if file.is_file() and os.access(file, os.X_OK):
                 return str(file)
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
@@ -50,7 +52,8 @@ def cores() -> int:
 
 def absolute_path() -> str:
     """Return PATH without relative folders, for programs that look for others in it; see `program`."""
-    return os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))
+    # An empty PATH would be the current folder.
+    return os.pathsep.join(filter(os.path.isabs, os.get_exec_path())) or str(Path(sys.executable).parent)
 
 
 def this_process() -> str:

@@ -39,6 +39,16 @@ def masked_columns(text: str) -> tuple[str, int]:
     return "".join([*parts, text[at:]]), number
 
 
+def is_named_secret(name: str, value: str) -> bool:
+    """Whether a value looks like a secret under a name that says so.
+
+    Example:
+        >>> is_named_secret("api_key", "hunter2hunter2"), is_named_secret("colour", "hunter2hunter2")
+        (True, False)
+    """
+    return _NAMED.fullmatch(name) is not None and _SECRET.fullmatch(value) is not None
+
+
 def _cells(text: str, delimiter: str) -> Iterator[tuple[int, int, int, int]]:
     """Yield row, column, start and end of each cell, without its quotes."""
     sign = re.escape(delimiter)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import heapq
 import math
-import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from metatree.blackboard._rows import Filter, Rows
+from metatree.blackboard._words import Words, words_of
 
 if TYPE_CHECKING:
     from metatree.blackboard._item import Item
-
-_WORD: Final = re.compile(r"\w+")
-_PAGE: Final = 1_000
 
 
 class Triple(NamedTuple):
@@ -31,40 +30,36 @@ class Triple(NamedTuple):
 def find(rows: Rows, which: Filter, text: str, k: int) -> list[Item]:
     """Return the items that hold the most telling words of a text, best first, the newer first among equals.
 
-    A rare word tells more than a frequent one. Words match anywhere in the item, whatever their case. All items that
-    the filter lets through are looked at: about 6 ms for a thousand.
+    A rare word tells more than a frequent one, and the words as they stand in the text half as much again. Words match
+    anywhere in the item, whatever their case.
     """
-    # Lost: a full-text index, for which each write would pay about 20 us.
-    words = sorted(set(_WORD.findall(text.casefold())))
+    words = sorted(set(words_of(text)))
     if not words or k < 1:
         return []
     whole = " ".join(text.casefold().split())
-    hits: list[tuple[int, str, list[bool], bool]] = []
-    item_count = 0
-    before: int | None = None
-    while page := rows.select(which, limit=_PAGE, newest=True, before=before):
-        before = page[-1].number
-        item_count += len(page)
-        for item in page:
-            text_of = item.json.casefold()
-            matches = [word in text_of for word in words]
-            if any(matches):
-                hits.append((item.number, item.id, matches, whole in text_of))
-    weights = [
-        math.log(1 + item_count / max(1, sum(matches[i] for _, _, matches, _ in hits)))
-        for i in range(len(words))
-    ]
-    scored = sorted(
-        hits,
-        key=lambda hit: (
-            sum(w for w, there in zip(weights, hit[2], strict=True) if there) * (1.5 if hit[3] else 1.0),
-            hit[0],
-        ),
-        reverse=True,
-    )
-    ids = [item_id for _, item_id, _, _ in scored[:k]]
-    items = {item.id: item for item in rows.select(which.within(Filter(ids=tuple(ids))))}
-    return [items[item_id] for item_id in ids if item_id in items]
+    with rows.store.turn() as inside_transaction:
+        holding, item_count = Words(rows).holding(words) if inside_transaction else rows.words.holding(words)
+    if which != Filter():
+        visible = rows.numbers(which)
+        holding, item_count = [numbers & visible for numbers in holding], len(visible)
+    scores: dict[int, float] = {}
+    for numbers in holding:
+        weight = math.log(1 + item_count / max(1, len(numbers)))
+        for number in numbers:
+            scores[number] = scores.get(number, 0.0) + weight
+    with_all = set.intersection(*holding)
+    if whole != words[0]:  # else all of them hold it
+        with_all = _holding_text(rows, sorted(with_all, reverse=True), whole, k)
+    for number in with_all:
+        scores[number] *= 1.5
+    best = heapq.nlargest(k, scores, key=lambda number: (scores[number], number))
+    return list(rows.by_number(best))
+
+
+def _holding_text(rows: Rows, numbers: list[int], text: str, k: int) -> set[int]:
+    """Return the first `k` items whose JSON holds a text."""
+    holding = (item.number for item in rows.by_number(numbers) if text in item.json.casefold())
+    return set(islice(holding, k))
 
 
 def triples_of(item: Item) -> Iterator[Triple]:

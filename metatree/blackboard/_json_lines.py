@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from metatree._util.named_file import read_named
 from metatree.errors import UserError
 
 _log = logging.getLogger("metatree")
@@ -26,7 +27,7 @@ def read_lines(path: str | Path, last_k: int = -1) -> list[Any]:
     if not str(path) or not file.exists():
         return []
     try:
-        lines = [line for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+        lines = [line for line in read_named(file).decode("utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as exc:
         raise UserError(f"cannot read {str(path)!r}: {exc}") from exc
     values = []

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from metatree.blackboard._item import Item, estimate
 from metatree.blackboard._notify import Notifier
+from metatree.blackboard._words import Words
 from metatree.errors import Conflict, TransientError, UnknownItem, UserError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _INSERT: Final = (
     " RETURNING number, changed, EXISTS(SELECT 1 FROM board_waiter)"
 )
 _LARGEST: Final = 2**63 - 1
+_PAGE: Final = 1_000
 _NO_BOARD: Final = 0
 """Number of a board that is not there; none has it."""
 
@@ -145,11 +147,14 @@ class Rows:
     store: Database
     board: int
     notifier: Notifier = field(init=False)
+    words: Words = field(init=False)
+    """What `find` looks in."""
     _queue: deque[_Ticket] = field(default_factory=deque)
     _process: int = field(default_factory=os.getpid)
 
     def __post_init__(self) -> None:
         self.notifier = Notifier(self.store, self.board)
+        self.words = Words(self)
 
     # writing
 
@@ -332,6 +337,40 @@ class Rows:
         """Return how many items a filter lets through."""
         where, values = self._where(which)
         return int(self.store.value(f"SELECT count(*) FROM item WHERE {where}", values))
+
+    def count_and_version(self) -> tuple[int, int]:
+        """Return how many items the board has, and its version at the same moment."""
+        items, version = self.store.rows(
+            "SELECT (SELECT count(*) FROM item WHERE board = ? AND removed = 0),"
+            " (SELECT coalesce(max(changed), 0) FROM item WHERE board = ?)",
+            (self.board, self.board),
+        )[0]
+        return int(items), int(version)
+
+    def numbers(self, which: Filter) -> set[int]:
+        """Return the numbers of the items that a filter lets through."""
+        where, values = self._where(which)
+        return {number for (number,) in self.store.rows(f"SELECT number FROM item WHERE {where}", values)}
+
+    def changed_texts(self, since: tuple[int, int], limit: int) -> list[tuple[int, int, int, str]]:
+        """Return number, version, whether it was removed, and text of what changed after a version and number."""
+        rows: list[tuple[int, int, int, str]] = self.store.rows(
+            "SELECT number, changed, removed, data FROM item WHERE board = ? AND (changed, number) > (?, ?)"
+            " ORDER BY changed, number LIMIT ?",
+            (self.board, *since, limit),
+        )
+        return rows
+
+    def by_number(self, numbers: Sequence[int]) -> Iterator[Item]:
+        """Yield items by their numbers, in that order; those that are there."""
+        for begin in range(0, len(numbers), _PAGE):
+            page = numbers[begin : begin + _PAGE]
+            marks = ", ".join("?" * len(page))
+            rows = self.store.rows(
+                f"SELECT {_COLUMNS} FROM item WHERE removed = 0 AND number IN ({marks})", page
+            )
+            items = {row[3]: _item(row) for row in rows}
+            yield from (items[number] for number in page if number in items)
 
     def weigh(self, which: Filter, most: int) -> tuple[int, int]:
         """Return how many items there are and how many tokens they take, each counted for at most `most`."""

@@ -425,6 +425,7 @@ class Runner(Generic[S]):
         self, effect: Effect, guard: Handler, number: int, errors: tuple[str, ...]
     ) -> bool:
         """Ask an effect's guard; when it raises, that is the outcome."""
+        memory = _memory.set(self._memory)
         try:
             value = guard(effect, Attempt(number, f"{self._run_id}:{effect.id}", errors))
             if hasattr(value, "__await__"):
@@ -434,6 +435,8 @@ class Runner(Generic[S]):
         except Exception as exc:
             self._settle(effect, {"!": _error_text(exc)[:MAX_ERROR_CHARS], "kind": type(exc).__name__}, {})
             return False
+        finally:
+            _memory.reset(memory)
         return True
 
     def _take_signals(self) -> None:

@@ -19,6 +19,7 @@ from metatree.durable._journal import SIGNALS, STOP, Record, RunInfo, given_of
 from metatree.durable.renewal import SHARE
 from metatree.errors import BrokenStore, LeaseLost, RunExists, UnknownRun
 from metatree.storage.database import Database
+from metatree.storage.trust import IMPORTED_RUN
 
 LEASE_S = 60.0
 """How long a run stays held after its holder's last write; a holder on this machine that died loses it at once."""
@@ -218,7 +219,8 @@ class SqlJournal:
         """Return runs of a machine that somebody should take up, the oldest first.
 
         Those that did not stop and whose holder died or let its hold run out, and those that wait and have mail or
-        whose time has come.
+        whose time has come. Runs that somebody else began, in a store that was accepted or an import, go on only
+        where one of theirs is named as the family.
 
         Args:
             family: that run alone, and those whose ids begin with it and a dot.
@@ -227,6 +229,10 @@ class SqlJournal:
         own, values = _of_family(family)
         if begun:
             own += " AND owner IS NOT NULL"
+        if not self.database.shared:
+            marked = "EXISTS (SELECT 1 FROM meta WHERE key ="
+            own += f" AND (NOT {marked} ? || run.id) OR {marked} ?))"
+            values = (*values, IMPORTED_RUN, IMPORTED_RUN + (family or ""))
         rows = self.database.rows(
             f"SELECT id, owner, expires_at > {self.database.now} FROM run WHERE machine = ?{own}"
             " AND (ended IS NULL OR ended = 'waiting')"

@@ -13,7 +13,6 @@ import json
 import mmap
 import re
 import zipfile
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +30,8 @@ _LEAST_CHARS: Final = 16
 """A shorter piece of a text says nothing by itself, unless it is all of the text."""
 _MOST_PIECES: Final = 2_000
 _BLOCK: Final = 1 << 20
+_MOST_UNPACKED: Final = 2_000_000_000
+"""Bytes: what a look unpacks of all files together; a zip of kilobytes may hold many gigabytes."""
 _COPIES: Final = frozenset({".db", ".sqlite", ".sqlite3", ".bak", ".backup", ".metatree", ".zip", ".jsonl"})
 _PACKED: Final = re.compile(r"\.(?:gz|tgz|bz2|xz|zst|7z)$")
 _PIECE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -312,10 +313,11 @@ def traces(tree: Tree, texts: Sequence[str]) -> list[Trace]:
     if tree.shared is not None:
         found += _traces_of_runs(tree.shared.boards, forms)
     named = {trace.place.partition(":")[0] for trace in found}
+    room = _Room()
     for file in _files(tree):
         if str(file) in named:
             continue
-        holds = None if _PACKED.search(file.name) else _has_bytes(file, forms)
+        holds = None if _PACKED.search(file.name) else _has_bytes(file, forms, room)
         if holds or holds is None:
             found.append(Trace(str(file), "" if holds else "not looked into: it is packed"))
     return list(dict.fromkeys(found))
@@ -377,7 +379,14 @@ def _may_be_copy(file: Path) -> bool:
     return file.suffix in _COPIES or file.name.endswith("~") or _PACKED.search(file.name) is not None
 
 
-def _has_bytes(file: Path, forms: Sequence[str]) -> bool | None:
+@dataclass(slots=True)
+class _Room:
+    """How much may still be unpacked."""
+
+    left: int = field(default_factory=lambda: _MOST_UNPACKED)
+
+
+def _has_bytes(file: Path, forms: Sequence[str], room: _Room) -> bool | None:
     """Whether a file, or a member of a zip as exports are, holds one of these texts; None if it stays packed."""
     wanted = [form.encode("utf-8", "surrogatepass") for form in forms]
     try:
@@ -385,20 +394,25 @@ def _has_bytes(file: Path, forms: Sequence[str]) -> bool | None:
             return False
         if zipfile.is_zipfile(file):
             with zipfile.ZipFile(file) as packed:
-                return any(_in_member(packed, name, wanted) for name in packed.namelist())
+                return any(_in_member(packed, name, wanted, room) for name in packed.namelist())
         with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return any(data.find(form) >= 0 for form in wanted)
-    except (RuntimeError, zlib.error, EOFError):  # a password is needed, or a way of packing is not known
-        return None
     except (OSError, zipfile.BadZipFile):
         return False
+    except (
+        Exception
+    ):  # a password is needed, a way of packing is not known, or it is damaged in one of many ways
+        return None
 
 
-def _in_member(packed: zipfile.ZipFile, name: str, wanted: Sequence[bytes]) -> bool:
+def _in_member(packed: zipfile.ZipFile, name: str, wanted: Sequence[bytes], room: _Room) -> bool:
     overlap = max(map(len, wanted))
     end = b""
     with packed.open(name) as member:
         while block := member.read(_BLOCK):
+            room.left -= len(block)
+            if room.left < 0:
+                raise EOFError("it unpacks to more than is looked into")
             if any(form in end + block for form in wanted):
                 return True
             end = (end + block)[-overlap:]

@@ -151,6 +151,12 @@ class SearchMachine(TreeWalk):
                 state.without_model, state.why_without = True, event.error or ""
                 note(state, frame, "without_model", None, state.why_without)
             return
+        most = state.given.get("most_fruitless")
+        state.fruitless += frame.knockout is None  # the groups of one menu are one decision
+        if most is not None and state.fruitless >= most and not state.without_model:
+            state.without_model = True
+            state.why_without = f"{most} requests to the model led to nothing"
+            note(state, frame, "without_model", None, state.why_without)
         if event.error is None:
             state.unusable = 0
             return

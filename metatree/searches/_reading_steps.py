@@ -82,6 +82,7 @@ class ReadingSteps(Moves):
         useful = value["useful"]
         if useful:
             state.in_vain.clear()  # what is asked and known has changed
+            state.fruitless = 0
         why = "useful" if useful else value["notes"] or "nothing here answers"
         note(state, frame, "read", node, why, answers=value["answers"], useful=useful, known=known)
         for answer in value["answers"]:

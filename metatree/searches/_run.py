@@ -135,6 +135,7 @@ class Search:
             timeout_s=limits.effect_seconds,
         )
         self._evidence = evidence
+        self.has_evidence = evidence is not None
         self.by_model = [kind for kind, part in _parts_by_kind(suite).items() if part.traits.uses_model]
         """Kinds of effects for which a model is asked."""
         self.asks_tools = suite.router.traits.follows_evidence and toolbox.asks_tools

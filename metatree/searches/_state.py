@@ -15,6 +15,9 @@ MOST_IN_VAIN = 3
 """A tool whose arguments a model filled in so often in a row for nothing is not offered again."""
 MOST_UNUSABLE = 3
 """Requests to a model in a row that may come to nothing before a search goes on without it."""
+MOST_FRUITLESS = 10
+"""Requests to a model in a row of which nothing useful comes before a search goes on without it, where the evidence
+leads: of 188 searches that a model of any quality answered rightly, 182 took at most 7."""
 
 
 @dataclass(slots=True)
@@ -213,6 +216,8 @@ class SearchState:
     """Nodes that tools and fallbacks have made."""
     unusable: int = 0
     """How many requests to a model in a row came to nothing, whatever they were for."""
+    fruitless: int = 0
+    """How many requests to a model in a row were answered, and nothing useful came of it."""
     without_model: bool = False
     """Whether the embedded parts do everything from here on, since the model gave no usable answers, or poor ones."""
     why_without: str = ""

@@ -208,6 +208,7 @@ class ToolWalk(ReadingSteps):
 
     def _enter_node(self, state: SearchState, frame: Frame, node: str) -> list[Effect]:
         state.in_vain.clear()
+        state.fruitless = 0
         if node in frame.marks or node in frame.trail:
             return self._list_tools(state, frame)
         visit, frame.tools = frame.visit, None  # its other tools come when the search is back

@@ -219,6 +219,7 @@ class TreeWalk(ToolWalk):
             state.collected.append(
                 Collected(node, value["title"], value["score"], reason, path, lines, value.get("at", ""))
             )
+            state.fruitless = 0
             note(state, frame, "collect", node, reason, score=value["score"])
         if node != frame.trail[-1] and not value.get("inner"):
             self._mark(state, frame, node, VISITED, "collected", frame.trail[-1])

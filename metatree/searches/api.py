@@ -29,7 +29,7 @@ from metatree.searches._questions import split_questions
 from metatree.searches._result import result_of
 from metatree.searches._run import Search, accepted_kinds, limits_json, limits_of, waited_for
 from metatree.searches._stagger import begin
-from metatree.searches._state import MOST_IN_VAIN, SearchState
+from metatree.searches._state import MOST_FRUITLESS, MOST_IN_VAIN, SearchState
 from metatree.searches.fallback import ask_person
 from metatree.searches.on_blackboard import complete, reopened, when_answered
 from metatree.storage.store import Store
@@ -202,6 +202,7 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         "in_time": options.returns == "nodes" and run.in_time(questions),
         "by_model": run.by_model,
         "last_reads": ReadText.kind in run.by_model,
+        "most_fruitless": MOST_FRUITLESS if run.by_model and run.has_evidence else None,
         "most_in_vain": MOST_IN_VAIN if FillArguments.kind in run.by_model else None,
         "by_probabilities": run.by_probabilities,
         "asked_tools": run.asks_tools and options.returns == "answer",

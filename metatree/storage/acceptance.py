@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 import uuid
@@ -47,6 +48,8 @@ _FLAG: Final = "flag:"
 _WISH: Final = "wish"
 _OF_THE_MOMENT: Final = ("board_waiter", "service_server", "service_session", "service_login")
 """Tables of who waits, listens or is logged in just now: none of them is, where a store was accepted."""
+_BEGINS: Final = "schedule"
+"""The table of what begins agents by itself: nothing does in the name of somebody else."""
 _OF_SOURCES: Final = (
     *("content", "link", "gone", "override", "file", "omission", "rename"),
     *("history_commit", "history_file", "history_name", "history_touch"),
@@ -54,12 +57,23 @@ _OF_SOURCES: Final = (
 """Tables of what was read from sources, besides the nodes."""
 _TABLE_LABELS: Final = {
     "override": "nodes changed or hidden",
+    "link": "links between nodes",
     "call": "results of tools",
     "mail": "signals for runs",
     "item": "texts on blackboards",
+    "image": "images on blackboards",
     "fact": "facts of rules",
+    "rule_token": "tokens of rules that were dealt with",
+    _BEGINS: "schedules of agents, which are not taken over",
     "topic": "topics",
+    "query": "questions to the service",
+    "lookup": "results of lookups",
+    "recommendation": "recommendations",
     "service_key": "API keys",
+    "service_group": "memberships in groups",
+    "service_tree_right": "rights to ask trees",
+    "tree_version": "versions of a published tree",
+    "tree_memory": "texts of the memory that engines share",
 }
 """What else is in tables: what the rows of each are called."""
 
@@ -190,6 +204,7 @@ def _drop_what_was_not_shown(store: Store, own: bool) -> None:
         if store.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)):
             store.execute(f"DELETE FROM {table}")
     if not own:
+        store.execute(f"DELETE FROM {_BEGINS}")
         store.execute(  # they would answer what a run of this user will ask
             "DELETE FROM item WHERE (section = 'questions' OR id GLOB '*:q[0-9]*') AND NOT EXISTS"
             " (SELECT 1 FROM run WHERE substr(item.id, 1, length(run.id) + 2) = run.id || ':q')"
@@ -373,8 +388,19 @@ def _is_record(record: Any) -> bool:
     if not isinstance(record, dict) or ("place" in record) == ("location" in record):
         return False
     texts = [value for key, value in record.items() if key != "options"]
-    known = record.keys() <= {"type", "place", "location", "options", "mount"}
-    return known and isinstance(record.get("options"), dict) and all(isinstance(each, str) for each in texts)
+    known = {"type"} <= record.keys() <= {"type", "place", "location", "options", "mount"}
+    sound = isinstance(record.get("options"), dict) and all(isinstance(each, str) for each in texts)
+    return known and sound and _can_be_named(record)
+
+
+def _can_be_named(record: dict[str, Any]) -> bool:
+    """Whether all texts of a record can be shown, kept and given to the system: no NUL, no half of a character."""
+    try:
+        text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+        os.fsencode(text)  # paths may have bytes that are no UTF-8
+    except (ValueError, RecursionError):
+        return False
+    return "\\u0000" not in text
 
 
 def tool_name(record: dict[str, Any]) -> str:

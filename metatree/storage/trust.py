@@ -192,6 +192,8 @@ def is_exempt(file: Path) -> bool:
 def check_files(file: Path) -> None:
     """Refuse a store whose files could lead SQLite elsewhere: links, pipes, journals of others, or of no store.
 
+    Through a hard link too: SQLite would write what a log holds into the file that has another name elsewhere.
+
     Raises:
         UserError: the message says which file, and what to do.
     """
@@ -231,6 +233,31 @@ def check_files(file: Path) -> None:
             f"git tracks {str(log_of_git)!r}, so it may change what you keep in {file.name}: stop what uses the tree,"
             " delete that file, and take it out of the repository (git rm --cached)"
         )
+    for path in [*([file] if texts or _is_empty(file) else ()), *names[1:]]:
+        if _has_other_names(path) and not is_exempt(path):
+            raise UserError(
+                f"{str(path)!r} has another name elsewhere (a hard link), and would be written there: delete it, or if"
+                " it is yours put a copy in its place"
+            )
+
+
+def _has_other_names(file: Path) -> bool:
+    """Whether a file is a hard link; one that another process is just giving its name is one for a moment."""
+    for wait_s in (0.0, 0.02, 0.2):
+        time.sleep(wait_s)
+        try:
+            if file.stat().st_nlink < 2:
+                return False
+        except OSError:
+            return False
+    return True
+
+
+def _is_empty(file: Path) -> bool:
+    try:
+        return not file.stat().st_size
+    except OSError:
+        return False
 
 
 def _is_of_another(log: os.stat_result, file: Path) -> bool:

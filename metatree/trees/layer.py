@@ -168,6 +168,11 @@ class Layer:
         row = self.store.row("SELECT parent, position FROM node WHERE id = ?", (node_id,))
         return None if row is None else (row[0], row[1])
 
+    def parents(self, ids: Iterable[str]) -> dict[str, str | None]:
+        """Return the parents of those of the ids that have a row."""
+        sql = "SELECT id, parent FROM node WHERE id IN (SELECT value FROM json_each(?))"
+        return dict(self.store.rows(sql, (json.dumps(list(ids)),)))
+
     def chain(self, node_id: str) -> list[str]:
         """Return the ids from a node up to the last one that this layer has; empty when it has no such row."""
         # UNION, not UNION ALL: a loop in a damaged file ends.
@@ -211,6 +216,11 @@ class Layer:
         """Return how many rows have one of these parents."""
         sql = "SELECT count(*) FROM node WHERE parent IN (SELECT value FROM json_each(?))"
         return int(self.store.value(sql, (json.dumps(parents),)))
+
+    def child_counts(self, parents: Sequence[str]) -> dict[str, int]:
+        """Return how many rows have each of these parents, of those that any has."""
+        sql = "SELECT parent, count(*) FROM node WHERE parent IN (SELECT value FROM json_each(?)) GROUP BY parent"
+        return {row[0]: int(row[1]) for row in self.store.rows(sql, (json.dumps(parents),))}
 
     def count(self) -> int:
         """Return the number of rows, detached ones included."""

@@ -149,7 +149,9 @@ class Overlay:
             return ids if ids and ids[-1] == ROOT else None
         path: list[str] = []
         current: str | None = node_id
-        while current is not None and current not in path:
+        seen: set[str] = set()  # a loop in a damaged file ends
+        while current is not None and current not in seen:
+            seen.add(current)
             place = self.memory.place(current)
             if place is not None:
                 path.append(current)
@@ -210,12 +212,53 @@ class Overlay:
         """Return those of the nodes that are in the tree, with the content that is kept, each with its parent."""
         if not self.has_hidden and (layer := self._only) is not None:
             return layer.nodes(ids)
-        nodes = {}
-        for node_id in ids:
-            node, chain = self.node(node_id), self.chain(node_id)
-            if node is not None and chain is not None:
-                nodes[node_id] = (node, chain[1] if len(chain) > 1 else None)
-        return nodes
+        parents = self._parents(ids)
+        nodes = self.memory.nodes(parents)
+        built = {} if self.built is None else self.built.nodes(parents.keys() - nodes.keys())
+        overrides = self._overrides("id IN (SELECT value FROM json_each(?))", json.dumps(list(built)))
+        nodes |= {key: (_with_override(node, overrides.get(key)), None) for key, (node, _) in built.items()}
+        return {key: (nodes[key][0], parents[key]) for key in dict.fromkeys(ids) if key in parents}
+
+    def _parents(self, ids: Iterable[str]) -> dict[str, str | None]:
+        """Return the parents of those of the nodes that are in the tree; each node above them is looked at once."""
+        above: dict[str, str | None] = {}
+        # What hides all that the built layer has below it, also where the memory layer has a node in its place.
+        hiding: set[str] = set()
+        built_below: set[str] = set()
+        asked = list(dict.fromkeys(ids))
+        pending = asked
+        seen = set(asked)
+        while pending:
+            rows = self._memory_rows(pending)
+            known = {row[0]: row[3] for row in rows if row[1] == "node"}
+            other = {row[0]: row[2:] for row in rows if row[1] == "override" and row[0] not in known}
+            above |= known
+            hiding |= {row[0] for row in rows if row[1] == "override" and row[2]}
+            built = self.built.parents(key for key in pending if key not in known) if self.built else {}
+            for key, parent in built.items():
+                hidden, moved = other.get(key, (0, None))
+                if not hidden:
+                    above[key] = parent if moved is None else str(moved)
+                    if moved is None:
+                        built_below.add(key)
+            if not self.has_hidden:  # a row is proof enough
+                break
+            pending = [
+                key for key in dict.fromkeys(map(above.get, pending)) if key is not None and key not in seen
+            ]
+            seen.update(pending)
+        if not self.has_hidden:
+            return {key: above[key] for key in asked if key in above}
+        in_tree = {ROOT: ROOT in above}
+        for key in asked:
+            way: dict[str, None] = {}
+            current: str | None = key
+            while current is not None and current in above and current not in in_tree and current not in way:
+                way[current] = None
+                parent = above[current]
+                current = None if current in built_below and parent in hiding else parent
+            in_tree |= dict.fromkeys(way, current is not None and in_tree.get(current, False))
+        return {key: above[key] for key in asked if in_tree.get(key)}
 
     def override(self, node_id: str) -> Override | None:
         """Return what the memory layer says about a built node."""
@@ -255,6 +298,13 @@ class Overlay:
         """Return the number of children of these nodes together."""
         layer = self._only
         return sum(map(self.child_count, parents)) if layer is None else layer.child_total(parents)
+
+    def child_counts(self, parents: Sequence[str]) -> dict[str, int]:
+        """Return the number of children of each of these nodes."""
+        layer = self._only
+        if layer is None:
+            return {parent: self.child_count(parent) for parent in parents}
+        return dict.fromkeys(parents, 0) | layer.child_counts(parents)
 
     def child_page(self, parent: str, start: int, count: int) -> list[str]:
         """Return the ids of `count` children of a node from number `start` on, in the order of `children`."""

@@ -257,6 +257,11 @@ class Tree:
         self._overlay.sync()
         return self._overlay.child_total(nodes)
 
+    def child_counts(self, nodes: Sequence[str]) -> dict[str, int]:
+        """Return the number of children of each of several nodes, which must be in the tree: that is not looked up."""
+        self._overlay.sync()
+        return self._overlay.child_counts(nodes)
+
     def child_page(self, node: str | Node = ROOT, *, start: int = 0, count: int = 100) -> list[Node]:
         """Return `count` children of a node from number `start` on, as `children` has them, without reading the rest.
 
@@ -371,6 +376,13 @@ class Tree:
         Raises:
             UnknownNode: nothing fits; has up to three suggestions.
         """
+        found = self.resolved(text)
+        if found is None:
+            raise self._overlay.unknown(text)
+        return found
+
+    def resolved(self, text: str) -> str | None:
+        """Return what `resolve` does, None when nothing fits, without looking for what may be meant."""
         self._overlay.sync()
         path = text.strip().replace("\\", "/")
         candidates = [
@@ -382,7 +394,7 @@ class Tree:
         for candidate in candidates:
             if candidate and self._overlay.contains(candidate):
                 return candidate
-        raise self._overlay.unknown(text)
+        return None
 
     def _tree_paths(self, text: str) -> Iterator[str]:
         """Yield what a path of the system is called in the tree, when it lies in the source."""

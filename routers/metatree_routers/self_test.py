@@ -93,6 +93,10 @@ class SelfTest:
         )
 
 
+LEAST_S = 10.0
+"""A menu or a passage has at least so many seconds, whatever is left of the time for all."""
+
+
 def self_test(suite: Suite, limit_s: float = 60.0) -> SelfTest:
     """Ask a model about the ten menus and the three passages, or the first of them that there is time for; wait for it.
 
@@ -111,15 +115,17 @@ def self_test(suite: Suite, limit_s: float = 60.0) -> SelfTest:
             break
         of_menus += 1
         began = time.monotonic()
-        found = _choose(menu, number, suite.router)
+        found = _choose(menu, number, suite.router, max(LEAST_S, limit_s - spent))
         spent += time.monotonic() - began
         results.append(found)
         menus += any(
             entry.data.get("choice") == "right" and entry.data["by"] == "router" for entry in found.trace
         )
         if number == 1 and not any(map(_answered, results)):
+            if all(each.ended == "limit" and not each.usage.failed_attempts for each in results):
+                raise BadModelAnswer(f"it is too slow: it answered no menu in {spent:.0f} s")
             raise BadModelAnswer(f"it gives no usable answers: {found.detail}")
-        without += [node.id for node in _choose(menu, number, None).nodes] == ["right"]
+        without += [node.id for node in _choose(menu, number, None, limit_s).nodes] == ["right"]
     for question, text, holds in PASSAGES:
         if of_passages and spent > limit_s:
             break
@@ -128,9 +134,8 @@ def self_test(suite: Suite, limit_s: float = 60.0) -> SelfTest:
         with Tree.create(":memory:") as tree:
             tree.add(Node("text", "notes", content=text))
             parts: dict[str, Any] = {"router": suite.router, "reader": suite.reader}
-            found = search(
-                question, tree=tree, evidence=False, limits=Limits(model_calls=4), second_look=False, **parts
-            )
+            limits = Limits(model_calls=4, seconds=max(LEAST_S, limit_s - spent))
+            found = search(question, tree=tree, evidence=False, limits=limits, second_look=False, **parts)
         results.append(found)
         said = found.answers[0].answer if found.answers else ""
         passages += holds in said.casefold() if holds else not found.answers
@@ -150,10 +155,12 @@ def self_test(suite: Suite, limit_s: float = 60.0) -> SelfTest:
 
 
 def _answered(found: SearchResult) -> bool:
+    if found.ended == "limit" and not found.nodes:
+        return False
     return found.usage.failed_attempts < max(1, found.usage.model_calls) or not found.detail
 
 
-def _choose(menu: tuple[str, ...], number: int, router: Router | None) -> SearchResult:
+def _choose(menu: tuple[str, ...], number: int, router: Router | None, seconds: float) -> SearchResult:
     question, *options = menu
     with Tree.create(":memory:") as tree:
         shift = number % len(options)  # so that the right one has no place of its own
@@ -167,7 +174,7 @@ def _choose(menu: tuple[str, ...], number: int, router: Router | None) -> Search
                     content=description,
                 )
             )
-        limits = Limits(model_calls=6)
+        limits = Limits(model_calls=6, seconds=seconds or None)
         return search(
             question,
             tree=tree,

@@ -110,6 +110,96 @@ def test_exports_in_a_folder_are_put_together_without_duplicates(tmp_path: Path)
         assert "cut.zip" in top.attributes["note"] and "take the export again" in top.attributes["note"]
 
 
+def conversations(tree: Tree) -> dict[str, list[str]]:
+    """Return what is said in each conversation, by its title."""
+    told = {node.id: node.title for _, node in tree.walk() if node.kind == "conversation"}
+    return {
+        title: [node.content or "" for node in turns(tree) if node.id.startswith(f"{chat}/")]
+        for chat, title in told.items()
+    }
+
+
+@pytest.mark.parametrize("name", ["a.json", "z.json", "z.zip"])
+@pytest.mark.parametrize("how", ["edits", "is of another", "is later", "has others"])
+def test_an_export_of_somebody_else_changes_nothing_of_ones_own(tmp_path: Path, name: str, how: str) -> None:
+    """With the ids of one's own chat and messages, whichever file comes first."""
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    own, other = telegram(5), telegram(5)
+    (folder / "own.json").write_text(json.dumps(own))
+    with build_tree(f"chats:{folder}", out=tmp_path / "before") as tree:
+        ((_, said_by_own),) = conversations(tree).items()
+    for number, message in enumerate(other["messages"]):
+        message["text"] = f"forged {number}"
+        if how == "is of another":
+            message["from"] = "Mallory"
+        elif how == "is later":
+            message["date_unixtime"] = "1715990000"
+        elif how == "has others":
+            message["id"] += 100
+    data = json.dumps(other).encode()
+    (folder / name).write_bytes(samples.packed({"result.json": other}) if name == "z.zip" else data)
+    with build_tree(f"chats:{folder}", out=tmp_path / "tree") as tree:
+        told = conversations(tree)
+        assert sorted(len(each) for each in told.values()) == [5, 5]
+        assert said_by_own in told.values(), "all of it, in its order, and nothing else"
+        assert len(set(told)) == 2 and any(f"({name})" in title or "(own.json)" in title for title in told)
+        assert {node.attributes.get("export") for node in turns(tree)} == {None}
+
+
+def test_a_message_with_another_text_stays_beside_the_first_and_says_its_file(tmp_path: Path) -> None:
+    """It was edited between two exports, or somebody else says so."""
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    later = telegram(7)
+    later["messages"][2]["text"] = "forged"
+    later["messages"][6]["reply_to_message_id"] = 3
+    (folder / "a.json").write_text(json.dumps(telegram(5)))
+    (folder / "b.json").write_text(json.dumps(later))
+    with build_tree(f"chats:{folder}", out=tmp_path / "tree") as tree:
+        assert said(tree) == [
+            *(f"message {n}" for n in (1, 2, 3)),
+            "forged",
+            *(f"message {n}" for n in (4, 5, 6, 7)),
+        ]
+        files = {node.description: node.attributes["export"] for node in turns(tree)}
+        assert (files["message 3"], files["forged"], files["message 7"]) == ("a.json", "b.json", "b.json")
+        last = turns(tree)[-1]
+        assert tree.get(last.attributes["reply_to"]).description == "forged", (
+            "what it answers in its own file"
+        )
+
+
+def test_channels_of_one_name_in_two_workspaces_stay_apart_and_parts_of_one_do_not(tmp_path: Path) -> None:
+    folder = tmp_path / "exports"
+    two = "two\nlines"
+    for place, day, said_there in (("one", 17, "ours"), (two, 17, "theirs"), ("one", 18, "ours, later")):
+        file = folder / place / "general" / f"2024-05-{day}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps([{"ts": f"17159{day}000.0001", "user": "U", "text": said_there}]))
+    for part in (1, 2):
+        export = json.loads(json.dumps(samples.DISCORD))
+        export["messages"] = [export["messages"][part - 1]]
+        (folder / f"Guild [part {part}].json").write_text(json.dumps(export))
+    with build_tree(f"chats:{folder}", out=tmp_path / "tree") as tree:
+        told = conversations(tree)
+        assert [len(each) for title, each in told.items() if title.startswith("general")] == [2, 1]
+        assert len(told) == 3 and "general (two lines)" in told
+
+
+def test_conversations_of_two_formats_that_are_named_alike_in_every_way_end_no_build(tmp_path: Path) -> None:
+    folder = tmp_path / "exports"
+    (folder / "Slack" / "general").mkdir(parents=True)
+    for number, name in enumerate(("general", "Slack.general")):
+        export = {**telegram(2), "id": name, "name": name}
+        (folder / f"{number}.json").write_text(json.dumps(export))
+    day = folder / "Slack" / "general" / "2024-05-17.json"
+    day.write_text(json.dumps([{"ts": "1715917000.0001", "user": "U", "text": "hello"}]))
+    with build_tree(f"chats:{folder}", out=tmp_path / "tree") as tree:
+        assert len(turns(tree)) == 5
+        assert len([node for _, node in tree.walk() if node.kind == "conversation"]) == 3
+
+
 def test_the_order_of_an_export_stays_where_clocks_run_backwards(tmp_path: Path) -> None:
     export = telegram(6)
     times = ["1715940000", "1715940300", "1715936700", "4102444800", "1715940600", "1715940660"]

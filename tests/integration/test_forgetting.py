@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,32 @@ def test_copies_beside_the_tree_are_named(project: Path, capsys: pytest.CaptureF
         "locked.zip": "not looked into: it is packed",
         "old.tar.gz": "not looked into: it is packed",
     }
+
+
+def test_a_bomb_or_a_damaged_file_beside_the_tree_is_named_and_not_unpacked(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metatree.notes.erasure._MOST_UNPACKED", 10_000_000)
+    with Tree.open(project) as tree:
+        remember(tree, SECRET, who="ann")
+        settle(tree.memory)
+    for name, how, data in (
+        ("1.zip", zipfile.ZIP_DEFLATED, b"x"),
+        ("2.zip", zipfile.ZIP_BZIP2, bytes(50_000_000)),
+        ("3.zip", zipfile.ZIP_STORED, b"x"),
+    ):
+        with zipfile.ZipFile(project / name, "w", how) as packed:
+            packed.writestr("a", data)
+    with zipfile.ZipFile(project / "0.zip", "w", zipfile.ZIP_LZMA) as packed:
+        packed.writestr("a", os.urandom(1000))
+    raw = bytearray((project / "0.zip").read_bytes())
+    raw[60:200] = bytes(140)
+    (project / "0.zip").write_bytes(raw)
+    capsys.readouterr()
+    assert run(["forget", "--by", "ann", "-y", "--verify", "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    places = {Path(each["place"]).name: each["what"] for each in said["traces"]}
+    assert places == dict.fromkeys(("0.zip", "2.zip", "3.zip"), "not looked into: it is packed")
 
 
 def test_a_run_that_goes_on_is_named_and_not_deleted(project: Path) -> None:

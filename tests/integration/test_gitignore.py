@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build._gitignore import Patterns
+from metatree_memory_tools.build._gitignore import MOST_WILD, Patterns
 from metatree_memory_tools.build._ignore import MOST_RULES_BYTES
+from metatree_memory_tools.build._scan import _Walk, scan
 
 from tests.profiles import examples
 
@@ -156,6 +159,27 @@ def test_rules_in_every_place_build_in_time(tmp_path: Path) -> None:
         assert "/".join(["a" * 60] * 11) in tree
 
 
+def test_rules_are_followed_under_another_name_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the disk tells no case apart: it lists `.GITIGNORE`, and opens it as `.gitignore`."""
+    for name in ("kept.md", "left.log", "in/left.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("text\n")
+    for folder, rules in ((tmp_path, "*.log\n"), (tmp_path / "in", "*.txt\n")):
+        (folder / ".GITIGNORE").write_text(rules)
+    assert {"left.log", "in/left.txt"} <= set(scan(tmp_path).files), "another file, as git has it"
+    for folder in (tmp_path, tmp_path / "in"):
+        os.link(folder / ".GITIGNORE", folder / ".gitignore")
+    listed = _Walk.first
+
+    def first(self: _Walk, entries: Iterable[os.DirEntry[Any]], path: str) -> list[os.DirEntry[Any]]:
+        return [entry for entry in listed(self, entries, path) if os.fsdecode(entry.name) != ".gitignore"]
+
+    monkeypatch.setattr(_Walk, "first", first)
+    assert set(scan(tmp_path).files) == {".GITIGNORE", "in/.GITIGNORE", "kept.md"}
+
+
 def test_of_an_endless_file_of_rules_whole_lines_are_followed(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*.log\n" + "#" * (MOST_RULES_BYTES - 9) + "\n*.txt\n")
     for name in ("a.log", "b.txt", "c.py"):
@@ -164,3 +188,26 @@ def test_of_an_endless_file_of_rules_whole_lines_are_followed(tmp_path: Path) ->
         # The limit is after the `*` of the second pattern, which alone would leave out everything.
         assert [node.id for node in tree.children()] == [".gitignore", "b.txt", "c.py"]
         assert "more than a megabyte" in tree.get(".").description
+
+
+def test_of_many_patterns_with_wildcards_as_many_are_followed_as_scans_can_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the files above a path together, and of all files of a scan; names without wildcards cost nothing."""
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    names = "".join(f"name{number}\n" for number in range(5_000))
+    wild = "".join(f"{number}*x?\n" for number in range(MOST_WILD // 2))
+    (tmp_path / ".gitignore").write_text(f"*.log\n{names}{wild}")
+    (tmp_path / "in" / ".gitignore").write_text(f"{wild}*.md\n")
+    (tmp_path / "in" / "deep" / ".gitignore").write_text("*.rst\nname\n")
+    for name in ("a.log", "name4999", "b.md", "in/c.md", "in/deep/d.rst"):
+        (tmp_path / name).write_text("text\n")
+    found = scan(tmp_path)
+    kept = {path for path in found.files if not path.endswith(".gitignore")}
+    assert kept == {"b.md", "in/c.md", "in/deep/d.rst"}
+    assert {path: "more patterns" in note for path, note in found.notes.items()} == {
+        "in": True,
+        "in/deep": True,
+    }
+    monkeypatch.setattr("metatree_memory_tools.build._scan._MOST_PATTERNS", 0)
+    assert "a.log" in scan(tmp_path).files

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
 
 from metatree.errors import BrokenStore, UserError
 from metatree.node import Node
+from metatree.storage.store import Store
 from metatree.trees.tree import Tree
 
 pytestmark = pytest.mark.integration
@@ -46,6 +48,38 @@ def check(tree: Tree) -> None:
     for node_id in walked:
         chain = [*tree.ancestors(node_id), node_id]
         assert chain[0] == "." and all(b in ids(tree.children(a)) for a, b in pairwise(chain))
+    known = [each for layer in (tree.index, tree.memory) for (each,) in layer.rows("SELECT id FROM node")]
+    told = {node.id: parent for node, parent, _ in tree.texts([*known, "nowhere"])}
+    assert told == {node_id: tree.parent(node_id) for node_id in walked}, "and nothing that is hidden"
+
+
+@pytest.mark.parametrize("has_hidden", [False, True])
+def test_texts_of_a_deep_tree_are_read_in_as_many_steps_as_of_a_flat_one(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, has_hidden: bool
+) -> None:
+    """Each node above is looked at once, not once for each below it."""
+    for kind in ("flat", "deep"):
+        for number in range(300):
+            tree.add(Node(f"{kind}{number}", kind), f"deep{number - 1}" if kind == "deep" and number else ".")
+    if has_hidden:
+        tree.delete("README.md")
+    steps: list[str] = []
+    rows = Store.rows
+
+    def counted(self: Store, sql: str, *given: Any) -> list[tuple[Any, ...]]:
+        steps.append(sql)
+        return rows(self, sql, *given)
+
+    monkeypatch.setattr(Store, "rows", counted)
+    taken = []
+    for kind in ("flat", "deep"):
+        steps.clear()
+        assert len(list(tree.texts(f"{kind}{number}" for number in range(300)))) == 300
+        taken.append(len(steps))
+    assert taken[1] <= taken[0] + 5
+    steps.clear()
+    assert len(list(tree.texts(["deep299"]))) == 1
+    assert len(steps) < 5 * 300
 
 
 def test_a_note_under_a_definition_survives_a_rebuild(source: Path, tree: Tree) -> None:

@@ -23,7 +23,11 @@ def main() -> None:
     if sys.argv[1:2] == ["find"]:
         gc.disable()
     try:
+        from metatree._util.process import absolute_path
         from metatree_agents.cli._main import run
+
+        # Libraries look for programs, too: the client of OpenAI runs `uname`.
+        os.environ["PATH"] = absolute_path()
 
         code = run(sys.argv[1:])
     except KeyboardInterrupt:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from metatree._util.named_file import read_named
 from metatree.errors import UserError
 
 
@@ -34,7 +35,7 @@ def text_of(argument: str, *, what: str, whole: bool = False) -> str:
             raise UserError("no file is named after @: give @FILE, or @@ for a text that begins with @")
         path = Path(file).expanduser()
         try:
-            text = _decoded(path.read_bytes(), str(path))
+            text = _decoded(read_named(path), str(path))
         except OSError as error:
             raise UserError(
                 f"cannot read {str(path)!r}: {error.strerror or error}; check the path, "

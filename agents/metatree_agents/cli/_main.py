@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from metatree.errors import UserError
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import WRONG_USE, note_lines, report, show_warnings, usage_message
 from metatree_agents.cli._groups import CommandGroup
@@ -36,6 +38,7 @@ _SERVICE: _Sections = {
         "restore": ("service.backup:restore", "put a backup in the place of a service"),
         "users": ("service.users:users_app", "who may call it: add, login, list, remove"),
         "keys": ("service.keys:keys_app", "API keys for clients of OpenAI's API: add, list, revoke"),
+        "trees": ("service.trees:trees_app", "several trees: who may ask which: list, allow, deny, groups"),
         "queue": ("service.queue:queue_app", "what is queued, held and failed: status, requeue, release"),
     },
 }
@@ -171,6 +174,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         output.prepare()
         with show_warnings(traceback=debug):
+            _refuse_names_of_files(options)
             code = _command_line(arguments)
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
@@ -184,6 +188,15 @@ def run(arguments: Sequence[str]) -> int:
         if debug:  # not left to Python, which writes the names in it as they are, and the terminal obeys them
             note_lines("".join(traceback.format_exception(error)))
         return report(error)
+
+
+def _refuse_names_of_files(options: Sequence[str]) -> None:
+    """Refuse options that are names of files here: `metatree build *` would take them from whoever named the files."""
+    for option in options:
+        if option.startswith("-") and option != "-" and os.path.lexists(option):
+            raise UserError(
+                f"{option!r} is an option, and the name of a file here: write ./* for the files, or take that file away"
+            )
 
 
 def _command_line(arguments: Sequence[str]) -> int:

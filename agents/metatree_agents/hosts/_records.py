@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, ValidationError
 
-from metatree._util.private import private_folder
+from metatree._util.private import private_folder, write_whole
 
 
 class Record(BaseModel):
@@ -78,33 +78,6 @@ class Records:
 
 def checksum(data: bytes) -> str:
     return sha256(data).hexdigest()
-
-
-def write_whole(path: Path, data: bytes, *, mode: int | None = None) -> None:
-    """Write a file so that a reader sees the old or the new one, with the rights of the old one.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    if mode is None:
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        part.chmod(mode)
-        part.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _state_folder() -> Path:

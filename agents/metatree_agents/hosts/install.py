@@ -7,7 +7,6 @@ was shown. Every planned text is parsed again: apart from the entry, it must say
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,11 +17,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from metatree._util.private import private_folder
+from metatree._util.private import private_folder, write_whole
+from metatree._util.process import program
 from metatree.errors import UserError
 from metatree_agents.hosts import _json_edits, _toml_edits
 from metatree_agents.hosts._fronted import fronted_file, kept_servers, to_front, written
-from metatree_agents.hosts._records import Record, Records, checksum, write_whole
+from metatree_agents.hosts._records import Record, Records, checksum
 from metatree_agents.hosts.servers import GATEWAY
 from metatree_agents.hosts.table import HOSTS, Host, Level
 from metatree_agents.tools.instructions import skill
@@ -372,7 +372,10 @@ def _command(level: Level) -> str:
     What lies in a project goes to others, whose programs lie elsewhere.
     """
     own = Path(sys.executable).with_name("metatree.exe" if sys.platform == "win32" else "metatree")
-    named = shutil.which("metatree")
+    try:
+        named = program("metatree")
+    except FileNotFoundError:
+        named = ""
     if level == "project" and named:
         return "metatree"
     return str(own) if own.is_file() else named or "metatree"

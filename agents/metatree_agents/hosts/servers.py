@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from metatree._util.named_file import read_named
 from metatree.errors import UserError
 from metatree_agents.hosts import _json_edits, _toml_edits
 from metatree_agents.hosts.table import HOSTS, Host
@@ -143,7 +144,7 @@ def _data(path: Path) -> Mapping[str, Any]:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise UserError(f"{str(path)!r} is too large for a list of servers")
-        text = path.read_text(encoding="utf-8")
+        text = read_named(path).decode()
         data = (_toml_edits if path.suffix == ".toml" else _json_edits).parsed(text)
     except OSError as exc:
         raise UserError(f"cannot read {str(path)!r}: {exc.strerror or exc}") from exc

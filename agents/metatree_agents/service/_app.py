@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any, Final
@@ -25,6 +25,7 @@ from metatree_agents.service.http import (
     events,
     human_input_routes,
     stop_routes,
+    tree_admin_routes,
     tree_routes,
 )
 from metatree_agents.service.http import routes as wire
@@ -47,12 +48,14 @@ def create_app(
     settings: ServiceSettings | None = None,
     *,
     memory: Tree | None = None,
+    trees: Mapping[str, Tree] | None = None,
     agents: GoalAgents | None = None,
 ) -> FastAPI:
     """Return the service over a database; closing the application closes the database.
 
     Args:
         memory: the tree that the web page shows; None for none.
+        trees: the trees that it shows by their names, in place of one.
         agents: the durable agents that administrators see; None for none.
     """
     service = Service(database, settings, agents)
@@ -81,6 +84,7 @@ def create_app(
         tree_routes,
         events,
         admin_routes,
+        tree_admin_routes,
         agent_routes,
         openai_routes,
     )
@@ -88,7 +92,7 @@ def create_app(
     for part in parts:
         app.include_router(part.router)
     app.include_router(admin_routes.figures_router)
-    mount_web(app, memory)
+    mount_web(app, trees or ({} if memory is None else {"": memory}))
     app.add_exception_handler(TransientError, _busy)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(Wrong, _wrong)

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import socket
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext
 from hashlib import sha256
@@ -34,6 +35,9 @@ from metatree_agents.service.settings import Service, ServiceSettings
 from metatree_agents.service.web.sessions import Sessions, login_link
 
 GRACE_S = 5
+SWITCH_S = 0.0005
+"""How long a thread computes while another one wants to. What reads a tree gives way at each statement of SQLite, and
+with Python's 5 ms then waits so long for its turn, a hundred times for a page of the tree."""
 
 
 async def serve_all(
@@ -55,6 +59,8 @@ async def serve_all(
     proxies: Sequence[str] = (),
     metrics_at: tuple[str, int] | None = None,
     agents: GoalAgents | None = None,
+    trees: Mapping[str, Tree] | None = None,
+    searches: bool = True,
 ) -> None:
     """Serve until `stop` is set.
 
@@ -68,6 +74,8 @@ async def serve_all(
         proxies: addresses of proxies whose word is taken for who their callers are; this machine's by default.
         metrics_at: where figures are served besides, to whoever can reach it.
         agents: the durable agents that administrators see; None for none.
+        trees: trees by their names, in place of `memory` and `shown`; a new one is for administrators at first.
+        searches: whether an engine inside searches `trees`.
 
     Raises:
         UserError: the address cannot be listened on, or the tree cannot be published.
@@ -96,7 +104,9 @@ async def serve_all(
         say(
             f"nobody is an administrator here: `metatree service users add admin --role admin{options}` makes one"
         )
-    app = create_app(database, settings, memory=shown if memory is None else memory, agents=agents)
+    app = create_app(
+        database, settings, memory=shown if memory is None else memory, agents=agents, trees=trees
+    )
     service: Service = app.state.service
     async with AsyncExitStack() as ending:
         serving = await _started(_server(app, proxies), listening, ending)
@@ -106,21 +116,25 @@ async def serve_all(
         ending.callback(service.waiting.end)
         await service.queue.free_dead()  # what an engine had in a process that was killed
         working: list[asyncio.Future[None]] = []
-        if memory is not None or sharing is not None:
+        for name in trees or ():
+            await service.tree_rights.add(name)
+        if trees:
+            await _say_rights(service, say, options)
+        if memory is not None or sharing is not None or (trees and searches):
             secret = await users.own(INSIDE, "engine")
             # By a name for each place: of databases of older versions a tree remembers by it what it has learned.
             inner = f"http://inside-{sha256(database.place.encode()).hexdigest()[:12]}"
             key = await Keys(database).own(INSIDE, secret)
             client = ServiceClient(inner, INSIDE, key, transport=httpx2.ASGITransport(app))
             await ending.enter_async_context(client)
-            searched: Tree | Published | None = memory
+            searched: Tree | Published | Mapping[str, Tree] | None = trees or memory
             if sharing is not None:
                 published = Published(client, service.trees, sharing, say=say)
                 ending.push_async_callback(published.close)
                 working.append(publishing := asyncio.ensure_future(published.run()))
                 ending.push_async_callback(_finished, publishing)
                 ending.callback(publishing.cancel)
-                app.state.web.memory = (
+                app.state.web.memories[""] = (
                     published.using
                 )  # whichever tree it has: that of this machine or a copy
                 searched = published if sharing.engine else None
@@ -142,6 +156,16 @@ async def serve_all(
         for task in working:
             if task.done():
                 task.result()
+
+
+async def _say_rights(service: Service, say: Callable[[str], None], options: str) -> None:
+    """Say of trees that nobody but administrators may ask how others are let in."""
+    for name, who in (await service.tree_rights.rights()).items():
+        if not who:
+            say(
+                f"only administrators may ask {name}: `metatree service trees allow {name} everybody{options}`, or a"
+                " user's name or group:NAME in place of everybody, lets others in"
+            )
 
 
 async def _started(
@@ -177,6 +201,7 @@ def server_of(app: ASGIApp, *, proxies: Sequence[str] = ()) -> uvicorn.Server:
     Args:
         proxies: addresses of proxies whose word is taken for who their callers are; this machine's by default.
     """
+    sys.setswitchinterval(SWITCH_S)
     trusted = [*proxies] or os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")
     # Starlette's types and uvicorn's say the same in words that differ.
     behind = cast(ASGIApp, ProxyHeadersMiddleware(cast(Any, app), trusted))

@@ -11,6 +11,7 @@ from metatree_agents.service.accounts.admin import Administration
 from metatree_agents.service.accounts.keys import Keys
 from metatree_agents.service.accounts.limits import RateLimits, Rates
 from metatree_agents.service.accounts.other_logins import OtherLogins
+from metatree_agents.service.accounts.tree_rights import TreeRights
 from metatree_agents.service.accounts.users import Proofs, Users
 from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.goal_agents import GoalAgents
@@ -74,7 +75,8 @@ class Service:
         self.queue = Queue(
             database, lease_s=settings.lease_s, attempts=settings.attempts, shared=settings.shared
         )
-        self.human_input = HumanInput(database)
+        self.tree_rights = TreeRights(database)
+        self.human_input = HumanInput(database, shared=settings.shared)
         self.stopping = Stopping(database)
         self.lookups = Lookups(database)
         self.recommendations = Recommendations(database)

@@ -19,6 +19,8 @@ _MOST_PATH = 4_096
 """No path is longer, so no pattern that needs more matches any."""
 
 _CHUNK = 500
+MOST_WILD = 1_000
+"""Patterns with wildcards, of all files that say something of one path: each costs a microsecond a path."""
 _SPECIAL = re.compile(rb"[*?\[\\]")
 _CLASSES = {
     b"alnum": rb"[0-9A-Za-z]", b"alpha": rb"[A-Za-z]", b"blank": rb"[ \t]", b"cntrl": rb"[\x00-\x1f\x7f]",
@@ -62,9 +64,24 @@ def _without_spaces(line: bytes) -> bytes:
 class Patterns:
     """The patterns of one file."""
 
-    def __init__(self, text: bytes) -> None:
-        """Read the lines of a file; what is no valid pattern matches nothing, as in git."""
-        self._rules = list(rules_of(text))
+    def __init__(self, text: bytes, most_wild: int = MOST_WILD) -> None:
+        """Read the lines of a file; what is no valid pattern matches nothing, as in git.
+
+        Args:
+            text: what it says.
+            most_wild: after so many patterns with wildcards, the rest is not followed.
+        """
+        self._rules: list[Rule] = []
+        self.wild = 0
+        """How many patterns with wildcards there are."""
+        self.is_cut = False
+        for rule in rules_of(text):
+            if _SPECIAL.search(rule.pattern):
+                if self.wild >= most_wild:
+                    self.is_cut = True
+                    break
+                self.wild += 1
+            self._rules.append(rule)
         self._literal: dict[tuple[bool, bytes], list[int]] = {}
         """Rules without wildcards, by what they match."""
         self._wild: dict[bool, list[int]] = {True: [], False: []}

@@ -7,7 +7,7 @@ import stat
 from bisect import bisect_left
 from pathlib import Path
 
-from metatree_memory_tools.build._gitignore import Patterns
+from metatree_memory_tools.build._gitignore import MOST_WILD, Patterns
 from metatree_memory_tools.git.index import tracked_below
 
 MOST_RULES_BYTES = 1 << 20
@@ -45,17 +45,26 @@ class IgnoreRules:
     A rule of a deeper folder goes before one of a higher folder, and a later line before an earlier one.
     """
 
-    def __init__(self, base: str = "", text: str = "", above: IgnoreRules | None = None) -> None:
+    def __init__(
+        self, base: str = "", text: str = "", above: IgnoreRules | None = None, most_wild: int = MOST_WILD
+    ) -> None:
         """Add the rules of one file to those of the folders above.
 
         Args:
             base: path of the folder of the file, with a `/` at its end unless it is empty.
             text: what the file says.
             above: the rules of the folder above.
+            most_wild: so many patterns with wildcards are followed, those of the folders above among them.
         """
         self._base = base
         self._above = above
-        self._patterns = Patterns(text.encode("utf-8", "surrogateescape"))
+        before = 0 if above is None else above.wild
+        self._patterns = Patterns(text.encode("utf-8", "surrogateescape"), max(0, most_wild - before))
+        self.wild: int = before + self._patterns.wild
+        """How many patterns with wildcards are in force."""
+        self.added = self._patterns.wild
+        self.is_cut = self._patterns.is_cut
+        """Whether there were more."""
 
     def ignores(self, path: str, *, folder: bool) -> bool:
         """Whether a file or folder is left out, by its path as `base` has it."""

@@ -18,6 +18,7 @@ from typing import Any, Final
 from metatree.errors import UserError
 from metatree.trees.source_files import open_folder
 from metatree.trees.source_types import Progress
+from metatree_memory_tools.build._gitignore import MOST_WILD
 from metatree_memory_tools.build._ignore import (
     IgnoreRules,
     Tracked,
@@ -35,6 +36,8 @@ MAX_ENTRIES = 100_000
 """Of a folder that holds more files and folders, so many come into the tree, the first by name."""
 
 _REPORT_EACH = 1_000
+_MOST_PATTERNS = 20_000
+"""Patterns with wildcards of all files of rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,7 @@ class _Walk:
         self.root = root
         self.progress = progress
         self.seen = 0
+        self.patterns_left = _MOST_PATTERNS
         self.base = base
         self.tracked: Tracked | None = None
         self.top = path_text(os.path.basename(root)) + "/"
@@ -183,13 +187,17 @@ class _Walk:
             return False
         prefix = f"{path}/" if path else ""
         inside = base + prefix
-        if b".gitignore" in names:
-            text, more = self.rules_text(raw)
-            if more:
-                note = "has a .gitignore of more than a megabyte, whose rest is not followed"
+        # Asked for by its name, whatever the listing says: the disk may have it as `.GITIGNORE`.
+        text, more = self.rules_text(raw)
+        if more:
+            note = "has a .gitignore of more than a megabyte, whose rest is not followed"
+            self.result.notes[path or "."] = note
+        if text:
+            rules = IgnoreRules(inside, text, rules, min(MOST_WILD, self.patterns_left))
+            self.patterns_left -= rules.added
+            if rules.is_cut:
+                note = "has a .gitignore of more patterns with wildcards than are followed"
                 self.result.notes[path or "."] = note
-            if text:
-                rules = IgnoreRules(inside, text, rules)
         anything = False
         files = []
         taken: set[str] = set()

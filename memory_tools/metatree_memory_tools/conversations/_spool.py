@@ -2,10 +2,16 @@
 
 A message that comes twice, in an export that was taken again or in two files, is one. Within a conversation the order
 is that of the export, whatever the clocks said; several exports of one conversation are put together by time.
+
+That two exports name a conversation alike says nothing: accounts count their chats, channels have common names, and
+somebody else's export may name whatever it likes. They are put together where they have a message in common and none
+that was written by another or at another time; else each is a conversation of its own. Of a message with another text
+both stay, each with its file. Lost: the later file counts (an export beside one's own rewrote it).
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,14 +40,19 @@ _BETWEEN = 1_000
 _LEAST_BACK = 4
 """More steps back in time than this, and few forth: no clock that runs backwards, but a file with the latest first."""
 
+_MOST_APART = 100
+"""Conversations of one name are compared with as many others."""
+_PART = re.compile(r" \[part \d+\](?=\.json$)")
+
 _SCHEMA = """
     CREATE TABLE chat (number INTEGER PRIMARY KEY, key TEXT UNIQUE, title TEXT);
+    CREATE TABLE file (number INTEGER PRIMARY KEY, path TEXT, export TEXT, tag TEXT);
     CREATE TABLE said (chat INTEGER, like TEXT, times INTEGER, PRIMARY KEY(chat, like)) WITHOUT ROWID;
     CREATE TABLE message (
-        seq INTEGER PRIMARY KEY, chat INTEGER, key TEXT, time TEXT, rank TEXT, behind INTEGER DEFAULT 0,
-        author TEXT, text TEXT, at TEXT, reply TEXT
+        seq INTEGER PRIMARY KEY, chat INTEGER, name TEXT, file INTEGER, key TEXT, time TEXT, rank TEXT,
+        behind INTEGER DEFAULT 0, author TEXT, text TEXT, at TEXT, reply TEXT
     );
-    CREATE UNIQUE INDEX named ON message(chat, key);
+    CREATE UNIQUE INDEX named ON message(chat, name, file);
 """
 
 
@@ -68,6 +79,8 @@ class Spooled(NamedTuple):
     at: str
     reply: str
     """The key of the message that it answers, when that is in the same conversation; else empty."""
+    file: str
+    """The file that it is from, where the conversation comes from several exports; else empty."""
 
 
 class Spool:
@@ -85,7 +98,9 @@ class Spool:
         )
         self._hide = hide
         self._hide_author = lru_cache(_AUTHORS)(self._author)
-        self._chats: dict[tuple[str, str], int] = {}
+        self._chats: dict[tuple[str, str], dict[str, int]] = {}
+        """The conversations of each format and name, by the export that they are of."""
+        self._files = 0
         self.formats: dict[str, int] = {}
         """How many files were read of each format."""
         self.problems: dict[str, str] = {}
@@ -111,6 +126,8 @@ class Spool:
                 self.problems[file.path] = str(exc)
         self._store.execute("COMMIT")
         self.problems |= export.problems
+        if self._files > 1:
+            self._put_together()
         if self._unordered:
             self._put_replies_behind()
         self._store.execute("CREATE INDEX IF NOT EXISTS placed ON message(chat, rank, behind, seq)")
@@ -122,11 +139,17 @@ class Spool:
         (before,) = self._store.execute("SELECT ifnull(max(seq), 0) FROM message").fetchone()
         self._store.execute("DELETE FROM said")
         self._unordered |= not known.ordered
+        self._files += 1
+        export = _export_of(known, file)
+        path = f"{file.archive}/{file.path}" if file.archive else file.path
+        self._store.execute(
+            "INSERT INTO file VALUES (?, ?, ?, ?)", (self._files, path, export, hashed(path)[:8])
+        )
         try:
             for count, message in enumerate(known.messages(file)):
                 if count % _BETWEEN == 0:
                     progress(count, file.path)
-                chat = self._chat(known.name, message, file)
+                chat = self._chat(known.name, message, file, export)
                 time = moment(message.at)
                 when = "" if time is None else f"{time.timestamp():020.3f}"
                 own = when
@@ -140,11 +163,13 @@ class Spool:
                 text = self._hide(encodable(message.text)[:MOST_CHARS])
                 author = self._hide_author(message.author)
                 self._store.execute(
-                    "INSERT INTO message(chat, key, time, rank, author, text, at, reply)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-                    " ON CONFLICT(chat, key) DO UPDATE SET text = excluded.text, author = excluded.author",
+                    "INSERT INTO message(chat, name, file, key, time, rank, author, text, at, reply)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                    " ON CONFLICT(chat, name, file) DO UPDATE SET text = excluded.text, author = excluded.author",
                     (
                         chat,
+                        key,
+                        self._files,
                         key,
                         own,
                         when,
@@ -174,24 +199,57 @@ class Spool:
         ).fetchone()
         return f"x{like}" if number == 1 else f"x{like}.{number}"
 
-    def _chat(self, known: str, message: ChatMessage, file: ExportFile) -> int:
+    def _chat(self, known: str, message: ChatMessage, file: ExportFile, export: str) -> int:
         name = message.chat or message.title or file.name
-        number = self._chats.get((known, name))
+        exports = self._chats.setdefault((known, name), {})
+        number = exports.get(export)
         if number is None:
-            title = self._hide(encodable(" ".join((message.title or name).split()))[:_MOST_TITLE_CHARS])
+            title, tag = message.title or name, ""
+            if exports:  # whether it is the same one is seen when all of it is there
+                title, tag = f"{title} ({export.rpartition('/')[2] or file.name})", f"~{hashed(export)[:8]}"
+            title = self._hide(encodable(" ".join(title.split()))[:_MOST_TITLE_CHARS])
+            # Another format may have a conversation of this name.
+            keys = (key_of(name) + tag, key_of(f"{known}.{name}") + tag, f"x{hashed(known, name)}{tag}")
             sql = "INSERT OR IGNORE INTO chat(key, title) VALUES (?, ?) RETURNING number"
-            added = self._store.execute(sql, (key_of(name), title)).fetchone()
-            if added is None:  # another format has a conversation of this name
-                added = self._store.execute(sql, (key_of(f"{known}.{name}"), title)).fetchone()
-            number = self._chats[(known, name)] = int(added[0])
+            added = next(filter(None, (self._store.execute(sql, (key, title)).fetchone() for key in keys)))
+            number = exports[export] = int(added[0])
         return number
+
+    def _put_together(self) -> None:
+        """Put exports of one conversation together, and tell what else has a common name apart."""
+        for exports in self._chats.values():
+            apart: list[int] = []
+            for chat in exports.values():
+                same = [other for other in apart[:_MOST_APART] if self._is_same(chat, other)]
+                for number in (chat, *same[1:]) if same else ():
+                    self._store.execute("UPDATE message SET chat = ? WHERE chat = ?", (same[0], number))
+                apart = [other for other in apart if other not in same[1:]] + ([] if same else [chat])
+        above = (
+            "EXISTS (SELECT 1 FROM message AS above WHERE above.chat = message.chat AND above.name = message.name"
+            " AND above.seq < message.seq"
+        )
+        alike = "above.author = message.author AND above.text = message.text"
+        dated = "(above.at = message.at OR above.at = '' OR message.at = '')"
+        self._store.execute(f"DELETE FROM message WHERE {above} AND {alike} AND {dated})")
+        tag = "(SELECT tag FROM file WHERE number = message.file)"
+        self._store.execute(f"UPDATE message SET key = name || '~' || {tag} WHERE {above})")
+
+    def _is_same(self, chat: int, other: int) -> bool:
+        """Whether two conversations have a message in common, and none that contradicts."""
+        clash = "mine.author <> theirs.author OR (mine.at <> theirs.at AND mine.at <> '' AND theirs.at <> '')"
+        common, contradicting = self._store.execute(
+            f"SELECT total(mine.text = theirs.text), total({clash}) FROM message AS mine JOIN message AS theirs"
+            " ON theirs.chat = ? AND theirs.name = mine.name WHERE mine.chat = ?",
+            (other, chat),
+        ).fetchone()
+        return common > 0 and not contradicting
 
     def _put_replies_behind(self) -> None:
         """Put an answer behind what it answers, where a clock says otherwise."""
         for _ in range(_DEEPEST_REPLY):
             moved = self._store.execute(
                 "UPDATE message SET rank = above.rank, behind = above.behind + 1 FROM message AS above"
-                " WHERE message.reply <> '' AND above.chat = message.chat AND above.key = message.reply"
+                " WHERE message.reply <> '' AND above.chat = message.chat AND above.name = message.reply"
                 " AND above.behind < ? AND (above.rank > message.rank"
                 " OR (above.rank = message.rank AND message.behind <= above.behind))",
                 (_DEEPEST_REPLY,),
@@ -215,11 +273,29 @@ class Spool:
 
     def messages(self, chat: int) -> Iterator[Spooled]:
         """Yield the messages of a conversation in their order."""
+        sql = "SELECT count(DISTINCT export) > 1 FROM file WHERE number IN (SELECT file FROM message WHERE chat = ?)"
+        (mixed,) = self._store.execute(sql, (chat,)).fetchone()
+        above = "FROM message AS above WHERE above.chat = message.chat AND above.name = message.reply"
         rows = self._store.execute(
-            "SELECT key, author, text, at, CASE WHEN reply <> '' AND EXISTS (SELECT 1 FROM message AS above"
-            " WHERE above.chat = message.chat AND above.key = message.reply) THEN reply ELSE '' END"
+            f"SELECT key, author, text, at, iif(reply = '', '', coalesce((SELECT key {above}"
+            f" AND above.file = message.file), (SELECT key {above} ORDER BY seq LIMIT 1), '')),"
+            " iif(? OR key <> name, (SELECT path FROM file WHERE number = message.file), '')"
             " FROM message INDEXED BY placed WHERE chat = ? ORDER BY rank, behind, seq",
-            (chat,),
+            (mixed, chat),
         )
         for row in rows:
             yield Spooled._make(row)
+
+
+def _export_of(known: Format, file: ExportFile) -> str:
+    """Return what the export is called that a file is of; its files name one conversation alike.
+
+    Letters are named alike everywhere, and a thread of them lies in any files.
+    """
+    if known.name == "mail":
+        return ""
+    if file.archive:
+        return file.archive
+    if known.name == "Slack":  # a folder for each channel
+        return file.path.rsplit("/", 2)[0] if file.path.count("/") > 1 else ""
+    return _PART.sub("", file.path)

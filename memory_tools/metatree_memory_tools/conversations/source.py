@@ -47,11 +47,12 @@ _PEOPLE = 5
 class Chats:
     """Exports of ChatGPT, Claude, Slack, Discord, Telegram, WhatsApp, Matrix, mail, and transcripts of meetings.
 
-    `chats:FOLDER` reads all exports in a folder, those in archives too; what several of them have is there once.
+    `chats:FOLDER` reads all exports in a folder, those in archives too; what several of them have is there once, and
+    conversations that have nothing but a name in common stay apart.
     """
 
     name = "chats"
-    version = "1"
+    version = "2"
 
     def recognises(self, location: str) -> bool:
         """Whether a file is an export, or an archive with a file of one."""
@@ -188,6 +189,8 @@ class _Nodes:
                 about: dict[str, str] = turn_attributes(turn)
                 if message.reply:
                     about["reply_to"] = f"{self.mount}/{chat.key}/{message.reply}"
+                if message.file:
+                    about["export"] = message.file
                 said = shorten(" ".join(turn.text.split()), _DESCRIPTION_CHARS)
                 yield Node(node_id, turn.speaker, said, turn_text(turn), "turn", attributes=about), session
                 yield from self._wishes(turn, node_id)

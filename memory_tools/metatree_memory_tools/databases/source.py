@@ -45,7 +45,10 @@ class DatabaseSource:
         if is_address(location):
             return True
         try:
-            with Path(location).expanduser().open("rb") as stream:
+            place = Path(location).expanduser()
+            if not place.is_file():  # to open a pipe is to wait for a writer
+                return False
+            with place.open("rb") as stream:
                 return stream.read(len(MAGIC)) == MAGIC
         except (OSError, ValueError):
             return False

@@ -19,6 +19,7 @@ from metatree.trees.source_files import read_inside
 from metatree.trees.text import decode, lines_of
 from metatree_memory_tools.file_names import is_secret, path_text
 from metatree_memory_tools.git._command import GitFailed, Objects, checked_revision, objects_of, rev_parse
+from metatree_memory_tools.git._dates import seconds_of
 
 MAX_DIFF_CHARS = 15_000
 MAX_FILES = 200
@@ -101,14 +102,14 @@ def _commit_text(root: Path, objects: Objects, commit: str, *, secrets: bool) ->
     fields = objects.text("show", "-s", "--encoding=UTF-8", "--format=%at%x00%an%x00%s%x00%b", commit).split(
         "\0", 3
     )
-    at, author, *said = (*fields, "", "", "", "")[:4]
-    subject, body = said if secrets else (masked(text)[0] for text in said)
+    at, *said = (*fields, "", "", "", "")[:4]
+    author, subject, body = said if secrets else (masked(text)[0] for text in said)
     changed = list(_changed(objects, commit))
     files = tuple(path for _, path, _ in changed)
     hidden = [path for _, path, old in changed if not secrets and _is_secret(root, path, old)]
     lines = [
         f"commit {commit}",
-        f"author {author}, {day(int(at or 0))}",
+        f"author {author}, {day(seconds_of(at))}",
         "",
         subject,
         *body.strip().splitlines(),
@@ -125,7 +126,7 @@ def _commit_text(root: Path, objects: Objects, commit: str, *, secrets: bool) ->
     ]
     if wanted:
         lines += ["", _diff(root, objects, commit, wanted, secrets=secrets)]
-    return CommitText(commit, subject, author, day(int(at or 0)), "\n".join(lines).strip() + "\n", files)
+    return CommitText(commit, subject, author, day(seconds_of(at)), "\n".join(lines).strip() + "\n", files)
 
 
 def _changed(objects: Objects, commit: str) -> Iterator[tuple[str, str, str | None]]:
@@ -258,7 +259,7 @@ def _blamed(objects: Objects, path: str, first: int, last: int) -> dict[int, tup
     commit, number, facts = "", 0, dict[str, str]()
     for line in text.split("\n"):
         if line.startswith("\t"):
-            when = day(int(facts.get("author-time") or 0))
+            when = day(seconds_of(facts.get("author-time", "")))
             commits[number] = (
                 commit,
                 f"{commit[:10]} {when} {facts.get('author', '')}: {facts.get('summary', '')}",

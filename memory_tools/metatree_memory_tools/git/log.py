@@ -21,6 +21,7 @@ from metatree.trees.layer import Layer
 from metatree.trees.source_types import Progress
 from metatree_memory_tools.file_names import path_text
 from metatree_memory_tools.git._command import GitFailed, Objects, objects_of, repository_prefix, rev_parse
+from metatree_memory_tools.git._dates import seconds_of
 from metatree_memory_tools.git._history_writer import HistoryWriter, ReadCommit, clear_history
 
 MAX_COMMITS = 100_000
@@ -289,4 +290,5 @@ def _commits(pieces: Iterator[bytes], mark: bytes, ends: set[str]) -> Iterator[R
         text = body.strip()
         if len(text) > MAX_BODY_CHARS:
             text = text[:MAX_BODY_CHARS] + " …"
-        yield ReadCommit(hash_, parents, int(at or 0), author, masked(subject)[0], masked(text)[0], known)
+        author, subject, text = (masked(said)[0] for said in (author, subject, text))
+        yield ReadCommit(hash_, parents, seconds_of(at), author, subject, text, known)

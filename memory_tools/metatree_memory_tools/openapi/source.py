@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from metatree._util.named_file import read_named
+from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.node import Node, Source
 from metatree.tools.tool import Tool, ToolGroup
@@ -175,7 +177,7 @@ def _called_for_node(
 
 
 def _node(document: Document, made: dict[str, Any], operation: Mapping[str, Any], used: set[str]) -> Node:
-    named = text_of(operation, "operationId")
+    named = masked(text_of(operation, "operationId"))[0]  # ids and tags are kept as they are
     node_id = named if named and named not in used else f"{made['method']} {made['path']}"
     used.add(node_id)
     first = first_sentence(text_of(operation, "description") or text_of(operation, "summary"))
@@ -201,7 +203,7 @@ def _tag(operation: Mapping[str, Any], made: Mapping[str, Any]) -> str:
     first = (
         tags[0] if isinstance(tags, list) and tags and isinstance(tags[0], str) and tags[0].strip() else ""
     )
-    return first.strip() or next(
+    return masked(first.strip())[0] or next(
         (part for part in made["path"].split("/") if part and "{" not in part), "other"
     )
 
@@ -252,11 +254,10 @@ def _server(source: SourceRef, document: Document, place: str) -> str:
         if _is_url(place):
             url = urljoin(place, url)
     parts = urlsplit(url)
-    if (
-        not given and "@" in parts.netloc
-    ):  # the description's password is not kept; the option `auth` names one
+    if not given:  # the description's password is not kept; the option `auth` names one
         url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    return url.rstrip("/") if _is_url(url) and not parts.query else ""
+    is_kept = _is_url(url) and not parts.query and (given or not masked(url)[1])
+    return url.rstrip("/") if is_kept else ""
 
 
 def _place(source: SourceRef) -> str:
@@ -280,7 +281,7 @@ def _read(place: str, source: SourceRef) -> bytes:
         path = Path(place).expanduser()
         if path.stat().st_size > MAX_BYTES:
             raise UserError(f"{place!r} is larger than {MAX_BYTES:,} bytes")
-        return path.read_bytes()
+        return read_named(path)
     except OSError as exc:
         raise UserError(f"cannot read the description {place!r}: {exc.strerror}") from exc
 

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from metatree._util.process import absolute_path
 from metatree.errors import FetchFailed, MetatreeError
 
 _MAX_MESSAGE = 60_000_000
@@ -155,8 +156,9 @@ def _spawn(arguments: Sequence[str], commands: int, answers: int, home: str) -> 
     """
     # Out of the way first, so that neither of the two is overwritten by the other's place.
     high = [fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 10) for number in (commands, answers)]
-    environment = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TZ") if name in os.environ}
-    environment |= {"HOME": home, "TMPDIR": home}
+    environment = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TZ") if name in os.environ}
+    # What the system calls chromium may be a script, which looks for programs.
+    environment |= {"PATH": absolute_path(), "HOME": home, "TMPDIR": home}
     nothing = os.open(os.devnull, os.O_RDWR)
     try:
         actions = [(os.POSIX_SPAWN_DUP2, nothing, number) for number in (0, 1, 2)]

@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from metatree._util.process import program
 from metatree._util.threads import run_apart
 from metatree.errors import FetchFailed, UserError
 from metatree_memory_tools.web._browser_process import Pipe, running_browser
@@ -54,20 +55,20 @@ def find_chromium() -> str:
         UserError: there is none; the message says what to install.
     """
     named = os.environ.get(VARIABLE)
+    for name in [named] if named else NAMES:
+        with suppress(FileNotFoundError):
+            return program(name)
     if named:
-        path = shutil.which(named)
-        if path is None:
-            raise UserError(f"{VARIABLE} names {named!r}, which is no program")
-        return path
-    for name in NAMES:
-        if path := shutil.which(name):
-            return path
+        raise UserError(f"{VARIABLE} names {named!r}, which is no program: a whole path, or a name in PATH")
     raise UserError(f"screenshots need Chromium: install it (apt install chromium), or name it in {VARIABLE}")
 
 
 def has_chromium() -> bool:
     """Whether there is a browser."""
-    return any(shutil.which(name) for name in (os.environ.get(VARIABLE) or "", *NAMES) if name)
+    try:
+        return bool(find_chromium())
+    except UserError:
+        return False
 
 
 def take_screenshot(url: str, **options: Any) -> Screenshot:
@@ -106,13 +107,13 @@ async def atake_screenshot(
         UserError: there is no browser.
     """
     rules = rules or AddressRules()
-    program = find_chromium()
+    browser = find_chromium()
     try:
         async with asyncio.timeout(seconds):
             checked = await afetch(url, rules=rules, robots=robots, limits=FetchLimits(seconds=seconds))
             async with (
                 GuardedProxy(rules, max_bytes=max_bytes) as proxy,
-                running_browser(program, proxy.port) as pipe,
+                running_browser(browser, proxy.port) as pipe,
             ):
                 page = await _Page.open(pipe, width, height)
                 await page.go(checked.url)

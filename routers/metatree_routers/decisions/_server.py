@@ -91,7 +91,7 @@ class JsonServer:
                 raise RouterUnavailable(f"{place} did not answer within {self._timeout_s:g} s") from None
             except (httpx2.HTTPError, httpx2.StreamError, OSError) as exc:
                 raise RouterUnavailable(
-                    f"{place} cannot be reached ({type(exc).__name__}: {_short(exc)})"
+                    f"{place} cannot be reached ({type(exc).__name__}: {_short(exc)}); see whether it runs there"
                 ) from exc
         if response.status_code != 200:
             raise self._error(response.status_code, content, response.headers, place)

@@ -28,7 +28,7 @@ from metatree_routers.llm._budget import clipped, clipped_context, clipped_quest
 from metatree_routers.llm._connection import Connection
 from metatree_routers.llm._extract import MAX_CHARS
 from metatree_routers.llm._response_models import DescriptionForm, DescriptionsForm, ReadForm, arguments_form
-from metatree_routers.llm._second_opinion import SecondOpinion
+from metatree_routers.llm._second_opinion import SecondOpinion, settled
 from metatree_routers.llm._tokens import TokenCounter
 from metatree_routers.llm.errors import for_the_model
 from metatree_routers.llm.labels import labels
@@ -113,7 +113,8 @@ class LLMReader(ModelPart, Reader):
         return replace(super().traits, declines=None if self._passages is None else self._declines)
 
     def _declines(self) -> str:
-        return self.connection.trust_in_reading.too_poor(HEARD, "texts")
+        trust = self.connection.trust_in_reading
+        return trust.too_poor(HEARD, "texts") or settled(trust, self.connection.trust)
 
     async def read(self, request: ReadRequest) -> Reading:
         short = clipped(
@@ -142,7 +143,9 @@ class LLMReader(ModelPart, Reader):
         reading = Reading(tuple(answers), new, notes, useful=bool(answers or new or notes))
         if self._passages is None or request.asked_for:
             return reading
-        return await SecondOpinion(self._passages, self.connection.trust_in_reading).on(request, reading)
+        return await SecondOpinion(
+            self._passages, self.connection.trust_in_reading, self.connection.trust
+        ).on(request, reading)
 
 
 def _question(label: str, questions: tuple[str, ...]) -> str | None:

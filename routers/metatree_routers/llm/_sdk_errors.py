@@ -68,7 +68,9 @@ def error_for(
                 return cause
         if isinstance(exc, openai.APITimeoutError) and not _lost(cause):
             return RouterUnavailable(f"{place} did not answer in time")
-        return RouterUnavailable(f"{place} cannot be reached ({type(cause).__name__}: {_short(str(cause))})")
+        return RouterUnavailable(
+            f"{place} cannot be reached ({type(cause).__name__}: {_short(str(cause))}); see whether it runs there"
+        )
     return RouterUnavailable(f"{place} answered what is no completion ({type(exc).__name__})")
 
 

@@ -15,6 +15,8 @@ from metatree_routers.llm.router import LLMRouter
 
 ATTEMPTS = 6
 """Enough to find out how the server wants to be asked."""
+_MOST_S = 30.0
+"""After so many seconds it is not asked again."""
 
 
 def check_model(model: str | None = None) -> str:
@@ -44,7 +46,7 @@ async def acheck_model(connection: Connection) -> str:
             await router.route(request)
             break
         except (CapabilitiesChanged, BadModelAnswer):
-            if attempt == ATTEMPTS:
+            if attempt == ATTEMPTS or time.monotonic() - start > _MOST_S:
                 raise
             await asyncio.sleep(0)
     capabilities = connection.discovery.current

@@ -68,10 +68,18 @@ class Trust:
     @property
     def earned(self) -> float:
         """How often it is right at the least, with a probability of 4 in 5: a model has to earn it."""
+        return self._at(_DOUBT)
+
+    @property
+    def at_best(self) -> float:
+        """How often it is right at the most, with a probability of 4 in 5."""
+        return self._at(1 - _DOUBT)
+
+    def _at(self, quantile: float) -> float:
         below = 0.0
         for share, value in zip(self._shares(), _VALUES, strict=True):
             below += share
-            if below >= _DOUBT:
+            if below >= quantile:
                 return value
         return _VALUES[-1]
 
@@ -122,15 +130,14 @@ class Trust:
         self.learn(prior, said)
         return likely
 
-    def weighed(self, prior: float, said: float, *, earned: bool = False) -> float:
+    def weighed(self, prior: float, said: float, *, right: float | None = None) -> float:
         """Return how likely something is that has a prior and that the model finds so likely.
 
         Args:
-            earned: count the model's word for no more than it has earned.
+            right: how often the model is taken to be right; None for `accuracy`.
         """
-        worth = max(
-            0.5, self.earned if earned else self.accuracy
-        )  # a model that is mostly wrong says nothing, not the contrary
+        # A model that is mostly wrong says nothing, not the contrary.
+        worth = max(0.5, self.accuracy if right is None else right)
         likely = worth * said + (1 - worth) * (1 - said)
         return prior * likely / (prior * likely + (1 - prior) * (1 - likely))
 
@@ -142,10 +149,11 @@ class Trust:
     def too_poor(self, least: float, right_in: str) -> str:
         """Return why a model is not worth asking that is right less often than `least`; '' where it is worth it.
 
-        Each time it is refused what is known counts a little less, so that it is tried again some day.
+        A few unlucky answers are no reason: it has to be that poor with a probability of 4 in 5. Each time it is
+        refused what is known counts a little less, so that it is tried again some day.
         """
         accuracy = self.accuracy
-        if accuracy >= least:
+        if self.at_best >= least:
             return ""
         with self._lock:
             self._logs = [_RESTS * log for log in self._logs]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from metatree._util.named_file import read_named
 from metatree.errors import UserError
 
 
@@ -43,7 +44,7 @@ class RecordedLines:
         self._lock = threading.Lock()
         self._lines: dict[str, list[Any]] = {}
         try:
-            for line in map(json.loads, filter(None, self.path.read_text(encoding="utf-8").split("\n"))):
+            for line in map(json.loads, filter(None, read_named(self.path).decode().split("\n"))):
                 self._lines.setdefault(key_of_line(line), []).append(line)
         except OSError as exc:
             raise UserError(f"the recording {str(path)!r} cannot be read: {exc}") from exc

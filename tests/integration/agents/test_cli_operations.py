@@ -112,6 +112,59 @@ def test_a_restore_says_where_the_memory_went_and_puts_none_where_no_tree_is(
     assert str(source / ".metatree" / "memory.db") in capfd.readouterr().err
 
 
+def test_several_trees_are_served_and_asked_by_who_may(
+    source: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    conforms: Callable[[Any, Any], None],
+) -> None:
+    recipes = tmp_path / "recipes"
+    recipes.mkdir()
+    (recipes / "soup.md").write_text("# Soup\n\nThe secret of the soup is one spoon of smoked paprika.\n")
+    where = ["--database", str(tmp_path / "service.db")]
+
+    def said(*arguments: str) -> tuple[int, str, str]:
+        code = run([*arguments])
+        return code, *capfd.readouterr()
+
+    log = tmp_path / "log"
+    with serving(f"house={source}", f"recipes={recipes}", *where, log=log) as (url, _):
+        assert "only administrators may ask recipes" in log.read_text()
+        assert said("service", "users", "add", "Ann", *where)[0] == 0
+        monkeypatch.setenv("METATREE_SECRET", said("service", "keys", "add", "Ann", *where)[1].strip())
+        asking = ["ask", "What is the secret of the soup?", "--service", url, "--user", "Ann"]
+        code, _, err = said(*asking)
+        assert code == 2 and "an administrator lets people in" in err
+        assert said("service", "trees", "allow", "house", "everybody", *where)[0] == 0
+        assert said("service", "trees", "join", "cooks", "Ann", *where)[0] == 0
+        assert said("service", "trees", "allow", "recipes", "group:cooks", *where)[0] == 0
+        code, out, _ = said("service", "trees", "list", "--json", *where)
+        conforms(json.loads(out), service.TreesOutput)
+        assert json.loads(out)["groups"] == {"cooks": ["Ann"]}
+        code, out, _ = said(*asking)
+        assert code == 0 and "smoked paprika" in out and "recipes: soup.md:3" in out
+        code, out, _ = said(*asking, "--trees", "house", "--json")
+        conforms(json.loads(out), service.ServiceAnswerOutput)
+        assert code == 1 and "paprika" not in out
+        assert said("service", "trees", "leave", "cooks", "Ann", *where)[0] == 0
+        code, _, err = said(*asking, "--trees", "recipes")
+        assert code == 2 and "no tree 'recipes' that Ann may ask; there are house" in err
+    for arguments, message in (
+        (["serve", "house"], "NAME=FOLDER"),
+        (["serve", f"House={source}"], "no name of a tree"),
+        (["serve", f"a={source}", f"a={recipes}"], "two trees"),
+        (["serve", f"a={tmp_path / 'none'}"], "no folder"),
+        (["serve", f"a={source}", "--source", str(source)], "without --source"),
+        (["service", "trees", "allow", "none", "Ann", *where], "no tree 'none'"),
+        (["service", "trees", "join", "cooks", "Nobody", *where], "no user 'Nobody'"),
+        (["ask", "q", "--user", "Ann"], "--service URL"),
+        (["ask", "q", "--service", "http://127.0.0.1:9", "--user", "Ann", "--source", "."], "neither"),
+    ):
+        code, _, err = said(*arguments)
+        assert code == 2 and message in err, err
+
+
 def test_keys_are_made_listed_and_ended(
     source: Path, capfd: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
 ) -> None:

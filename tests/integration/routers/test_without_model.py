@@ -143,6 +143,29 @@ def test_a_model_that_is_wrong_is_dropped_and_finds_what_is_found_without(
     assert [node.id for node in nodes.nodes][:1] == ["auth/token"]
 
 
+def test_a_model_that_finds_nothing_is_not_asked_for_ever(
+    serve: Serve, router_for: RouterFor, tree: Tree
+) -> None:
+    """However much it is trusted: what the rest of the tree says is looked through without it."""
+
+    def model(request: Any) -> Any:
+        if "choice" in request.system:
+            return {"reason": "perhaps", "choice": "A", "ruled_out": []}
+        return {"answers": [], "new_questions": [], "notes": ""} if "answers" in request.system else {}
+
+    server = serve(model)
+    router = router_for(server)
+    for trust in (router.connection.trust, router.connection.trust_in_reading):
+        trust.__dict__["_prior"] = [-999.0] * 24 + [0.0]  # taken to be right in 49 of 50
+    question = "Which part of mail or search has zebras and retries?"
+    found = search(question, tree=tree, router=router)
+    assert found.usage.model_calls == len(server.requests) == 10
+    assert "10 requests to the model led to nothing: the search went on without it" in found.detail
+    assert found.ended == search(question, tree=tree).ended
+    freely = search(question, tree=tree, router=router, evidence=False)
+    assert freely.usage.model_calls > 20, "without evidence there is nothing else"
+
+
 def test_without_evidence_a_model_is_asked_whatever_it_was_worth(
     serve: Serve, router_for: RouterFor, tree: Tree
 ) -> None:

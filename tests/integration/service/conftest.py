@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,7 @@ def served(
     settings: ServiceSettings,
     memory: Tree | None = None,
     agents: GoalAgents | None = None,
+    trees: Mapping[str, Tree] | None = None,
 ) -> Iterator[Served]:
     """Run the service on a free port of the loopback interface, in a thread with a loop of its own."""
 
@@ -112,7 +113,7 @@ def served(
     database = opened(where)
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(database, settings, memory=memory, agents=agents),
+            create_app(database, settings, memory=memory, agents=agents, trees=trees),
             host="127.0.0.1",
             port=0,
             log_level="error",
@@ -160,10 +161,13 @@ def serve(place: Path | str) -> Iterator[Callable[..., Served]]:
             *,
             memory: Tree | None = None,
             agents: GoalAgents | None = None,
+            trees: Mapping[str, Tree] | None = None,
             **given: Any,
         ) -> Served:
             given = {"claim_timeout_s": 0.2, "answer_timeout_s": 0.2, **given}
-            return stack.enter_context(served(where or place, ServiceSettings(**given), memory, agents))
+            return stack.enter_context(
+                served(where or place, ServiceSettings(**given), memory, agents, trees)
+            )
 
         yield start
 

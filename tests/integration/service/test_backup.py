@@ -21,7 +21,7 @@ from metatree_agents.service.database.backup import LEFT_OUT, TABLES, back_up, r
 from metatree_agents.service.database.database import ServiceDatabase, SqliteDatabase
 from metatree_agents.service.database.schema import SERVICE
 from metatree_agents.service.openai.conversations import Conversation
-from metatree_agents.service.queue.queue import Queue
+from metatree_agents.service.queue.queue import Queue, TopicPlace
 from metatree_agents.service.settings import Service
 
 from metatree.errors import BrokenStore, TransientError, UserError
@@ -186,14 +186,14 @@ def test_nothing_is_overwritten_without_force(empty: Empty, tmp_path: Path) -> N
             await restore(file, other, memory=tmp_path / "none.db")
         with pytest.raises(UserError, match="a memory"):
             await restore(file, other, memory=kept)
-        assert (colour(kept), await Queue(other).owner("mine")) == ('"red"', "Bob")
+        assert (colour(kept), await Queue(other).place("mine")) == ('"red"', TopicPlace("Bob", 1))
         assert not (tmp_path / "none.db").exists()
         with Store.open(kept), pytest.raises(UserError, match=r"kept\.db'.*stop it.*--no-memory"):
             await restore(file, other, memory=kept, force=True)
-        assert (colour(kept), await Queue(other).owner("mine")) == ('"red"', "Bob")
+        assert (colour(kept), await Queue(other).place("mine")) == ('"red"', TopicPlace("Bob", 1))
         await restore(file, other, memory=kept, force=True)
         assert colour(kept) == '"green"'
-        assert await Queue(other).owner("mine") is None
+        assert await Queue(other).place("mine") is None
         assert await contents(other) == await contents(one)
         await one.close()
         await other.close()

@@ -293,7 +293,12 @@ def test_matches_are_as_documented(tmp_path: Path, count: int, threshold: float)
     for number, text in enumerate([*texts, "Employees can accrue comp time.", "Dues are paid monthly."]):
         (place / f"contract {number}.txt").write_text(text)
     with build_tree(place) as made:
-        found = matches_of(made, "Employees can accrue comp time for overtime work", count, threshold)
+        found = [
+            match
+            for _, match in matches_of(
+                made, "Employees can accrue comp time for overtime work", count, threshold
+            )
+        ]
         assert len(found) == count if count <= 3 else len(found) <= count
         distances = []
         for match in found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,15 +19,19 @@ import pytest
 import requests
 from metatree_agents.service.accounts.users import Users
 from metatree_agents.service.database.database import SqliteDatabase
+from metatree_agents.service.engine.client import ServiceClient
+from metatree_agents.service.engine.memory import learn
 from metatree_agents.service.queue.human_input import Ask, forms
 from metatree_memory_tools import build_tree
 
 from metatree import Limits, Node, Tree, ask_person, load_run, tool
+from metatree.notes.notes import memories
 from metatree.notes.permissions import Permissions
 from metatree.tools.tool import Tool
 
 from .conftest import SECRETS, Client, Served, proof
 from .test_engine import working
+from .test_web import entered
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., Served]
@@ -486,3 +491,55 @@ def test_a_search_at_its_limit_asks_in_the_thread_too(
             service.frontend.ask(QUOKKA, topic="U")
             found = service.frontend.get("check-query", Topic="U", Seq=1).json()
             assert found["Status"] == "Done", "nobody is asked where nobody may be"
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("by_page", [False, True])
+def test_what_a_person_answers_is_remembered_as_theirs_and_for_others_only_where_sharing_is_open(
+    serve: Serve, small: Path, shared: bool, by_page: bool
+) -> None:
+    service = serve(answer_timeout_s=30.0, claim_timeout_s=5.0, shared=shared)
+    browser = entered(service, "User_1")
+
+    def found(client: Client, text: str, topic: str) -> dict[str, Any]:
+        assert client.ask(text, topic=topic, user=client.name).ok
+        said: dict[str, Any] = client.get("check-query", Topic=topic, Seq=1).json()
+        return said
+
+    with build_tree(small) as tree:
+        with working(service, tree, parts={"fallbacks": [ask_person]}):
+            waiting = found(service.user, "Who feeds the quokka?", "T")
+            assert waiting["Status"] == "Waiting"
+            if by_page:
+                fields = {"topic": "T", "seq": "1", "number": "1", "said": "Bea feeds it at dawn."}
+                assert browser.send("/answer", **fields).status_code == 303
+            else:
+                body = {"Topic": "T", "Seq": 1, "Answer": "Bea feeds it at dawn."}
+                assert service.user.post("answer-question", body).ok
+            assert service.user.get("check-query", Topic="T", Seq=1).json()["Answer"] == [
+                "Bea feeds it at dawn."
+            ]
+            own = found(service.user, "who feeds the quokka", "own")
+            assert "Bea feeds it at dawn." in own["Answer"], "the person is not asked the same twice"
+        assert "Bea feeds it at dawn." in browser.get("/memories").text
+        assert "Bea" not in entered(service, "User_2").get("/memories").text
+
+        async def once() -> None:
+            async with ServiceClient(service.url, "Inference_1", SECRETS["Inference_1"][1]) as client:
+                while await learn(client, tree):
+                    pass
+
+        asyncio.run(once())
+        with working(service, tree):
+            own = found(service.user, "Who feeds the quokka?", "again")
+            assert "Bea feeds it at dawn." in own["Answer"]
+            others = found(service.other_user, "Who feeds the quokka?", "others")
+            assert ("Bea" in str(others["Answer"])) == shared
+            kept = [node.provenance["who"] for node in memories(tree)]
+            assert kept == (["User_1"] if shared else [])
+            (said,) = re.findall(r'name="number" value="(\d+)"', browser.get("/memories").text)
+            assert browser.send("/memories/undo", number=said).status_code == 303
+            asyncio.run(once())
+            assert memories(tree) == []
+            gone = found(service.user, "Who feeds the quokka?", "gone")
+            assert "Bea" not in str(gone["Answer"])

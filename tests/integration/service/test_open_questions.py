@@ -313,8 +313,13 @@ def test_a_database_of_the_version_before_keeps_its_answers_and_takes_ends(place
         database = opened(place)
         await database.start()
         await answered(Queue(database), 1, None)
-        for table, column in (("query", "ending"), ("topic", "title"), ("recommendation", "withdraws")):
+        for index in ("recommendation_withdraws", "recommendation_by"):
+            await database.execute(f"DROP INDEX {index}")
+        added = (("query", "ending"), ("topic", "title"), ("recommendation", "withdraws"))
+        for table, column in (*added, *((each, "trees") for each in ("topic", "recommendation", "lookup"))):
             await database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+        for table in ("service_tree", "service_tree_right", "service_group", "service_engine"):
+            await database.execute(f"DROP TABLE {table}")
         await database.execute("UPDATE service_schema SET version = ?", SERVICE.first)
         await database.close()
         database = opened(place)

@@ -227,3 +227,28 @@ def test_one_who_flags_every_answer_changes_little_and_nothing_of_others(service
     assert "head of the department" in answer(service, tree, TRIP, topic="after").answer[0], (
         "it is still found"
     )
+
+
+def test_a_flag_that_is_taken_back_takes_no_other_of_its_kind_with_it(service: Served, tree: Tree) -> None:
+    def flagged() -> list[str]:
+        return sorted(str(tree.get(each.node).path) for each in flags(tree.memory))
+
+    def flag_off_topic(fragment: str) -> int:
+        body = {"Topic": "T", "OnBehalfOf": "Bea", "Query": REFUND, "Fragment": fragment}
+        made = service.frontend.post("recommend", {**body, "Type": "Flag as Off Topic"})
+        return int(made.json()["Number"])
+
+    def undo(number: int) -> None:
+        assert service.frontend.post("withdraw-recommendation", {"OnBehalfOf": "Bea", "Number": number}).ok
+        learnt(service, tree)
+
+    zebra, desk = "Refunds are approved by the zebra team", "Ann Miller approves them"
+    first, second, again = flag_off_topic(zebra), flag_off_topic(desk), flag_off_topic(zebra)
+    learnt(service, tree)
+    assert flagged() == ["rumours.md", "zebra.md"]
+    undo(first)
+    assert flagged() == ["rumours.md", "zebra.md"], "the same was said once more, and that stands"
+    undo(again)
+    assert flagged() == ["rumours.md"]
+    undo(second)
+    assert flagged() == []

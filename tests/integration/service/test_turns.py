@@ -187,12 +187,12 @@ def test_a_claim_reads_few_pages_of_postgres(postgres: Server) -> None:
         connection.execute("SET plan_cache_mode TO force_generic_plan")
         for table in ("topic", "turn", "query"):  # its statistics would have another plan made
             connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
-        types = "(double precision, text, text, double precision)"
+        types = "(double precision, text, text, double precision, bigint)"
         connection.execute(f"PREPARE claim {types} AS {numbered(_CLAIM).decode()}")
         for number in range(6):
-            connection.execute(f"EXECUTE claim(1, 'e', 'l{number}', 2)")
+            connection.execute(f"EXECUTE claim(1, 'e', 'l{number}', 2, 0)")
         asyncio.run(fill())
-        explained = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE claim(1, 'e', 'lease', 2)"
+        explained = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE claim(1, 'e', 'lease', 2, 0)"
         row = connection.execute(explained).fetchone()
     assert row is not None
     (plan,) = row[0] if isinstance(row[0], list) else json.loads(row[0])

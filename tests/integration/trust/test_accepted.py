@@ -18,7 +18,9 @@ from typing import Any
 
 import pytest
 from metatree_agents.cli._main import run
+from metatree_agents.planner import Agents, Domain
 from metatree_agents.service.database.database import SqliteDatabase
+from metatree_agents.service.database.schema import SERVICE
 from metatree_agents.service.database.servers import servers_of
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build._scan import scan
@@ -36,7 +38,9 @@ from metatree.notes.notes import forget, remember
 from metatree.notes.permissions import Permissions
 from metatree.notes.replication import apply_changes, changes_since
 from metatree.notes.wishes import standing
+from metatree.storage import acceptance
 from metatree.storage.acceptance import accept, survey
+from metatree.storage.schema import FILES
 from metatree.storage.store import Store
 from metatree.storage.trust import NAMED_FILE
 from metatree.testing.parts import FunctionRouter
@@ -201,6 +205,66 @@ def test_a_store_that_cannot_be_written_is_accepted_with_its_content(
     assert not survey(memory).trusted
     assert run(["memories"]) == 1  # the index is as it was
     assert "attik" not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("begins", ["a schedule", "an agent", "one that waits for a time"])
+def test_nothing_of_a_store_that_was_accepted_runs_by_itself(clone: Clone, begins: str) -> None:
+    paid: list[str] = []
+    domain = Domain("shop")
+
+    @domain.task("pay(?to)")
+    def pay(to: str) -> str:
+        paid.append(to)
+        return "paid"
+
+    domain.task("wait()", does={"receive": "go"})
+    agents = clone.metatree / "agents.db"
+    with as_user(clone.attacker), Agents(agents, domain, board=False) as theirs:
+        if begins == "a schedule":
+            theirs.schedule("nightly", "* * * * *", "pay(mallory)")
+        else:
+            theirs.start("pay(mallory)", id="begun")
+            theirs.start("pay(mallory)", id="own.1")  # as if it were a child of one's own
+    if begins == "a schedule":
+        _change(agents, ("UPDATE schedule SET next_at = 1700000000.0", ()))
+    elif begins != "an agent":
+        _change(agents, ("UPDATE run SET ended = 'waiting', wake_at = 1700000000.0", ()))
+    held = survey(agents)
+    assert held.runs or "schedules of agents, which are not taken over" in held.held
+    assert run(["trust", "--yes"]) == 0
+    with Agents(agents, domain, board=False) as ours:
+        ours.work(until_idle=True)
+        assert not paid
+        ours.start("wait()", id="own")
+        ours.run("own")
+        assert not paid
+        ours.start("pay(ann)", id="other")
+        ours.work(until_idle=True)
+        assert paid == ["ann"]
+        if begins == "an agent":  # as it is asked for by name
+            ours.run("begun")
+            assert paid == ["ann", "mallory"]
+
+
+def test_all_that_a_store_may_hold_is_shown_dropped_or_told_by_something_else() -> None:
+    """A table that comes later is to be thought of here."""
+    told = {
+        *("board", "history_commit", "journal", "meta", "node", "run", "service_user"),  # shown by themselves
+        *("chat", "lookup_wish", "progress", "service_index", "turn"),  # of the questions and lookups
+        "service_tree",  # of the rights to ask trees
+        *("tree_file", "tree_state"),  # of the versions of a published tree
+        *(
+            "service_identity",
+            "service_nonce",
+            "service_nonce_end",
+            "service_use",
+            "service_engine",
+        ),  # say nothing, do nothing
+        *acceptance._OF_SOURCES,
+        *acceptance._OF_THE_MOMENT,
+        *acceptance._TABLE_LABELS,
+    }
+    assert (FILES.tables | SERVICE.tables) - told == set()
 
 
 def test_ones_own_stores_are_no_nodes_by_another_name_of_the_disk(clone: Clone) -> None:
@@ -786,3 +850,46 @@ def test_passwords_apart_from_their_names_are_masked(form: str) -> None:
     for code in (False, True):
         assert secret not in masked(form % secret, code=code)[0]
     assert masked(form % "${PASSWORD}")[1] == 0
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        '{"place": "x", "options": {}}',
+        '{"type": "folder", "place": "a\\u0000b", "options": {}}',
+        '{"type": "folder", "place": "\\ud800", "options": {}}',
+        '{"type": "folder", "place": "x", "options": {"\\ud800": "\\u0000"}}',
+        '{"type": "folder", "place": "x", "options": {"a": NaN}}',
+        '{"type": 5, "place": "x", "options": {}}',
+    ],
+)
+def test_sources_of_an_odd_form_are_refused_in_words(
+    clone: Clone, capfd: pytest.CaptureFixture[str], record: str
+) -> None:
+    """Also in one's own index, which keeps what the one before it named."""
+    statement = "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)"
+    _change(clone.metatree / "index.db", (statement, ("sources", f"[{record}]")))
+    for command in (["trust", "--show"], ["trust", "--show", "--json"], ["trust", "--yes"]):
+        assert run(command) in (0, 2)
+    assert "none of metatree's" in "".join(capfd.readouterr())
+    assert run(["find", "harbour"]) == 0
+    _change(clone.metatree / "index.db", (statement, ("offered_sources", f"[{record}]")))
+    for command in (["trust", "--show"], ["find", "harbour"], ["trust", "--yes"]):
+        assert run(command) in (0, 2)
+    assert "failed" not in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize("name", ["--source=~", "--tree=~", "--history", "-y"])
+def test_a_file_that_is_called_as_an_option_is_none(
+    clone: Clone, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As the shell gives them for `metatree build *`."""
+    home = clone.secret.parent
+    monkeypatch.setenv("HOME", str(home))
+    shutil.rmtree(clone.metatree)
+    (clone.folder / name).touch()
+    assert run(["build", "a.md", name]) == 2
+    assert "the name of a file here" in capfd.readouterr().err
+    assert not clone.metatree.exists() and not (home / "index.db").exists()
+    assert run(["build", "--", "a.md"]) == 0
+    assert run(["remember", "--", name]) == 0

@@ -22,6 +22,8 @@ from metatree_memory_tools import build_tree
 
 from metatree import Blackboard, Node, Source, Tree, search
 from metatree.errors import UserError
+from metatree.notes.archive import export_memory
+from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
 from metatree.storage.store import Store
 from metatree.storage.trust import sign
@@ -60,6 +62,17 @@ COMMANDS = (
     ["service", "users", "list"],
     ["build", "."],
     ["trust", "--show"],
+)
+MORE = (
+    ["service", "check"],
+    ["context", "harbour is wrong"],
+    ["audit", "memory:0"],
+    ["forget", "--by", "mallory", "--yes", "--verify"],
+    ["answer", "r1:q1", "yes"],
+    ["describe", "--yes"],
+    ["import", "empty.metatree"],
+    ["install", "--dry-run", "--project"],
+    ["doctor"],
 )
 
 
@@ -194,9 +207,11 @@ def test_no_command_acts_for_who_prepared_the_folder(
     clone: Clone, prepare: Callable[[Clone], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     prepare(clone)
+    with Tree.create(clone.folder.parent / "empty.db") as empty:
+        export_memory(empty, clone.folder / "empty.metatree")
     before = state(clone.secret.parent)
     capfd.readouterr()
-    for command in COMMANDS:
+    for command in (*COMMANDS[:-2], *MORE, *COMMANDS[-2:]):
         code = run(command)
         said = capfd.readouterr()
         assert code in (0, 1, 2, 3, 5), command
@@ -554,3 +569,65 @@ def test_a_folder_puts_no_module_in_the_place_of_what_is_installed(clone: Clone,
             timeout=60,
         )
         assert not clone.started.exists(), name
+
+
+@pytest.mark.parametrize("there", ["somebody else's", "a hard link", "damaged"])
+def test_a_backup_is_not_restored_into_a_file_of_others(
+    clone: Clone, capfd: pytest.CaptureFixture[str], there: str
+) -> None:
+    """Whoever made it, may read it or has it elsewhere would have what was kept in it."""
+    own, backup = clone.secret.parent, clone.folder.parent / "monday.backup"
+    with build_tree(own) as tree:
+        remember(tree, "The salary is 4711", who="victim")
+    command = ["service", "users", "add", "ann", "--role", "user", "--source", str(own)]
+    assert run(command) == 0
+    assert run(["service", "backup", str(backup), "--source", str(own)]) == 0
+    with Tree.open(own) as tree:
+        remember(tree, "The harbour is in the north", who="victim")
+    memory, other = clone.metatree / "memory.db", own / ".metatree" / "memory.db"
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    memory.unlink(missing_ok=True)
+    if there == "somebody else's":
+        with as_user(clone.attacker):
+            Store.open(memory).close()
+    elif there == "a hard link":
+        os.link(other, memory)
+    else:
+        memory.write_bytes(b"nothing" * 1000)
+    memory.chmod(0o644)
+    before = other.read_bytes()
+    assert run(["service", "restore", str(backup)]) == 2
+    assert "replace it with --force" in capfd.readouterr().err
+    assert run(["service", "restore", str(backup), "--force"]) == 0
+    assert memory.stat().st_mode & 0o777 == 0o600 and memory.stat().st_nlink == 1
+    assert other.read_bytes() == before
+    assert run(["memories"]) == 0
+    assert "4711" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("there", ["a stranger's", "a link", "a pipe", "a view"])
+def test_a_check_of_a_service_believes_nothing_of_others(
+    clone: Clone, capfd: pytest.CaptureFixture[str], there: str
+) -> None:
+    brings_a_service_with_an_administrator(clone)
+    service = clone.metatree / "service.db"
+    if there == "a link":
+        moved = service.rename(clone.secret.parent / "service.db")
+        service.symlink_to(moved)
+    elif there == "a pipe":
+        service.unlink()
+        os.mkfifo(service)
+    elif there == "a view":
+        with closing(sqlite3.connect(service)) as made, made:
+            made.execute("DROP TABLE service_user")
+            endless = (
+                "WITH RECURSIVE c(role) AS (SELECT 'admin' UNION ALL SELECT role FROM c) SELECT role FROM c"
+            )
+            made.execute(f"CREATE VIEW service_user AS {endless}")
+    assert run(["service", "check"]) == 5
+    said = capfd.readouterr().out
+    assert "ok    database" not in said and "FAIL" in said
+    before = state(clone.metatree) if there == "a stranger's" else {}
+    assert run(["service", "check", "--json"]) == 5
+    assert not before or state(clone.metatree) == before, "nothing is made and nothing is changed"

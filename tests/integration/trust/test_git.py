@@ -294,3 +294,39 @@ def test_a_commit_is_found_by_its_names(repository: Repository, name: str) -> No
     assert commit_text(repository.root, f"{head[:10]}~1").subject == "1"
     with pytest.raises(UserError, match="there is no commit"):
         commit_text(repository.root, "HEAD@{1}")
+
+
+# what commits say of themselves
+
+
+@pytest.mark.parametrize("at", ["99999999999999999999", "9223372036854775807", "-99999999999", "0"])
+def test_a_commit_of_any_date_is_read(repository: Repository, at: str) -> None:
+    """Whoever makes a commit may say any date."""
+    tree = repository.git("rev-parse", "HEAD^{tree}")
+    text = f"tree {tree}\nauthor Ann <a@b> {at} +0000\ncommitter Ann <a@b> {at} +0000\n\nfirst\n"
+    (repository.root / "made").write_text(text)
+    made = repository.git("hash-object", "-t", "commit", "-w", "--literally", "made")
+    repository.git("update-ref", "HEAD", made)
+    store = Store.open(":memory:")
+    assert read_history(repository.root, store) == ""
+    assert store.rows("SELECT subject FROM history_commit") == [("first",)]
+    assert "first" in commit_text(repository.root, "HEAD").text
+    assert "first" in blame_text(repository.root, "a.py")
+
+
+def test_a_token_for_the_name_of_an_author_is_masked(repository: Repository) -> None:
+    token = "ghp_" + "q7Rk2LmX9vTz4WnB8sYp3JdH6fCg1AeU5oKi"
+    repository.commit("2", {"a.py": CODE + "x = 1\n"})
+    repository.git("commit", "-q", "--amend", "--no-edit", f"--author={token} <a@b>")
+    store = Store.open(":memory:")
+    assert read_history(repository.root, store) == ""
+    kept = store.rows("SELECT author FROM history_commit ORDER BY number")
+    assert kept == [("Ann",), ("*" * len(token),)]
+    for said in (
+        commit_text(repository.root, "HEAD").text,
+        commit_text(repository.root, "HEAD").author,
+        blame_text(repository.root, "a.py"),
+        changes_of_text(repository.root, "a.py", "x = 1"),
+    ):
+        assert token not in said
+    assert token in commit_text(repository.root, "HEAD", secrets=True).author

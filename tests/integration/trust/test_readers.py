@@ -12,6 +12,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ from metatree_memory_tools.build import _scan
 from metatree_memory_tools.databases._tools import database_of
 from metatree_memory_tools.git._command import _environment
 from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
+from metatree_memory_tools.web.chromium import find_chromium, has_chromium
 from metatree_routers.human import HumanRouter
 
 from metatree import Node, Option, RouteRequest, Source, Tree
@@ -300,6 +302,21 @@ def test_a_picture_is_not_written_through_a_link_to_a_folder(clone: Clone) -> No
     assert run(["rules", "a.rules", "--picture", "a.dot"]) == 0
 
 
+def test_a_picture_is_not_written_through_a_hard_link_or_a_pipe(clone: Clone) -> None:
+    before = clone.secret.read_bytes()
+    (clone.folder / "a.rules").write_text(
+        '(B1 on B2)\n((<x> on <y>) -> "on")\nschedule {\n gather = 0;\n main = gather+;\n}\n'
+    )
+    for option, name in (("--trace", "a.json"), ("--picture", "a.dot")):
+        os.link(clone.secret, clone.folder / name)
+        assert run(["rules", "a.rules", option, name]) == 0
+        assert clone.secret.read_bytes() == before and (clone.folder / name).read_text()
+        (clone.folder / name).unlink()
+        os.mkfifo(clone.folder / name)
+        assert run(["rules", "a.rules", option, name]) == 0
+        assert (clone.folder / name).is_file()
+
+
 def test_secrets_in_what_a_file_says_of_itself_are_masked(clone: Clone) -> None:
     pytest.importorskip("selectolax")
     shutil.rmtree(clone.metatree)
@@ -326,6 +343,111 @@ def test_git_finds_no_program_of_its_own_in_the_folder(monkeypatch: pytest.Monke
     """A git that does not know GIT_NO_LAZY_FETCH looks for `git-remote-NAME`, which a partial clone names."""
     monkeypatch.setenv("PATH", "node_modules/.bin:.", prepend=os.pathsep)
     assert all(map(os.path.isabs, _environment()["PATH"].split(os.pathsep)))
+
+
+def test_secrets_in_the_schemas_of_a_description_are_not_kept(clone: Clone) -> None:
+    """As defaults and choices of arguments, also of a body, in names, in what is said, in the address of a server."""
+    token = "ghp_" + "q7Rk2LmX9vTz4WnB8sYp3JdH6fCg1AeU5oKi"
+    schema = {"type": "string", "default": PASSWORD, "enum": [PASSWORD], "example": {"a": [PASSWORD]}}
+    plain = {"type": "string", "default": "red", "enum": ["red", "blue"], "description": f"or {token}"}
+    body = {
+        "type": "object",
+        "properties": {"login": {"properties": {"api_key": schema, "kind": {"const": token}}}},
+    }
+    operation = {
+        "operationId": token,
+        "tags": [token],
+        "parameters": [
+            {"name": "password", "in": "query", "schema": schema},
+            {"name": "colour", "in": "query", "schema": plain},
+            {"name": "shade", "in": "query", "schema": {"type": "string", "default": token}},
+        ],
+        "requestBody": {"content": {"application/json": {"schema": body}}},
+        "responses": {},
+    }
+    description = {
+        "openapi": "3.0.0",
+        "info": {"title": "A", "version": "1"},
+        "servers": [{"url": f"https://example.org/{token}/v1"}],
+        "paths": {"/a": {"post": operation}},
+    }
+    file, out = clone.folder.parent / "o.json", clone.folder.parent / "tree"
+    file.write_text(json.dumps(description))
+    with build_tree(f"openapi:{file}", out=out) as tree:
+        (node,) = [node for _, node in tree.walk() if node.kind == "api operation"]
+        properties = node.attributes["call"]["schema"]["properties"]
+        assert properties["password"] == {"type": "string"}
+        assert properties["colour"]["default"] == "red" and properties["colour"]["enum"] == ["red", "blue"]
+        assert "colour (string, one of red, blue)" in tree.content(node.id)
+    kept = (out / "index.db").read_bytes()
+    assert token.encode() not in kept and PASSWORD.encode() not in kept
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["rules", "x.rules"],
+        ["plan", "x.toml", "go(home)"],
+        ["plan", "x.hddl", "y.hddl"],
+        ["gateway", "--servers", "x.json", "--list"],
+        ["build", "openapi:x.json"],
+        ["build", "x.json"],
+        ["ask", "@x.txt"],
+    ],
+    ids=" ".join,
+)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(clone: Clone, command: list[str]) -> None:
+    for name in ("x.rules", "x.toml", "x.hddl", "x.json", "x.txt", "y.hddl"):
+        os.mkfifo(clone.folder / name)
+    program = str(Path(sys.executable).with_name("metatree"))
+    done = subprocess.run([program, *command], capture_output=True, check=False, timeout=120)
+    assert done.returncode in (2, 5), done
+    assert b"regular file" in done.stderr or b"neither a file" in done.stderr
+
+
+def test_a_pipe_of_the_shell_is_read(clone: Clone) -> None:
+    program = str(Path(sys.executable).with_name("metatree"))
+    text = b'(B1 on B2)\n((<x> on <y>) -> "on")\n'
+    done = subprocess.run(
+        [program, "rules", "/dev/stdin"], input=text, capture_output=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_program_of_the_folder_is_run_as_a_browser(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("bin/chromium", "chromium"):
+        file = clone.folder / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("#!/bin/sh\n")
+        file.chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join(["bin", ".", "", str(clone.folder.parent / "none")]))
+    assert not has_chromium()
+    for named in ("chromium", "bin/chromium", "./chromium"):
+        monkeypatch.setenv("METATREE_CHROMIUM", named)
+        assert not has_chromium()
+    monkeypatch.setenv("METATREE_CHROMIUM", str(file))
+    assert find_chromium() == str(file)
+
+
+def test_libraries_find_no_program_of_the_folder(clone: Clone) -> None:
+    """The client of OpenAI asks `uname` for the processor."""
+    ran = clone.folder.parent / "ran"
+    (clone.folder / "bin").mkdir()
+    for name in ("uname", "git", "lsb_release", "gcc", "ldconfig"):
+        file = clone.folder / "bin" / name
+        file.write_text(f"#!/bin/sh\necho {name} >>{ran}\n")
+        file.chmod(0o755)
+    shutil.rmtree(clone.metatree)
+    command = [str(Path(sys.executable).with_name("metatree")), "ask", "Where is the harbour?"]
+    for path in (f"bin{os.pathsep}{os.environ['PATH']}", "bin"):
+        done = subprocess.run(
+            [*command, "--router", "openai/none@http://127.0.0.1:9/v1"],
+            env={**os.environ, "PATH": path, "OPENAI_API_KEY": "none"},
+            capture_output=True,
+            check=False,
+            timeout=120,
+        )
+        assert b"cannot be reached" in done.stderr and not ran.exists(), done.stderr
 
 
 KEY_LINES = KEY.splitlines()

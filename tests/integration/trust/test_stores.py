@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 import subprocess
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -162,6 +163,88 @@ def test_another_name_of_ones_own_store_is_not_used(clone: Clone, capfd: pytest.
     assert own.read_bytes() == before
     with Tree.open(clone.secret.parent) as tree:
         assert not tree.memory.read_only
+
+
+@pytest.mark.parametrize("name", ["build.lock", "index.db", "memory.db", "service.db", "agents.db"])
+@pytest.mark.parametrize("end", ["-journal", "-wal", "-shm", ""])
+def test_nothing_is_written_through_a_hard_link(clone: Clone, name: str, end: str) -> None:
+    """Whatever lies beside it: SQLite plays a journal back at the first look, before any mark is read."""
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    linked = clone.metatree / f"{name}{end}"
+    linked.unlink(missing_ok=True)
+    os.link(clone.secret, linked)
+    clone.secret.chmod(0o644)
+    for data in (b"", b"0" * 32768, b"# The harbour"):
+        clone.secret.write_bytes(data)
+        for command in COMMANDS:
+            run(command)
+            assert (clone.secret.read_bytes(), clone.secret.stat().st_mode & 0o777) == (data, 0o644)
+
+
+@pytest.mark.parametrize("name", ["build.lock", "index.db", "memory.db", "service.db", "agents.db"])
+def test_no_journal_or_log_is_played_into_another_file(clone: Clone, name: str) -> None:
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    linked = clone.metatree / name
+    linked.unlink(missing_ok=True)
+    os.link(clone.secret, linked)
+    before = clone.secret.read_bytes()
+    log = _journal_that_writes(b"PWNED".ljust(512))
+    made = clone.folder.parent / "made.db"
+    with as_user(clone.attacker), Store.open(made) as store:
+        store.execute("INSERT INTO meta VALUES ('a', 'PWNED')")
+        pages = Path(f"{made}-wal").read_bytes()
+    for end, data in (("-journal", log), ("-wal", pages)):
+        other = linked.with_name(name + end)
+        for command in COMMANDS:
+            other.write_bytes(data)
+            run(command)
+            assert clone.secret.read_bytes() == before
+        other.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+@pytest.mark.parametrize("link", ["hard", "symbolic"])
+def test_nothing_is_written_through_a_link_beside_a_database_of_others(
+    clone: Clone, end: str, link: str
+) -> None:
+    """A source `database:FILE` is read with its log, and SQLite maps what is called `-shm` to write into it."""
+    made, read = clone.folder.parent / "made.db", clone.folder / "a.db"
+    with closing(sqlite3.connect(made)) as one:
+        one.execute("PRAGMA journal_mode=WAL")
+        one.execute("CREATE TABLE harbour(name TEXT)")
+        one.commit()
+        for name in ("", "-wal"):
+            shutil.copy(f"{made}{name}", f"{read}{name}")
+    linked = Path(f"{read}{end}")
+    linked.unlink(missing_ok=True)
+    clone.secret.write_bytes(b"x" * 32768)
+    os.link(clone.secret, linked) if link == "hard" else linked.symlink_to(clone.secret)
+    run(["build", f"database:{read}", "--tree", str(clone.folder.parent / "tree")])
+    assert clone.secret.read_bytes() == b"x" * 32768
+    linked.unlink()
+    assert run(["build", f"database:{read}", "--tree", str(clone.folder.parent / "other")]) == 0
+
+
+COMMANDS = (
+    ["find", "harbour"],
+    ["remember", "The harbour lies in the north"],
+    ["build", "."],
+    ["trust", "--yes"],
+    ["service", "users", "list"],
+    ["service", "check"],
+    ["goals", "list"],
+    ["doctor"],
+)
+
+
+def _journal_that_writes(page: bytes) -> bytes:
+    """Return a rollback journal whose first page is put into the file beside it."""
+    nonce = 7
+    header = bytes.fromhex("d9d505f920a163d7") + struct.pack(">IIIII", 1, nonce, 1, 512, 512)
+    checksum = nonce + sum(page[at] for at in range(512 - 200, 0, -200))
+    return header.ljust(512, b"\0") + struct.pack(">I", 1) + page + struct.pack(">I", checksum)
 
 
 @pytest.mark.parametrize("end", ["-wal", "-journal"])

@@ -22,6 +22,7 @@ from metatree.durable import (
     Signal,
     first_record,
     replay,
+    run_memory,
 )
 from metatree.durable.sql_journal import SqlJournal
 from metatree.errors import LeaseLost, UnknownRun
@@ -158,6 +159,21 @@ def test_what_a_guard_refuses_was_never_started(journal: Journal) -> None:
     result = _drive(journal, token, {"work": work}, policies)
     assert result.state.events[0] == "0=ValueError"
     assert [record.kind for record in journal.read("r")] == ["begin", "outcome", "signal", "stop"]
+
+
+def test_a_guard_sees_what_the_effects_of_its_run_keep(journal: Journal) -> None:
+    def work(effect: Effect, attempt: Attempt) -> int:
+        run_memory()["tried"] = attempt.number
+        return attempt.number
+
+    def guard(effect: Effect, attempt: Attempt) -> None:
+        if "tried" in run_memory():
+            raise ValueError("tried before")
+
+    first = _create(journal, ["work", "work"])
+    result = _drive(journal, first, {"work": work}, {"work": Policy(guard=guard)})
+    assert sorted(result.state.events) == ["0=1", "1=ValueError"]
+    assert run_memory() == {}
 
 
 def test_runs_are_taken_up_when_their_holder_is_gone_or_a_signal_has_come() -> None:

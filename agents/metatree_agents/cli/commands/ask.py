@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from metatree.errors import UserError
 from metatree.protocols import SURE
 from metatree_agents.cli import _options as options
 from metatree_agents.cli._inputs import named_file, plain, text_of, texts_of
@@ -60,6 +61,25 @@ def ask(
     ] = 0.0,
     allow: options.Allow = None,
     web: options.Web = None,
+    service: Annotated[
+        str | None,
+        options.option(
+            "--service",
+            "URL",
+            "Ask this service instead of a tree here, as --user, with the secret or API key in METATREE_SECRET.",
+        ),
+    ] = None,
+    user: Annotated[str | None, options.option("--user", "NAME", "With --service: who asks.")] = None,
+    trees: Annotated[
+        str | None,
+        options.option(
+            "--trees", "NAME,…", "With --service: the trees to ask; by default all that the user may ask."
+        ),
+    ] = None,
+    topic: Annotated[
+        str | None,
+        options.option("--topic", "NAME", "With --service: the topic to ask on in; a new one by default."),
+    ] = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> int:
@@ -78,6 +98,8 @@ def ask(
     With --web, pages that a search engine finds for what the tree does not answer are fetched, kept as nodes with where
     they came from, and searched. Private addresses are refused unless METATREE_WEB_ALLOW names their hosts.
 
+    With --service, a service of others (`metatree serve`) is asked instead; the code is 1 when it has no answer.
+
     \b
     Example: metatree ask "Where are redirects followed?" --source ~/src/requests
     """
@@ -94,6 +116,16 @@ def ask(
     from metatree_agents.cli.printing.answers import with_sources
 
     texts = texts_of(questions, what="question")
+    if service is not None:
+        from metatree_agents.cli.commands.service.asking import ask_service
+
+        if where != TreeOptions() or len(texts) != 1:
+            raise UserError(
+                "--service takes one question, and neither --source nor --tree: it has its own trees"
+            )
+        return ask_service(service, user, texts[0], trees, topic, json=json)
+    if (user, trees, topic) != (None, None, None):
+        raise UserError("--user, --trees and --topic are for --service URL")
     parts = {**suite_parts(router), **web_parts(web)}
     run_id = run or new_run_id()
     with where.ready(refresh=not no_refresh) as opened:

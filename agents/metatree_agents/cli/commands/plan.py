@@ -199,9 +199,9 @@ def _plan_goal(
     from metatree_agents.planner import Domain, PlanLimits
     from metatree_agents.planner import plan as plan_for
     from metatree_agents.planner.agents.state import AgentOptions
-    from metatree_agents.planner.domain.domain import goal_of
     from metatree_agents.planner.domain.facts import Facts, facts_by_relation
     from metatree_agents.planner.domain.files import facts_of, read_file
+    from metatree_agents.planner.domain.given import goal_of
     from metatree_agents.planner.domain.network import TOP, Intent
 
     data = read_file(domain_file)

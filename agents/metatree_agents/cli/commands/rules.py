@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from metatree._util.private import write_whole
 from metatree.errors import MetatreeError, UserError
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND, LIMIT, NOTHING
@@ -163,7 +164,11 @@ def _write(file: Path, text: str) -> None:
         raise UserError(
             f"{str(links[0])!r} is a link and is not followed: remove it, or name what it leads to"
         )
-    file.write_text(text + "\n", encoding="utf-8")
+    data = (text + "\n").encode()
+    if file.absolute().is_relative_to("/dev"):
+        file.write_bytes(data)
+    else:
+        write_whole(file, data)
 
 
 def _explained(memory: WorkingMemory, name: str) -> str:

@@ -40,6 +40,8 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "gateway": "_gateway.GatewayOutput",
     "install": "_hosts.HostsOutput",
     "uninstall": "_hosts.HostsOutput",
+    "ask --service": "service.ServiceAnswerOutput",
+    "service trees list": "service.TreesOutput",
     "service users add": "service.UserAddedOutput",
     "service users login": "service.UserLoginOutput",
     "service users list": "service.UsersOutput",

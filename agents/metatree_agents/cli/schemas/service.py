@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import AliasChoices, AliasGenerator, ConfigDict, Field
 from pydantic.alias_generators import to_pascal
 
@@ -41,6 +43,35 @@ class UsersOutput(Output):
     """`metatree service users list --json`."""
 
     users: list[UserOutput]
+
+
+class NamedTreeOutput(Output):
+    """A tree of a service; `may` are those who may ask it besides administrators: names, `group:NAME`, `everybody`."""
+
+    name: str
+    title: str
+    may: list[str]
+
+
+class TreesOutput(Output):
+    """`metatree service trees list --json`; `groups` has the members of each."""
+
+    trees: list[NamedTreeOutput]
+    groups: dict[str, list[str]]
+
+
+class ServiceAnswerOutput(Output):
+    """`metatree ask --service --json`: what `check-query` of the service says (docs/service.md)."""
+
+    topic: str
+    seq: int
+    status: str
+    answer: list[str]
+    end: str | None
+    open: list[str]
+    sources: list[dict[str, Any]]
+    closest: list[dict[str, Any]]
+    asked: list[dict[str, Any]]
 
 
 class KeyAddedOutput(Output):

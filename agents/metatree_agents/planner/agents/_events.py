@@ -20,9 +20,17 @@ from metatree.errors import UserError
 from metatree_agents.planner.agents.state import AgentState
 from metatree_agents.planner.domain import network as net
 from metatree_agents.planner.domain.conditions import atom_text
+from metatree_agents.planner.domain.given import facts_given
 from metatree_agents.planner.domain.network import TOP, Intent
 
-EVENTS: Final = ("facts", "assert", "cancel", "fail", "send")
+_GIVEN: Final = {
+    "facts": ("add", "remove"),
+    "assert": ("goal",),
+    "cancel": ("goal",),
+    "fail": ("goal", "why"),
+    "send": ("name", "value"),
+}
+EVENTS: Final = tuple(_GIVEN)
 _MOST_CHARS: Final = 1_000_000
 
 
@@ -84,8 +92,11 @@ def check_signal(state: AgentState, name: str, value: Mapping[str, Any]) -> None
     """
     if name not in EVENTS:
         raise UserError(f"no event is called {name!r}: use one of {', '.join(EVENTS)}")
+    for key in value:
+        if key not in _GIVEN[name]:
+            raise UserError(f"the event {name!r} takes no {key!r}: use {', '.join(_GIVEN[name])}")
     if name == "facts":
-        for fact in (*value.get("add", ()), *value.get("remove", ())):
+        for fact in (*facts_given(value.get("add", ())), *facts_given(value.get("remove", ()))):
             why = _unfit(state, fact)
             if why:
                 raise UserError(why)
@@ -100,6 +111,8 @@ def check_signal(state: AgentState, name: str, value: Mapping[str, Any]) -> None
             raise UserError(
                 f"the message {value['name']!r} has {size} characters: send {_MOST_CHARS} at most"
             )
+    elif name == "assert" and not isinstance(value.get("goal"), list):
+        raise UserError("which goal? Give it, such as goal='go(market)'")
     elif name == "assert" and not state.library.for_goal(str(value["goal"][0])):
         raise UserError(f"no rule and no task reaches the goal {value['goal'][0]!r}")
     elif name in ("cancel", "fail") and value.get("goal") is not None and _find(state, value["goal"]) is None:

@@ -34,9 +34,10 @@ from metatree_agents.planner.agents._on_blackboard import AgentOnBoard
 from metatree_agents.planner.agents._waits import waits_of
 from metatree_agents.planner.agents.bodies import World
 from metatree_agents.planner.agents.schedules import CronSchedule, Schedules
-from metatree_agents.planner.agents.state import AgentOptions, AgentState
+from metatree_agents.planner.agents.state import AgentOptions, AgentState, options_of
 from metatree_agents.planner.domain.conditions import atom_text
-from metatree_agents.planner.domain.domain import Domain, goal_of
+from metatree_agents.planner.domain.domain import Domain
+from metatree_agents.planner.domain.given import facts_given, goal_of, shown
 from metatree_agents.planner.domain.model import library_data, library_from
 from metatree_agents.planner.domain.network import TOP, Intent
 from metatree_agents.planner.planning.planning import Order
@@ -51,6 +52,7 @@ _log = logging.getLogger("metatree")
 
 _LOOK_S = 0.5
 """How often an agent that waits for a time is looked at."""
+_LONGEST_ID = 500
 LEASE_S = 10.0
 """How long an agent stays held after its process's last sign of life."""
 
@@ -216,7 +218,7 @@ class Agents:
     def start(
         self,
         goal: str | Sequence[Any],
-        facts: Iterable[Sequence[Any]] = (),
+        facts: Iterable[str | Sequence[Any]] = (),
         *,
         id: str | None = None,  # noqa: A002  # what it is called everywhere else
         options: AgentOptions | None = None,
@@ -227,7 +229,7 @@ class Agents:
 
         Args:
             goal: `name(value, …)`, or name and arguments.
-            facts: what holds at first: relation, then arguments.
+            facts: what holds at first: `at(home)`, or relation and arguments.
             id: a name for it; an event that comes twice creates one agent.
             options: see `AgentOptions`; `settings` are its fields.
             network: intents, for an agent that is planned already.
@@ -240,12 +242,14 @@ class Agents:
         if not library.for_goal(top_goal[0]) and self.propose is None and not network:
             known = ", ".join(sorted({one.goal for one in library.actions.values()})) or "none"
             raise UserError(f"no rule and no task reaches the goal {top_goal[0]!r} (known goals: {known})")
-        listed = [list(fact) for fact in facts]
-        for name, *terms in listed:
-            relation = library.relations.get(str(name))
-            if relation is None or relation.arity != len(terms) or relation.definition is not None:
-                raise UserError(f"{atom_text([name, *terms])} is no fact of the domain {library.name!r}")
-        chosen = AgentOptions(**settings) if options is None else options
+        listed = self._facts_given(facts)
+        chosen = options_of(settings) if options is None else options
+        if not isinstance(chosen, AgentOptions):
+            raise UserError(f"options={shown(chosen)}: give AgentOptions")
+        if id is not None and not (isinstance(id, str) and id.isprintable() and len(id) <= _LONGEST_ID):
+            raise UserError(
+                f"id={shown(id)}: give a text of {_LONGEST_ID} characters at most, all of them visible"
+            )
         agent = id or uuid.uuid4().hex[:12]
         given = {
             "goal": list(top_goal),
@@ -259,12 +263,24 @@ class Agents:
             raise RunExists(agent)
         return agent
 
+    def _facts_given(self, facts: Iterable[str | Sequence[Any]]) -> list[list[Any]]:
+        """Return facts of the domain; raises UserError where one is none."""
+        library = self.domain.library
+        listed = facts_given(facts)
+        for name, *terms in listed:
+            relation = library.relations.get(name)
+            if relation is None or relation.arity != len(terms) or relation.definition is not None:
+                raise UserError(
+                    f"{shown(atom_text([name, *terms]))} is no fact of the domain {library.name!r}"
+                )
+        return listed
+
     def schedule(
         self,
         name: str,
         cron: str,
         goal: str | Sequence[Any],
-        facts: Iterable[Sequence[Any]] = (),
+        facts: Iterable[str | Sequence[Any]] = (),
         *,
         zone: str = "UTC",
         missed: Literal["last", "all", "none"] = "last",
@@ -286,8 +302,13 @@ class Agents:
             UserError: the expression, the zone or the goal is none.
             MissingExtra: cronsim is not installed.
         """
-        if not re.fullmatch(r"[\w.-]{1,100}", name):
-            raise UserError(f"a schedule cannot be called {name!r}: use letters, digits, `-`, `_` and `.`")
+        if not isinstance(name, str) or not re.fullmatch(r"[\w.-]{1,100}", name):
+            raise UserError(
+                f"a schedule cannot be called {shown(name)}: use letters, digits, `-`, `_` and `.`"
+            )
+        for what, text in (("cron", cron), ("zone", zone)):
+            if not isinstance(text, str):
+                raise UserError(f"{what}={shown(text)}: give a text")
         top_goal = goal_of(goal)
         library = self.domain.library
         if not library.for_goal(top_goal[0]):
@@ -297,8 +318,8 @@ class Agents:
             cron,
             zone,
             top_goal,
-            tuple(tuple(fact) for fact in facts),
-            AgentOptions(**settings).to_json(),
+            tuple(tuple(fact) for fact in self._facts_given(facts)),
+            options_of(settings).to_json(),
             library.name,
             library_data(library),
             missed,
@@ -348,7 +369,7 @@ class Agents:
             UnknownRun: there is no such agent.
             UserError: it has ended, or could not heed the event.
         """
-        if isinstance(value.get("goal"), str):
+        if isinstance(value.get("goal"), str | list | tuple):
             value["goal"] = list(goal_of(value["goal"]))
         state = self._state(agent)[0]
         if state.ended is not None:
@@ -398,6 +419,9 @@ class Agents:
             UserError: there is no board.
             UnknownItem: there is no such question.
         """
+        for what, said in (("question", question), ("text", text)):
+            if not isinstance(said, str):
+                raise UserError(f"{what}={shown(said)}: give a text")
         if self._board is None:
             raise UserError("these agents have no board: answer where they ask")
         item = self._board.answer(question, text)
@@ -661,7 +685,7 @@ class Agents:
     def show(self, agent: str) -> AgentInfo:
         """Return an agent as its journal tells it. Raises UnknownRun."""
         state, records = self._state(agent)
-        waits = [text for key, text in state.questions.items() if key in state.issued]
+        waits = list(state.open_questions().values())
         stopped = records[-1].kind == "stop" and records[-1].body["ended"]
         status = state.ended or (
             "waiting" if stopped == "waiting" else "running" if len(records) > 1 else "pending"

@@ -23,6 +23,7 @@ from metatree.errors import ToolFailed, TransientError, UserError
 from metatree_agents.planner.domain.conditions import atom_text
 from metatree_agents.planner.domain.domain import Domain, arguments_for
 from metatree_agents.planner.domain.facts import Facts
+from metatree_agents.planner.domain.given import facts_given
 from metatree_agents.planner.domain.model import Action
 from metatree_agents.planner.domain.network import Intent
 
@@ -141,8 +142,8 @@ class World:
             done = await self._tool(action, binding, context)
         else:
             done = Done()
-        facts = [[True, fact[0], list(fact[1:])] for fact in done.facts]
-        facts += [[False, fact[0], list(fact[1:])] for fact in done.gone]
+        facts = [[True, fact[0], fact[1:]] for fact in facts_given(done.facts)]
+        facts += [[False, fact[0], fact[1:]] for fact in facts_given(done.gone)]
         for _, relation, terms in facts:
             known = context.facts.library.relations.get(relation)
             if known is None or not known.dynamic or known.arity != len(terms):

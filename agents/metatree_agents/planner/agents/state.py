@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
 from metatree.errors import UserError
 from metatree_agents.planner.domain.facts import Facts, RelationReader
+from metatree_agents.planner.domain.given import checked
 from metatree_agents.planner.domain.model import RESULT, Goal, Library
 from metatree_agents.planner.domain.network import Intent, lineage
 from metatree_agents.planner.planning.planning import PlanLimits
 
+ENDED: Final = ("complete", "failed", "cancelled")
+"""Intents that come to nothing else."""
 LONGEST_S: Final = 1e10
 """Some three hundred years."""
 
@@ -70,6 +73,22 @@ class AgentOptions:
     """The agent fails when it has not ended by then: a date and a time with its zone."""
 
     def __post_init__(self) -> None:
+        for name, kinds in (
+            ("seed", (int,)),
+            ("least_cost", (bool,)),
+            ("replan", (bool,)),
+            ("on_stuck", (str,)),
+            ("concurrency", (int,)),
+            ("depth", (int,)),
+            ("nodes", (int,)),
+            ("plan_s", (float,)),
+            ("timeout_s", (float, None)),
+            ("deadline", (str,)),
+        ):
+            checked("an agent's options", name, getattr(self, name), *kinds)
+        for name in ("depth", "nodes", "plan_s"):
+            if not getattr(self, name) > 0:
+                raise UserError(f"{name}={getattr(self, name)}: use a number above 0")
         if self.on_stuck not in ("fail", "wait"):
             raise UserError(f"on_stuck={self.on_stuck!r}: use 'fail' or 'wait'")
         if self.concurrency < 1:
@@ -93,6 +112,15 @@ class AgentOptions:
     def limits(self) -> PlanLimits:
         """The limits of each planning."""
         return PlanLimits(self.depth, self.nodes, self.plan_s)
+
+
+def options_of(settings: Mapping[str, Any]) -> AgentOptions:
+    """Return options by their names; raises UserError."""
+    known = [one.name for one in fields(AgentOptions)]
+    for name in settings:
+        if name not in known:
+            raise UserError(f"agents have no option {name!r}: use one of {', '.join(known)}")
+    return AgentOptions(**settings)
 
 
 @dataclass(slots=True)
@@ -198,6 +226,17 @@ class AgentState:
     def purposes(self) -> set[tuple[str, int]]:
         """Return what effects in flight are for."""
         return set(self.issued.values())
+
+    def open_questions(self) -> dict[int, str]:
+        """Return the questions that somebody still waits for, by effect."""
+        if self.ended is not None:
+            return {}
+        return {
+            key: text
+            for key, text in self.questions.items()
+            if key in self.issued
+            and ((one := self.network.get(self.issued[key][1])) is None or one.status not in ENDED)
+        }
 
     def note(self, event: str, now: float, intent: Intent | None = None, detail: str = "") -> None:
         """Add an entry to the trace."""

@@ -74,11 +74,13 @@ _PROBLEMS: Final = {
 }
 
 
-def problem_of(exc: ValidationError) -> str:
-    """Return the first problem with its place, `tasks 2, cost: …`; of several types each may fail."""
+def problem_of(exc: ValidationError) -> tuple[tuple[str | int, ...], str]:
+    """Return where the first problem is, and it with its place, `tasks 2, cost: …`; of several types each may fail."""
     first, *others = exc.errors()
     place = ""
     for part in first["loc"][:3]:  # the types of a value that may be of several come behind
         place += f" {part + 1}" if isinstance(part, int) else f", {part}" if place else part
     ways = [first, *(one for one in others if one["loc"][:3] == first["loc"][:3])]
-    return f"{place}: " + ", or ".join(_PROBLEMS.get(one["type"], one["msg"].lower()) for one in ways)
+    return first["loc"][:3], f"{place}: " + ", or ".join(
+        _PROBLEMS.get(one["type"], one["msg"].lower()) for one in ways
+    )

@@ -5,15 +5,26 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from metatree.errors import UserError
 from metatree_agents.planner.domain._effects import effects_of
+from metatree_agents.planner.domain._places import located
 from metatree_agents.planner.domain.candidates import Candidate
-from metatree_agents.planner.domain.conditions import TRUE, Condition, condition_of, group_of, is_variable
+from metatree_agents.planner.domain.conditions import TRUE, Condition, condition_of, group_of
 from metatree_agents.planner.domain.facts import Facts, RelationReader
 from metatree_agents.planner.domain.files import read_file
+from metatree_agents.planner.domain.given import (
+    MOST_SUBGOALS,
+    body_given,
+    checked,
+    condition_given,
+    order_given,
+    shown,
+    subgoal_of,
+)
 from metatree_agents.planner.domain.model import (
     Action,
     BadDefinition,
@@ -40,13 +51,13 @@ class Subgoals:
 
 def unordered(*goals: Sequence[Any]) -> Subgoals:
     """Return sub-goals without an order among them, for the function of a rule."""
-    return Subgoals(tuple(tuple(goal) for goal in goals), ())
+    return Subgoals(tuple(subgoal_of(goal, "unordered") for goal in goals), ())
 
 
 def ordered(*goals: Sequence[Any], order: Order = True) -> Subgoals:
     """Return sub-goals with an order among them, for the function of a rule."""
-    made = tuple(tuple(goal) for goal in goals)
-    return Subgoals(made, _order(order, len(made)))
+    made = tuple(subgoal_of(goal, "ordered") for goal in goals)
+    return Subgoals(made, order_given(order, len(made), "ordered"))
 
 
 class RelationName:
@@ -118,16 +129,19 @@ class Domain:
 
         from metatree_agents.planner.domain._file_tables import DomainFile, problem_of
 
-        where = what = source or "the domain"
         try:
             file = DomainFile.model_validate(data)
         except ValidationError as exc:
-            raise BadDefinition(f"{where}: {problem_of(exc)}") from exc
+            steps, problem = problem_of(exc)
+            raise located(source, steps, "", BadDefinition(problem)) from exc
+        what = ""
+        steps = ()
+        table: Any = None
         try:
             if file.name is not None:
                 self.library.name = file.name
             for name, relation in file.relations.items():
-                what = f"{where}: relation {name!r}"
+                what, steps, table = f"relation {name!r}: ", ("relations", name), relation
                 if relation.definition is not None:
                     parameters = tuple(one.lower() for one in relation.parameters)
                     self._derive(name, parameters, condition_of(relation.definition))
@@ -138,15 +152,23 @@ class Domain:
             self.library.version = file.version
             self.takes_over = frozenset(file.takes_over)
             for name, goal in file.goals.items():
+                what, steps, table = f"goal {name!r}: ", ("goals", name), None
                 self.goal(name, again=goal.again, timeout_s=goal.timeout_s)
+            made: list[tuple[tuple[str | int, ...], Action]] = []
             for declare, tables in ((self.task, file.tasks), (self.rule, file.rules)):
-                for number, table in enumerate(tables, start=1):
-                    what = f"{where}: {declare.__name__} {number}"
-                    declare(**table.model_dump(exclude_unset=True))
-            what = where
-            self.check()
+                kind = declare.__name__
+                for number, each in enumerate(tables):
+                    what, steps, table = f"{kind} {number + 1}: ", (f"{kind}s", number), each
+                    made.append((steps, declare(**each.model_dump(exclude_unset=True)).action))
+            what, table = "", None
+            for name, checked_one in self.library.relations.items():
+                steps = ("relations", name)
+                self.library.check_relation(checked_one)
+            for declared_at, action in made:
+                steps = declared_at
+                self.library.check_action(action)
         except UserError as exc:
-            raise BadDefinition(f"{what}: {exc}") from exc
+            raise located(source, steps, what, exc, table) from exc
 
     def check(self) -> None:
         """Check that everything fits together; see `Library.check`."""
@@ -154,6 +176,8 @@ class Domain:
 
     def relation(self, name: str, arity: int, *, dynamic: bool = False) -> RelationName:
         """Declare a relation; what is returned makes facts of it."""
+        checked("a relation", "name", name, str)
+        checked(f"relation {name!r}", "arity", arity, int)
         if arity < 0:
             raise BadDefinition(f"relation {name!r}: arity={arity}: use 0 or more")
         relation = Relation(checked_name(name, "a relation").lower(), arity, dynamic)
@@ -162,8 +186,9 @@ class Domain:
 
     def derived(self, head: str, definition: str) -> RelationName:
         """Declare a relation that holds where a condition does: `derived("near(?a, ?b)", "(or …)")`."""
+        checked("a derived relation", "head", head, str)
         name, terms = group_of(head)
-        return self._derive(name, terms, self._condition(definition, name))
+        return self._derive(name, terms, condition_given(definition, name))
 
     def _derive(self, name: str, parameters: tuple[str, ...], definition: Condition) -> RelationName:
         name = checked_name(name, "a relation").lower()
@@ -176,7 +201,8 @@ class Domain:
 
         It is called with the arguments that are known and None for the others, and returns tuples.
         """
-        name = relation if isinstance(relation, str) else relation.relation.name
+        name = relation.relation.name if isinstance(relation, RelationName) else relation
+        checked("a reader", "relation", name, str)
 
         def keep(function: F) -> F:
             known = self.library.relations.get(name)
@@ -197,6 +223,8 @@ class Domain:
             timeout_s: how long it may take from when its intent is begun, all attempts and sub-goals included; it then
                 fails.
         """
+        checked("a goal", "name", name, str)
+        checked(f"goal {name!r}", "timeout_s", timeout_s, float, None)
         goals = self.library.again
         if again is not None:
             self.library.again = goals | {name} if again else goals - {name}
@@ -246,6 +274,22 @@ class Domain:
             undo: the goal that takes back what it did, `name(?variable, ?result, …)`: asked for when the agent fails or
                 is cancelled, what was done last first.
         """
+        checked("a task", "goal", goal, str)
+        where = f"task {goal!r}"
+        for one, value, kinds in (
+            ("name", name, (str, None)),
+            ("effect", effect, (str,)),
+            ("cost", cost, (float, str)),
+            ("title", title, (str,)),
+            ("description", description, (str,)),
+            ("repeatable", repeatable, (bool,)),
+            ("attempts", attempts, (int,)),
+            ("backoff_s", backoff_s, (float,)),
+            ("timeout_s", timeout_s, (float, None)),
+            ("heartbeat_s", heartbeat_s, (float, None)),
+            ("undo", undo, (str,)),
+        ):
+            checked(where, one, value, *kinds)
         head, terms = group_of(goal)
         undoing = group_of(undo) if undo else None
         action = Action(
@@ -253,12 +297,12 @@ class Domain:
             "task",
             head,
             terms,
-            self._condition(when, head),
+            condition_given(when, head),
             cost,
             title,
             description,
             effects=effects_of(effect),
-            does=dict(does or {}),
+            does=body_given({} if does is None else does, where),
             repeatable=repeatable,
             attempts=attempts,
             backoff_s=backoff_s,
@@ -293,26 +337,34 @@ class Domain:
             subgoals: the sub-goals, where they need no function.
             order: of the sub-goals; see `Order`.
         """
+        checked("a rule", "goal", goal, str)
+        where = f"rule {goal!r}"
+        for one, value, kinds in (
+            ("name", name, (str, None)),
+            ("cost", cost, (float, str)),
+            ("title", title, (str,)),
+            ("description", description, (str,)),
+        ):
+            checked(where, one, value, *kinds)
+        if isinstance(subgoals, str) or not isinstance(subgoals, Iterable):
+            raise BadDefinition(f"{where}: subgoals={shown(subgoals)}: give a list such as ['go(market)']")
         head, terms = group_of(goal)
-        goals = tuple(group_of(one) if isinstance(one, str) else (one[0], tuple(one[1:])) for one in subgoals)
+        goals = tuple(subgoal_of(one, where) for one in subgoals)
         action = Action(
             self._name(name or head),
             "rule",
             head,
             terms,
-            self._condition(when, head),
+            condition_given(when, head),
             cost,
             title,
             description,
-            subgoals=tuple((one, *arguments) for one, arguments in goals),
-            order=_order(order, len(goals)),
+            subgoals=goals,
+            order=order_given(order, len(goals), where),
             provenance=dict(provenance or {}),
         )
         self.library.add(action)
         return _Body(self, action, named=name is not None)
-
-    def _condition(self, text: str | Condition, where: str) -> Condition:
-        return condition_of(text, where) if isinstance(text, str) else text
 
     def _name(self, name: str) -> str:
         """Return a name for an action, with a number when it is taken."""
@@ -333,7 +385,14 @@ class Domain:
         expansion = function(**arguments_for(function, candidate.binding, {"facts": facts}))
         if isinstance(expansion, Subgoals):
             return expansion.goals, expansion.order
-        goals = [tuple(goal) for goal in expansion or ()]
+        where = f"rule {candidate.action.name!r}"
+        if expansion is None:
+            return [], ()
+        if isinstance(expansion, str) or not isinstance(expansion, Iterable):
+            raise BadDefinition(f"{where} returned {shown(expansion)}: return a list of goals")
+        goals = [subgoal_of(goal, where) for goal in islice(expansion, MOST_SUBGOALS + 1)]
+        if len(goals) > MOST_SUBGOALS:
+            raise BadDefinition(f"{where} returned more than {MOST_SUBGOALS:,} goals: put rules between them")
         return goals, sequence(len(goals))
 
 
@@ -347,6 +406,8 @@ class _Body:
 
     def __call__(self, function: F) -> F:
         library, action = self._domain.library, self.action
+        if not inspect.isroutine(function):
+            raise BadDefinition(f"{action.kind} {action.name!r}: {shown(function)} is no function")
         if action.does:
             raise BadDefinition(
                 f"{action.kind} {action.name!r} has a body already: leave `does` or the function out"
@@ -392,18 +453,3 @@ def arguments_for(
                 f" {variables})"
             )
     return arguments
-
-
-def _order(order: Order, count: int) -> tuple[tuple[int, int], ...]:
-    if isinstance(order, bool):
-        return sequence(count) if order else ()
-    return tuple((int(a), int(b)) for a, b in order)
-
-
-def goal_of(text: str | Sequence[Any]) -> Goal:
-    """Return a goal from `name(value, …)` or a sequence; raises UserError where a value is a variable."""
-    name, terms = group_of(text) if isinstance(text, str) else (text[0], tuple(text[1:]))
-    for term in terms:
-        if is_variable(term):
-            raise BadDefinition(f"goal {name!r}: {term} is a variable; a goal has values")
-    return (str(name), *terms)

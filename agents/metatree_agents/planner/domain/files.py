@@ -24,14 +24,18 @@ facts = ["at(truck, depot)"]
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from metatree_memory_tools.reading.bounded_yaml import load_yaml
 
+from metatree._util.named_file import read_named
 from metatree.errors import MissingExtra, UserError
+from metatree_agents.planner.domain._places import located
 from metatree_agents.planner.domain.conditions import group_of
+from metatree_agents.planner.domain.syntax import PlannerSyntaxError
 
 
 def read_file(path: str | Path) -> dict[str, Any]:
@@ -43,7 +47,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
     """
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_named(file).decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as exc:
         raise UserError(f"cannot read {str(path)!r}: {exc.strerror or exc}; check the path") from exc
     except UnicodeDecodeError as exc:
@@ -61,12 +65,28 @@ def read_file(path: str | Path) -> dict[str, Any]:
                     f"{str(path)!r}: a domain is a .toml or .yaml file, not {other or 'one without ending'!r}"
                 )
     except ValueError as exc:
-        raise UserError(f"{str(path)!r}: {exc}") from exc
+        said, line, column = _place_in(str(exc), text)
+        raise UserError(f"{path}:{line}:{column}: {said}") from exc
     except RecursionError as exc:
         raise UserError(f"{str(path)!r}: too many brackets are inside one another: take them apart") from exc
     if not isinstance(data, dict):
         raise UserError(f"{str(path)!r} holds no table with `relations`, `tasks` and `rules`")
     return data
+
+
+_PLACE: Final = re.compile(r",? *\(?(?:at|in \"[^\"]*\",) line (\d+), column (\d+)\)?")
+
+
+def _place_in(message: str, text: str) -> tuple[str, int, int]:
+    """Return what a reader of TOML or YAML says, and its last place, or the end of the text where it has none."""
+    if places := _PLACE.findall(message):
+        return _PLACE.sub("", message), int(places[-1][0]), int(places[-1][1])
+    lines = text.splitlines() or [""]
+    return (
+        message.replace(" (at end of document)", ", at the end of the file"),
+        len(lines),
+        len(lines[-1]) + 1,
+    )
 
 
 def _yaml(text: str) -> Any:
@@ -81,5 +101,14 @@ def _yaml(text: str) -> Any:
 
 
 def facts_of(texts: Iterable[str], source: str = "") -> list[tuple[Any, ...]]:
-    """Return facts that are written as `relation(term, …)`; raises PlannerSyntaxError."""
-    return [(name.lower(), *terms) for name, terms in (group_of(text, source) for text in texts)]
+    """Return facts that are written as `relation(term, …)`; raises PlannerSyntaxError, BadDefinition."""
+    facts = []
+    for number, text in enumerate(texts):
+        try:
+            name, terms = group_of(text)
+        except PlannerSyntaxError as exc:
+            if not source:
+                raise
+            raise located(source, ("facts", number), f"fact {number + 1}: ", exc, text) from exc
+        facts.append((name.lower(), *terms))
+    return facts

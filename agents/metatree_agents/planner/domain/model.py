@@ -173,11 +173,12 @@ class Library:
             BadDefinition: with the name of what is wrong.
         """
         for relation in self.relations.values():
-            self._check_relation(relation)
+            self.check_relation(relation)
         for action in self.actions.values():
-            self._check_action(action)
+            self.check_action(action)
 
-    def _check_relation(self, relation: Relation) -> None:
+    def check_relation(self, relation: Relation) -> None:
+        """Check that what a relation is derived from fits; raises BadDefinition."""
         if relation.definition is None:
             return
         where = f"derived relation {relation.name!r}"
@@ -188,18 +189,21 @@ class Library:
         if relation.name in self.uses(relation.definition):
             raise BadDefinition(f"{where} is derived from itself: break the circle")
 
-    def _check_action(self, action: Action) -> None:
+    def check_action(self, action: Action) -> None:
+        """Check that an action fits what else there is; raises BadDefinition. See `check`."""
         where = f"{action.kind} {action.name!r}"
         self._check_condition(action.precondition, where)
         known = action.variables
         if is_variable(action.cost) and action.cost not in known:
             raise BadDefinition(f"{where}: its cost {action.cost} has no value")
+        if isinstance(action.cost, str) and not is_variable(action.cost):
+            raise BadDefinition(f"{where}: its cost {action.cost!r} is neither a number nor a variable")
         for goal in action.subgoals:
             self._bound(goal[1:], known, f"{where}: sub-goal {goal[0]!r}")
             if not self.for_goal(goal[0]):
                 warnings.warn(
                     f"{where}: no rule or task reaches the sub-goal {goal[0]!r}; planning it will fail",
-                    stacklevel=2,
+                    stacklevel=3,
                 )
         for first, second in action.order:
             if not (0 <= first < len(action.subgoals) and 0 <= second < len(action.subgoals)):
@@ -219,6 +223,8 @@ class Library:
         for name, seconds in (("timeout_s", action.timeout_s), ("heartbeat_s", action.heartbeat_s)):
             if seconds is not None and not seconds > 0:
                 raise BadDefinition(f"{where}: {name}={seconds}: use seconds above 0")
+        if action.backoff_s < 0:
+            raise BadDefinition(f"{where}: backoff_s={action.backoff_s}: use seconds, 0 or more")
         if action.attempts < 1:
             raise BadDefinition(f"{where}: attempts={action.attempts}: use 1 or more")
         if action.attempts > 1 and not action.repeatable:

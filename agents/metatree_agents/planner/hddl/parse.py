@@ -8,6 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
+from metatree._util.named_file import read_named
 from metatree.errors import UserError
 from metatree_agents.planner.domain.conditions import (
     TRUE,
@@ -101,7 +102,7 @@ def read_problem(path: str | Path, domain: Domain) -> Problem:
 
 def _text(path: str | Path) -> str:
     try:
-        data = Path(path).read_bytes()
+        data = read_named(Path(path))
         return data.decode("utf-8-sig")
     except OSError as exc:
         raise UserError(f"cannot read {str(path)!r}: {exc.strerror or exc}; check the path") from exc

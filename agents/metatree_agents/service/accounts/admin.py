@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from metatree_agents.service.database.database import ServiceDatabase, Transaction
+from metatree_agents.service.accounts.tree_rights import UNNAMED
+from metatree_agents.service.accounts.users import SEEN_S
+from metatree_agents.service.database.database import ServiceDatabase, Statements
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.queue.queue import Queue
-from metatree_agents.service.queue.statuses import ENDED, SHOWN
+from metatree_agents.service.queue.statuses import LISTED, SHOWN
 from metatree_agents.service.queue.turns import OPENED, join, open_again
 
-LISTED: Final = 1_000
+MOST: Final = 1_000
 HEARD_S: Final = 130.0
 """For how long an engine counts as connected that was heard of: it asks once a minute, which is noted as often."""
+ENGINE_S: Final = 24 * 3600.0
+"""For how long it is kept which trees an engine had."""
 _UNSETTLED: Final = ("Open", "Pending", "Waiting", "Failed")
-_AMONG: Final = "('Open', 'Pending', 'Waiting', 'Failed')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,40 +42,44 @@ class Administration:
     def __init__(self, database: ServiceDatabase, queue: Queue) -> None:
         self._database = database
         self._queue = queue
+        self._noted: dict[tuple[str, int], float] = {}
+        """When it was last noted which trees an engine waits for."""
+
+    async def note_engine(self, name: str, trees: int) -> None:
+        """Note which named trees an engine has, once a minute at most."""
+        now = self._database.clock()
+        if trees == UNNAMED or abs(now - self._noted.get((name, trees), 0.0)) < SEEN_S:
+            return
+        self._noted[name, trees] = now
+        await self._database.execute(
+            "INSERT INTO service_engine(name, trees, at) VALUES (?, ?, ?)"
+            " ON CONFLICT(name, trees) DO UPDATE SET at = excluded.at",
+            *(name, trees, now),
+        )
+        await self._database.execute("DELETE FROM service_engine WHERE at < ?", now - ENGINE_S)
+
+    async def engine_trees(self) -> dict[str, list[int]]:
+        """Return which sets of named trees each engine has, by when they were last waited for."""
+        rows = await self._database.rows("SELECT name, trees FROM service_engine ORDER BY at DESC, trees")
+        sets: dict[str, list[int]] = {}
+        for name, trees in rows:
+            sets.setdefault(name, []).append(int(trees))
+        return sets
 
     async def figures(self) -> Figures:
         """Return how full the queue is."""
-        now = self._database.clock()
-        async with self._database.snapshot() as do:
-            rows = await do.rows(
-                f"SELECT status, count(*), min(at) FROM query WHERE status IN {_AMONG} GROUP BY status"
-            )
-            ended = await do.row(
-                f"SELECT count(*), min(query.at) FROM query JOIN topic ON topic.id = query.topic WHERE {ENDED}",
-                now,
-            )
-            row = await do.row("SELECT count(*) FROM topic WHERE engine IS NOT NULL AND lease_until > ?", now)
-        counts = {str(status): int(count) for status, count, _ in rows}
-        oldest = next((float(at) for status, _, at in rows if status == "Open"), now)
-        if ended is not None and ended[0]:
-            counts["Pending"] -= int(ended[0])
-            counts["Open"] = counts.get("Open", 0) + int(ended[0])
-            oldest = min(oldest, float(ended[1]))
-        return Figures(
-            {status: counts.get(status, 0) for status in _UNSETTLED},
-            max(0.0, now - oldest),
-            int(row[0]) if row else 0,
-        )
+        return await _figures(self._database, self._database.clock())
 
     async def overview(self) -> dict[str, Any]:
         """Return all that an administrator wants to see at a glance, as the wire has it.
 
         `Queries` are those not answered, oldest first, at most 1,000; `Leases` are topics that engines have.
         """
-        figures, now = await self.figures(), self._database.clock()
+        now = self._database.clock()
         async with self._database.snapshot() as do:
-            queries = await _queries(do, _AMONG, now, 0, LISTED)
-            leases = await _leases(do, now, LISTED)
+            figures = await _figures(do, now)
+            queries = await _queries(do, "", now, 0, MOST)
+            leases = await _leases(do, now, MOST)
             users = await _users(do, 0, None)
         return {
             "At": stamp(now),
@@ -88,19 +95,16 @@ class Administration:
 
     async def queries(self, *, failed: bool, start: int, limit: int) -> list[dict[str, Any]]:
         """Return queries that failed, or those that are not answered yet, oldest first, as the wire has them."""
-        among = "('Failed')" if failed else "('Open', 'Pending', 'Waiting')"
-        async with self._database.snapshot() as do:
-            return await _queries(do, among, self._database.clock(), start, limit)
+        among = f" AND query.status {'=' if failed else '<>'} 'Failed'"
+        return await _queries(self._database, among, self._database.clock(), start, limit)
 
     async def leases(self, *, limit: int) -> list[dict[str, Any]]:
         """Return the topics that engines have, those that were claimed first before others, as the wire has them."""
-        async with self._database.snapshot() as do:
-            return await _leases(do, self._database.clock(), limit)
+        return await _leases(self._database, self._database.clock(), limit)
 
     async def users(self, *, start: int, limit: int) -> list[dict[str, Any]]:
         """Return users by their names, as the wire has them."""
-        async with self._database.snapshot() as do:
-            return await _users(do, start, limit)
+        return await _users(self._database, start, limit)
 
     async def engines(self) -> list[dict[str, Any]]:
         """Return the engines: how many topics each has, when it was last heard of, and whether it is connected."""
@@ -122,15 +126,23 @@ class Administration:
             for name, seen, topics in rows
         ]
 
-    async def has_engines(self, *, waiting: int) -> bool:
+    async def has_engines(self, *, waiting: int, trees: int = UNNAMED) -> bool:
         """Say whether any engine is connected: one waits here, has a topic, or was heard of by another server just now.
 
         Args:
             waiting: how many wait for queries at this server.
+            trees: the set of those that it must have; of the tree without a name, engines of any tree count.
         """
         if waiting:
             return True
         now = self._database.clock()
+        if trees != UNNAMED:
+            found = await self._database.row(
+                "SELECT 1 FROM service_engine AS its WHERE (? & ~its.trees) = 0 AND (its.at > ? OR EXISTS"
+                " (SELECT 1 FROM topic WHERE topic.engine = its.name AND lease_until > ?)) LIMIT 1",
+                *(trees, now - HEARD_S, now),
+            )
+            return found is not None
         row = await self._database.row(
             "SELECT 1 WHERE EXISTS (SELECT 1 FROM topic WHERE engine IS NOT NULL AND lease_until > ?)"
             " OR EXISTS (SELECT 1 FROM service_use JOIN service_user ON service_user.name = service_use.name"
@@ -178,11 +190,27 @@ class Administration:
         return True
 
 
-async def _queries(do: Transaction, among: str, now: float, start: int, limit: int) -> list[dict[str, Any]]:
+async def _figures(do: Statements, now: float) -> Figures:
+    rows = await do.rows(
+        f"SELECT {SHOWN}, count(*), min(query.at) FROM query JOIN topic ON topic.id = query.topic"
+        f" WHERE {LISTED} GROUP BY 1",
+        now,
+    )
+    row = await do.row("SELECT count(*) FROM topic WHERE engine IS NOT NULL AND lease_until > ?", now)
+    counts = {str(status): int(count) for status, count, _ in rows}
+    oldest = next((float(at) for status, _, at in rows if status == "Open"), now)
+    return Figures(
+        {status: counts.get(status, 0) for status in _UNSETTLED},
+        max(0.0, now - oldest),
+        int(row[0]) if row else 0,
+    )
+
+
+async def _queries(do: Statements, among: str, now: float, start: int, limit: int) -> list[dict[str, Any]]:
     rows = await do.rows(
         f"SELECT query.topic, query.seq, query.text, {SHOWN}, query.attempts, query.at, query.engine,"
         " topic.owner FROM query JOIN topic ON topic.id = query.topic"
-        f" WHERE query.status IN {among} ORDER BY query.at, query.topic, query.seq LIMIT ? OFFSET ?",
+        f" WHERE {LISTED}{among} ORDER BY query.at, query.topic, query.seq LIMIT ? OFFSET ?",
         *(now, limit, start),
     )
     return [
@@ -200,7 +228,7 @@ async def _queries(do: Transaction, among: str, now: float, start: int, limit: i
     ]
 
 
-async def _leases(do: Transaction, now: float, limit: int) -> list[dict[str, Any]]:
+async def _leases(do: Statements, now: float, limit: int) -> list[dict[str, Any]]:
     rows = await do.rows(
         "SELECT id, engine, claimed_at, lease_until FROM topic WHERE engine IS NOT NULL"
         " ORDER BY claimed_at, id LIMIT ?",
@@ -218,7 +246,7 @@ async def _leases(do: Transaction, now: float, limit: int) -> list[dict[str, Any
     ]
 
 
-async def _users(do: Transaction, start: int, limit: int | None) -> list[dict[str, Any]]:
+async def _users(do: Statements, start: int, limit: int | None) -> list[dict[str, Any]]:
     page = "" if limit is None else " LIMIT ? OFFSET ?"
     rows = await do.rows(
         "SELECT service_user.name, service_user.role, service_user.made_at, service_use.at,"

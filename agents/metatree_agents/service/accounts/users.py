@@ -188,8 +188,11 @@ class Users:
             if not await do.execute("DELETE FROM service_user WHERE name = ?", name):
                 raise UserError(f"no user {name!r}: `metatree service users list` lists them")
             await _log_out(do, name)
-            for table in ("service_key", "service_use"):
+            for table in ("service_key", "service_use", "service_engine"):
                 await do.execute(f"DELETE FROM {table} WHERE name = ?", name)
+            # Somebody else of that name, later, may ask no more than a new user.
+            await do.execute("DELETE FROM service_tree_right WHERE who = ?", f"user:{name}")
+            await do.execute("DELETE FROM service_group WHERE member = ?", name)
 
     async def list(self) -> list[tuple[str, str, float]]:
         """Return (name, role, when it was added) of each user."""

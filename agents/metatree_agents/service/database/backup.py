@@ -55,6 +55,9 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "service_nonce_end": ("ends_at",),
     "service_use": ("name",),
     "service_key": ("hash",),
+    "service_tree": ("name",),
+    "service_tree_right": ("tree", "who"),
+    "service_group": ("name", "member"),
     "topic": ("id",),
     "query": ("topic", "seq"),
     "progress": ("number",),
@@ -70,7 +73,7 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "tree_memory": ("what", "id"),
 }
 """The tables of a backup with their keys, in whose order they are read."""
-LEFT_OUT: Final = ("service_session", "service_login", "service_server", "turn")
+LEFT_OUT: Final = ("service_session", "service_login", "service_server", "service_engine", "turn")
 MEMORY: Final = "memory.db"
 _MANIFEST, _SUM = "manifest.json", "manifest.sha256"
 _PAGE: Final = 1_000
@@ -283,7 +286,9 @@ async def restore(
             f"a server or another process is at work on {database.place}: stop it (`metatree serve`), then restore;"
             " nothing was changed"
         )
-    if target is not None and _in_use(target):
+    # Another's file, or one with another name elsewhere: nothing is written into it, whoever may read it.
+    replaced = target is not None and target.exists() and not (survey(target).trusted and _is_alone(target))
+    if target is not None and not replaced and _in_use(target):
         raise UserError(
             f"another process uses the memory in {str(target)!r}: stop it (`metatree serve`, `mcp`, a search), or leave"
             " the memory as it is with --no-memory; nothing was changed"
@@ -316,8 +321,12 @@ async def restore(
                 await database.recount(do, [table for table, key in TABLES.items() if key == ("number",)])
                 await rename(do)
                 if target is not None and unpacked is not None:
-                    # Into the file that is there and not in its place, so that who has it open sees the change.
-                    copy_sqlite(unpacked, target)
+                    if replaced:
+                        for end in ("-wal", "-shm", "-journal"):
+                            target.with_name(target.name + end).unlink(missing_ok=True)
+                        unpacked.replace(target)
+                    else:  # not in its place, so that who has it open sees the change
+                        copy_sqlite(unpacked, target)
                     accept(target, own=True)  # who restores a backup trusts it
     return backup
 
@@ -368,6 +377,10 @@ def _unpacked(archive: zipfile.ZipFile, target: Path | None) -> Iterator[Path | 
     finally:
         for end in ("", "-wal", "-shm"):
             part.with_name(part.name + end).unlink(missing_ok=True)
+
+
+def _is_alone(file: Path) -> bool:
+    return file.stat().st_nlink == 1
 
 
 def _in_use(file: Path) -> bool:

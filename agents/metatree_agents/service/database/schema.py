@@ -204,7 +204,34 @@ ALTER TABLE topic ADD COLUMN title TEXT;
 ALTER TABLE recommendation ADD COLUMN withdraws BIGINT;
 """
 
+_MANY_TREES: Final = """
+-- The trees that have names. A set of trees has the bit of each one's number; bit 0 is the tree without a name.
+CREATE TABLE service_tree(number BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, title TEXT NOT NULL);
+-- Who may ask a tree besides administrators: `everybody`, `user:NAME` or `group:NAME`.
+CREATE TABLE service_tree_right(tree BIGINT NOT NULL, who TEXT NOT NULL, PRIMARY KEY(tree, who));
+CREATE INDEX service_tree_right_who ON service_tree_right(who);
+CREATE TABLE service_group(name TEXT NOT NULL, member TEXT NOT NULL, PRIMARY KEY(name, member));
+CREATE INDEX service_group_member ON service_group(member);
+-- Which sets of named trees engines wait for, and when each last did.
+CREATE TABLE service_engine(
+    name TEXT NOT NULL,
+    trees BIGINT NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY(name, trees)
+);
+-- The trees that a topic searches; the one that a recommendation is for; those that a fragment is looked up in.
+ALTER TABLE topic ADD COLUMN trees BIGINT NOT NULL DEFAULT 1;
+ALTER TABLE recommendation ADD COLUMN trees BIGINT NOT NULL DEFAULT 1;
+ALTER TABLE lookup ADD COLUMN trees BIGINT NOT NULL DEFAULT 1;
+CREATE INDEX recommendation_withdraws ON recommendation(withdraws) WHERE withdraws IS NOT NULL;
+CREATE INDEX recommendation_by ON recommendation(on_behalf_of, number);
+"""
+
 SERVICE: Final = Schema(
-    "the service in ", "service_schema", 13, _SERVICE + TREES + _IDENTITY, (_ENDING, _TITLE_AND_UNDO)
+    "the service in ",
+    "service_schema",
+    13,
+    _SERVICE + TREES + _IDENTITY,
+    (_ENDING, _TITLE_AND_UNDO, _MANY_TREES),
 )
 """Earlier versions were counted by the scripts that made them."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from metatree import ask_person
 from metatree.result import SearchResult
-from metatree_agents.service.queue.models import Ending, EngineAnswer, EngineQuery
+from metatree_agents.service.queue.models import REMEMBERED, Ending, EngineAnswer, EngineQuery
 
 A_PERSON: Final = "a person"
 
@@ -30,15 +30,29 @@ def with_person(
         reply: the same as an engine gives it back.
         parts: those of the search; `ask_person` among the fallbacks says whether a person may be asked.
     """
+    remembered = next(
+        (
+            str(one["Answer"])
+            for one in query.told
+            if one["Key"] == REMEMBERED and same_question(one["Question"], query.text)
+        ),
+        None,
+    )
+    if remembered is not None and not result.answer.strip() and result.ended != "waiting":
+        return _with_answer(query, result, reply, remembered)
     if result.ended != "limit" or not result.open_questions or ask_person not in parts.get("fallbacks", ()):
         return reply
-    replies = [one["Answer"] for one in query.told if one["Question"] == query.text]
+    replies = [one["Answer"] for one in query.told if same_question(one["Question"], query.text)]
     text = next((answer for answer in replies if answer is not None), None)
     if text is None:
         ask = {"Key": f"limit:{result.run_id}", "Question": query.text, "Kind": "question"}
         return replace(reply, answer=[], asks=[ask])
     if not text.strip():
         return replace(reply, think=[*reply.think, f"person declined: {query.text}"])
+    return _with_answer(query, result, reply, text)
+
+
+def _with_answer(query: EngineQuery, result: SearchResult, reply: EngineAnswer, text: str) -> EngineAnswer:
     source = {"Node": None, "Title": A_PERSON, "Quote": text, "Path": None}
     return replace(
         reply,
@@ -48,3 +62,17 @@ def with_person(
         ended="answered",
         ending=Ending("answered"),
     )
+
+
+def same_question(one: str, other: str) -> bool:
+    """Say whether two questions are the same but for capitals, blanks and how they end.
+
+    Example:
+        >>> same_question("Who pays  the lamps?", "who pays the lamps")
+        True
+    """
+    return _plain(one) == _plain(other)
+
+
+def _plain(question: str) -> str:
+    return " ".join(question.split()).casefold().rstrip(" ?.!")

@@ -38,8 +38,9 @@ class OwnTree:
 
     version = 0
 
-    def __init__(self, client: ServiceClient, tree: Tree) -> None:
+    def __init__(self, client: ServiceClient, tree: Tree, name: str = "") -> None:
         self._client = client
+        self._name = name
         self._tree = tree
 
     @property
@@ -50,5 +51,5 @@ class OwnTree:
         return nullcontext(self._tree)
 
     async def follow(self) -> None:
-        while await learn(self._client, self._tree):
+        while await learn(self._client, self._tree, self._name):
             pass

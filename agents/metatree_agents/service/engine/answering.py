@@ -16,7 +16,7 @@ from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
 from metatree.notes.notes import said_by
 from metatree.result import PersonQuestion, QuestionAnswer, SearchResult, TraceEntry
 from metatree.trees.layer import Layer
-from metatree_agents.service.engine._at_limit import with_person
+from metatree_agents.service.engine._at_limit import same_question, with_person
 from metatree_agents.service.queue.models import NOT_SAID, End, Ending, EngineAnswer, EngineQuery
 
 NOT_IN_SOURCE: Final = "not in the source"
@@ -129,7 +129,7 @@ def _person_answers(
     answers: dict[str, str] = {}
     for ask in asks:
         for one in left:
-            same = one["Question"] == ask.question and one.get("Answer") is not None
+            same = same_question(one["Question"], ask.question) and one.get("Answer") is not None
             if same and (ask.about == "question" or one["Key"] == _key(tree, ask)):
                 answers[ask.question] = one["Answer"]
                 left.remove(one)

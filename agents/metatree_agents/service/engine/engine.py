@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any, Final, TypeVar
 
 from metatree import Limits, Tree
@@ -14,6 +15,7 @@ from metatree._util.threads import run_beside
 from metatree.durable.renewal import SHARE, Renewal
 from metatree.errors import LeaseLost, MetatreeError, TransientError, UserError
 from metatree_agents.service.engine._memories import Memory, OwnTree
+from metatree_agents.service.engine._several import found_in, joined
 from metatree_agents.service.engine.answering import CUT_OFF, answer_query, found_so_far
 from metatree_agents.service.engine.client import (
     ServiceAway,
@@ -48,7 +50,8 @@ class Engine:
 
     Args:
         client: the service, as a user with the role of an engine; entered by the caller.
-        tree: the memory; shared by all searches of this engine. A tree of its own, or one that a service shares.
+        tree: the memory; shared by all searches of this engine. A tree of its own, or one that a service shares; or
+            trees of its own by the names that the service has for them.
         parts: router and reader and so on, as for `search`, or what gives them for a tree; none for the embedded ones.
         concurrency: how many topics are answered at the same time.
         limits: bounds of each search.
@@ -57,7 +60,7 @@ class Engine:
     def __init__(
         self,
         client: ServiceClient,
-        tree: Tree | Memory,
+        tree: Tree | Memory | Mapping[str, Tree],
         *,
         parts: Mapping[str, Any] | Callable[[Tree], Mapping[str, Any]] | None = None,
         concurrency: int = 1,
@@ -65,7 +68,16 @@ class Engine:
         on_answer: Callable[[EngineQuery, EngineAnswer], None] | None = None,
     ) -> None:
         self._client = client
-        self._memory: Memory = OwnTree(client, tree) if isinstance(tree, Tree) else tree
+        if isinstance(tree, Mapping):
+            self._memories: dict[str, Memory] = {
+                name: OwnTree(client, its, name) for name, its in tree.items()
+            }
+        else:
+            self._memories = {"": OwnTree(client, tree) if isinstance(tree, Tree) else tree}
+        self._titles: dict[str, str] = {}
+        """Of trees that have names, as the service says."""
+        names = ",".join(name for name in self._memories if name)
+        self._served = {"Trees": names} if names else {}
         self._parts = parts if callable(parts) else lambda _: parts or {}
         self._concurrency = max(1, concurrency)
         self._limits = limits
@@ -122,7 +134,7 @@ class Engine:
     async def _answer_topics(self) -> None:
         while not self._stopping.is_set():
             try:
-                batch = await self._until_stopped(self._client.call("GET", "get-new-queries"))
+                batch = await self._until_stopped(self._client.call("GET", "get-new-queries", **self._served))
             except ServiceAway:
                 await self._pause(IDLE_S)
                 continue
@@ -163,7 +175,8 @@ class Engine:
                 modifiers = (batch.get("Modifiers") or {}).get(seq) or {}
                 replies = (batch.get("Asked") or {}).get(seq) or []
                 run = (batch.get("Runs") or {}).get(seq)
-                query = EngineQuery(topic, int(seq), text, modifiers, told=replies, run=run)
+                trees = tuple(batch.get("Trees") or ())
+                query = EngineQuery(topic, int(seq), text, modifiers, told=replies, run=run, trees=trees)
                 if lost.is_set():
                     return
                 if self._stopping.is_set() or not (reply := await self._answer(query, lost, lease)):
@@ -248,8 +261,11 @@ class Engine:
         """Give what a search had found that was stopped; its run is in the journal, so it may go on later."""
         found = EngineAnswer([], [], [], "cancelled", ending=Ending("stopped"))
         try:
-            async with self._memory.using() as tree:
-                found = await asyncio.to_thread(found_so_far, tree, query)
+            replies = []
+            for name in query.trees or ("",):
+                async with self._memories[name].using() as tree:
+                    replies.append((name, name, await asyncio.to_thread(found_so_far, tree, query)))
+            found = found_in(replies) if query.trees else replies[0][2]
         except (MetatreeError, OSError) as exc:
             _log.warning("what %s %d had found is not known: %s", query.topic, query.seq, exc)
         await self._give(query, found)
@@ -303,12 +319,28 @@ class Engine:
             MetatreeError, OSError: the memory is not there for now.
             TransientError: a part of the search is away or busy.
         """
-        async with self._memory.using() as tree:
-            version = self._memory.version
+        if not query.trees:
+            return await self._search_one("", query, steps.append)
+        if not self._titles.keys() >= {*query.trees}:
+            known = await patiently(self._client, "GET", "trees")
+            self._titles = {each["Name"]: each["Title"] for each in known}
+        # One after another: each takes a whole core, and the first may take what there is of a limit.
+        replies = []
+        for name in query.trees:
+            reply = await self._search_one(name, query, _telling(steps, name))
+            replies.append((name, self._titles.get(name, name), reply))
+        return joined(replies)
+
+    async def _search_one(
+        self, name: str, query: EngineQuery, tell: Callable[[dict[str, Any]], None]
+    ) -> EngineAnswer:
+        memory = self._memories[name]
+        async with memory.using() as tree:
+            version = memory.version
             try:
                 reply = await run_beside(
                     lambda: answer_query(
-                        tree, query, parts=self._parts(tree), limits=self._limits, on_step=steps.append
+                        tree, query, parts=self._parts(tree), limits=self._limits, on_step=tell
                     )
                 )
             except (TransientError, WrongCredentials):
@@ -353,13 +385,17 @@ class Engine:
                 idle_s = min(idle_s * 2, IDLE_MOST_S)
 
     async def _look_up_next(self) -> None:
-        index = self._memory.index
-        state = {} if index is None else {"Index": index}
-        lookup = await self._client.call("GET", "get-new-lookup", **state)
-        async with self._memory.using() as tree:
-            matches = await asyncio.to_thread(
-                matches_of, tree, lookup["Fragment"], lookup["Count"], lookup["Threshold"]
-            )
+        indexes = [memory.index for memory in self._memories.values()]
+        state = {} if None in indexes else {"Index": _state_of([each or "" for each in indexes])}
+        lookup = await self._client.call("GET", "get-new-lookup", **state, **self._served)
+        found: list[tuple[float, str]] = []
+        for name in lookup.get("Trees") or ("",):
+            async with self._memories[name].using() as tree:
+                found += await asyncio.to_thread(
+                    matches_of, tree, lookup["Fragment"], lookup["Count"], lookup["Threshold"]
+                )
+        found.sort(key=lambda each: each[0])
+        matches = [match for _, match in found[: lookup["Count"]]]
         with suppress(ServiceRefused):
             await patiently(
                 self._client,
@@ -371,7 +407,8 @@ class Engine:
     async def _learn(self) -> None:
         while not self._stopping.is_set():
             try:
-                await self._memory.follow()
+                for memory in self._memories.values():
+                    await memory.follow()
             except WrongCredentials:
                 pass
             except ServiceRefused:
@@ -379,6 +416,16 @@ class Engine:
             except (MetatreeError, OSError) as exc:
                 _log.warning("what people recommend was not remembered: %s; trying again", exc)
             await self._pause(LEARN_S)
+
+
+def _state_of(indexes: Sequence[str]) -> str:
+    """Return what differs whenever a lookup in any of the trees may find something else."""
+    return indexes[0] if len(indexes) == 1 else sha256("\0".join(indexes).encode()).hexdigest()
+
+
+def _telling(steps: list[dict[str, Any]], tree: str) -> Callable[[dict[str, Any]], None]:
+    """Return what takes the steps of a search in a tree that has a name."""
+    return lambda step: steps.append({**step, "Tree": tree})
 
 
 def _failure(exc: Exception) -> EngineAnswer:

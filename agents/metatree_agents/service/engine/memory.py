@@ -17,7 +17,7 @@ from metatree_routers import text_evidence
 from metatree import Tree
 from metatree.errors import BrokenStore, MetatreeError, UserError
 from metatree.notes.erasure import Said, forget_said
-from metatree.notes.feedback import MAX_QUESTION, flag, flags, take_back
+from metatree.notes.feedback import MAX_QUESTION, flag, flag_ids, flags, take_back
 from metatree.notes.notes import known_text, mentions, remember
 from metatree.trees.layer import Layer
 from metatree_agents.service.database.identity import Earlier, Identity
@@ -26,6 +26,8 @@ from metatree_agents.service.engine.client import ServiceClient, ServiceRefused,
 from metatree_agents.service.queue.recommendations import CORRECTION, NEGATIVE
 
 _FACT = "recommendations-from:"
+_MADE: Final = "recommendation-flags:"
+"""What a fact begins with that says which flags one recommendation of a service set."""
 _MOST_NAMED: Final = 10
 _LEAST_CHARS: Final = 12
 """A quote or fragment of fewer characters is in too many texts to say which is meant."""
@@ -36,25 +38,28 @@ Turn = Mapping[str, Any]
 """A query of a thread with its answer, as the wire has it."""
 
 
-async def learn(client: ServiceClient, tree: Tree) -> int:
+async def learn(client: ServiceClient, tree: Tree, name: str = "") -> int:
     """Remember what was recommended since the last time; return how many recommendations came.
 
     Each is remembered once in a tree, whatever happens in between: the same text is one memory, the same flag one flag.
     One that no memory can be made of is left out, or it would keep all later ones away for ever.
+
+    Args:
+        name: of the tree at the service; empty where trees have no names.
 
     Raises:
         TransientError: the store is locked; the next call goes on with the same recommendation.
         BrokenStore: the store is damaged.
     """
     layer = Layer(tree.memory)
-    fact, came = await _came(client, layer)
+    fact, came = await _came(client, layer, name)
     for one in came:
         thread: list[Turn] = []
         if one["type"] in (*NEGATIVE, CORRECTION):
             with suppress(ServiceRefused):  # the topic is gone; what it named may be in the tree all the same
                 thread = await patiently(client, "GET", "get-topic-thread", Topic=one["topic"])
         try:
-            await asyncio.to_thread(_take, tree, one, thread)
+            await asyncio.to_thread(_take, tree, one, thread, _MADE + fact.removeprefix(_FACT) + ":")
         except BrokenStore:
             raise
         except UserError as exc:
@@ -64,7 +69,7 @@ async def learn(client: ServiceClient, tree: Tree) -> int:
     return len(came)
 
 
-async def _came(client: ServiceClient, layer: Layer) -> tuple[str, list[dict[str, Any]]]:
+async def _came(client: ServiceClient, layer: Layer, tree: str) -> tuple[str, list[dict[str, Any]]]:
     """Return what was recommended that a tree has not learned yet, and the fact that says up to where it has.
 
     The name of the database is asked for once; the service refuses when it has another one by now.
@@ -72,12 +77,12 @@ async def _came(client: ServiceClient, layer: Layer) -> tuple[str, list[dict[str
     asked_now = client.identity is None
     named = client.identity = client.identity or await _identity(client)
     fact, after = _FACT + client.url, 0
-    of: dict[str, str] = {}
+    of: dict[str, str] = {"Tree": tree} if tree else {}
     if named.id:
         names = (named.id, *(one.id for one in named.before if one.id != ADDRESS))
         facts = {ADDRESS: fact, **{name: _FACT + name for name in names}}
         known = {name: int(value) for name, its in facts.items() if (value := layer.fact(its)) is not None}
-        fact, after, of = _FACT + named.id, named.position(known), {"Of": named.id}
+        fact, after, of = _FACT + named.id, named.position(known), {**of, "Of": named.id}
     else:
         after = int(layer.fact(fact) or 0)
     try:
@@ -86,7 +91,7 @@ async def _came(client: ServiceClient, layer: Layer) -> tuple[str, list[dict[str
         client.identity = None
         if exc.status != 409 or asked_now:
             raise
-    return await _came(client, layer)
+    return await _came(client, layer, tree)
 
 
 async def _identity(client: ServiceClient) -> Identity:
@@ -100,12 +105,17 @@ async def _identity(client: ServiceClient) -> Identity:
     return Identity(reply["Id"], tuple(Earlier(one["Id"], one["Until"]) for one in reply["Before"]))
 
 
-def _take(tree: Tree, one: Mapping[str, Any], thread: Sequence[Turn]) -> None:
+def _take(tree: Tree, one: Mapping[str, Any], thread: Sequence[Turn], made_by: str) -> None:
+    """Have a tree learn a recommendation.
+
+    Args:
+        made_by: what the facts begin with that say which flags each recommendation of this service set.
+    """
     if one.get("withdraws") is not None:
-        _undo(tree, {**one, **(one.get("withdrawn") or {})})
+        _undo(tree, {**one, **(one.get("withdrawn") or {})}, made_by)
         return
     if one["type"] in NEGATIVE:
-        _flag(tree, one, named(tree, one, thread), "off topic")
+        _flag(tree, one, named(tree, one, thread), "off topic", made_by)
         return
     if one["type"] != CORRECTION:
         _remember(tree, one, one["fragment"], one["comment"])
@@ -113,14 +123,14 @@ def _take(tree: Tree, one: Mapping[str, Any], thread: Sequence[Turn]) -> None:
     # A paragraph of the answer is what is wrong, and the comment says what is right; any other text is what is right,
     # and the answer that was given is wrong.
     wrong = next((turn for turn in thread if _contains(turn, one["fragment"])), None)
-    made = (one["comment"],) if wrong is not None else (one["fragment"], one["comment"])
-    remembered = _remember(tree, one, *made)
+    texts = (one["comment"],) if wrong is not None else (one["fragment"], one["comment"])
+    remembered = _remember(tree, one, *texts)
     if wrong is not None:
         nodes = named(tree, one, [wrong])
     else:
         turns = [turn for turn in thread if _same(turn["Query"], one["query"])]
         nodes = [node for turn in turns for node in _sources(turn)]
-    _flag(tree, one, [node for node in nodes if node != remembered], "corrected")
+    _flag(tree, one, [node for node in nodes if node != remembered], "corrected", made_by)
 
 
 def named(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> list[str]:
@@ -145,13 +155,45 @@ def named(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> list[st
     return [node for node in dict.fromkeys(ids) if node in tree][:_MOST_NAMED]
 
 
-def _flag(tree: Tree, one: Mapping[str, str], nodes: Sequence[str], why: str) -> None:
-    for node in nodes:
-        if node in tree:
-            flag(tree, node, one["query"], why=why, who=one["on_behalf_of"], source=_source(one))
+def _flag(tree: Tree, one: Mapping[str, Any], nodes: Sequence[str], why: str, made_by: str) -> None:
+    """Flag some nodes, and keep which flags this recommendation stands behind, with others of the same person."""
+    layer = Layer(tree.memory)
+    before, known = set(flag_ids(tree.memory)), _stood_behind(layer, made_by)
+    made = [
+        flag(tree, node, one["query"], why=why, who=one["on_behalf_of"], source=_source(one)).id
+        for node in nodes
+        if node in tree
+    ]
+    # One that was there and that no recommendation set is somebody's own: it stays whatever is taken back.
+    kept = [each for each in made if each not in before or each in known]
+    with tree.memory.transaction():
+        layer.set_fact(f"{made_by}{one['number']}", kept)
 
 
-def _undo(tree: Tree, one: Mapping[str, str]) -> None:
+def _stood_behind(layer: Layer, made_by: str, *, but: object = None) -> set[str]:
+    """Return the flags that recommendations stand behind."""
+    facts = layer.facts(made_by)
+    return {each for key, ids in facts.items() if key != f"{made_by}{but}" for each in ids}
+
+
+def _take_back_flags(tree: Tree, one: Mapping[str, Any], made_by: str) -> None:
+    """Take back the flags that a recommendation set and that no other one stands behind."""
+    layer, number = Layer(tree.memory), one.get("withdraws")
+    ids = layer.fact(f"{made_by}{number}")
+    if ids is None:  # learned by an earlier version, which did not keep them
+        question = " ".join(one["query"].split())[:MAX_QUESTION]
+        said = (one["on_behalf_of"], _source(one), question)
+        ids = [each.id for each in flags(tree.memory) if (each.who, each.source, each.question) == said]
+    others = _stood_behind(layer, made_by, but=number)
+    for each in ids:
+        if each not in others:
+            with suppress(UserError):  # somebody has taken it back already
+                take_back(tree, each)
+    with tree.memory.transaction():
+        layer.drop_fact(f"{made_by}{number}")
+
+
+def _undo(tree: Tree, one: Mapping[str, Any], made_by: str) -> None:
     """Forget what a recommendation made a tree remember, once, and take back its flags; what others said stays."""
     who, source = one["on_behalf_of"], _source(one)
     for texts in ((one["fragment"], one["comment"]), (one["comment"],)):
@@ -163,10 +205,7 @@ def _undo(tree: Tree, one: Mapping[str, str]) -> None:
             at = said[-1]["at"]
             forget_said(tree, Said(who=who, source=said[-1]["source"], since=at, until=at))
             break
-    question = " ".join(one["query"].split())[:MAX_QUESTION]
-    for each in flags(tree.memory):
-        if (each.who, each.source, each.question) == (who, source, question):
-            take_back(tree, each.id)
+    _take_back_flags(tree, one, made_by)
 
 
 def _source(one: Mapping[str, str]) -> str:

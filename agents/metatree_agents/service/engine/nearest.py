@@ -23,9 +23,9 @@ def index_of(tree: Tree) -> str:
     return f"{place}@{tree.sequence}"
 
 
-def matches_of(tree: Tree, fragment: str, count: int, threshold: float) -> list[str]:
-    """Return at most `count` fragments with a distance of at most `threshold`, nearest first, as the wire has them:
-    lines of what is known of it, a line of five dots, and the text.
+def matches_of(tree: Tree, fragment: str, count: int, threshold: float) -> list[tuple[float, str]]:
+    """Return at most `count` fragments with a distance of at most `threshold`, nearest first, each with its distance
+    and as the wire has it: lines of what is known of it, a line of five dots, and the text.
 
     Candidates are those that the text index ranks first, `CANDIDATES` or ten times `count` of them.
     """
@@ -44,7 +44,7 @@ def matches_of(tree: Tree, fragment: str, count: int, threshold: float) -> list[
     matches = []
     for at in np.argsort(distances, kind="stable")[:count]:
         if distances[at] <= threshold:
-            matches.append(_match(tree, nodes[at], float(distances[at]), texts[at]))
+            matches.append((float(distances[at]), _match(tree, nodes[at], float(distances[at]), texts[at])))
     return matches
 
 

@@ -25,6 +25,8 @@ _SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     "Part": {"type": "integer", "minimum": 0, "maximum": MAX_NUMBER, "default": 0},
     "Digest": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
     "Of": {"type": "string", "default": ""},
+    "Trees": {"type": "string", "default": "", "description": "Names, parted by commas"},
+    "Tree": {"type": "string", "default": ""},
 }
 KEY: Final = "API key"
 """What the way to call with an API key is called; it stands for the three parameters of a proof."""

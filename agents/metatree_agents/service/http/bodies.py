@@ -93,12 +93,20 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
+class AskableTree(Body):
+    """A tree of the service that has a name."""
+
+    Name: str
+    Title: str
+
+
 class AddQuery(Body):
     Topic: TopicId
     User: Name
     Query: Words
     Modifiers: JsonObject = Field(default_factory=dict)
     Model: Annotated[str, StringConstraints(max_length=200, pattern=_NO_NUL)] = "default"
+    Trees: Annotated[list[Name], Field(max_length=100)] | None = None
 
 
 class Added(Body):
@@ -118,6 +126,11 @@ class GivenPassage(Body):
     Lines: Annotated[list[LineNumber], Field(min_length=2, max_length=2)] | None = None
     Quote: Remark
     Score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), BeforeValidator(_no_text)] | None = None
+    Tree: Remark | None = None
+
+    def on_wire(self) -> dict[str, Any]:
+        """Return it as it is kept and shown; without a tree where trees have no names."""
+        return self.model_dump(exclude={"Tree"} if self.Tree is None else None)
 
 
 class Answered(Body):
@@ -164,6 +177,7 @@ class Recommend(Body):
     Fragment: Words
     Comment: Remark = ""
     Type: RecommendationType
+    Tree: Name | None = None
 
 
 class Withdraw(Body):
@@ -192,6 +206,7 @@ class WantedLookup(Body):
     Fingerprint: str
     Count: int
     Threshold: float
+    Trees: list[str] | None = None
 
 
 class GiveMatches(Body):
@@ -210,6 +225,7 @@ class NewQueries(Body):
     Modifiers: dict[str, dict[str, Any]] | None = None
     Asked: dict[str, list[dict[str, Any]]] | None = None
     Runs: dict[str, str] | None = None
+    Trees: list[str] | None = None
 
 
 class GiveAnswer(Body):

@@ -14,6 +14,7 @@ from metatree_agents.service.http._description import described
 from metatree_agents.service.http.bodies import Body, JsonObject, LeaseName, Seq, TopicId
 from metatree_agents.service.http.calls import admitted, number, refused, submitted
 from metatree_agents.service.http.routes import ANSWERING
+from metatree_agents.service.http.tree_access import set_served
 from metatree_agents.service.queue.recommendations import Recommendation
 
 router = APIRouter(prefix="/api")
@@ -79,16 +80,20 @@ async def give_progress(request: Request) -> Response:
 
 
 @router.get(
-    "/get-recommendations", response_model=list[Recommendation], **described(409, 422, params=("After", "Of"))
+    "/get-recommendations",
+    response_model=list[Recommendation],
+    **described(409, 422, params=("After", "Of", "Tree")),
 )
 async def get_recommendations(request: Request) -> Response:
     """Return what people recommended after a number, oldest first, so that an engine can remember it.
 
-    `Of` is the name of the database that the number is of: 409 when it has another one by now.
+    `Of` is the name of the database that the number is of: 409 when it has another one by now. `Tree` is the name of
+    the tree that is to remember it, where trees have names.
     """
     service, _, given = await admitted(request, *ANSWERING)
     after = number(given, "After", least=0, default=0)
-    name, recommendations = await service.recommendations.after(after)
+    tree = await set_served(service, {"Trees": given.get("Tree", "")})
+    name, recommendations = await service.recommendations.after(after, tree=tree)
     if (given.get("Of") or name) != name:
         raise refused(409, "the database has another name by now: ask for it with get-identity")
     return JSONResponse([asdict(one) for one in recommendations])

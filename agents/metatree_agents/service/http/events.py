@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Request
@@ -20,10 +20,9 @@ from metatree_agents.service.http._description import described
 from metatree_agents.service.http.calls import admitted, disconnected, number, refused, still_authorized
 from metatree_agents.service.http.routes import ASKING, answered, topic_of
 from metatree_agents.service.http.stop_routes import FOUND_S
+from metatree_agents.service.http.wait_for import wait_for
 from metatree_agents.service.queue.human_input import on_wire
-from metatree_agents.service.queue.queue import Query
 from metatree_agents.service.queue.statuses import UNSETTLED
-from metatree_agents.service.queue.waiting import first_of
 from metatree_agents.service.settings import Service
 
 router = APIRouter(prefix="/api")
@@ -67,37 +66,34 @@ async def stream(
     """
     deadline, left = time.monotonic() + service.settings.stream_s, disconnected(request)
     sent: dict[int, dict[str, Any]] = {}
-    query: Query | None = None
     late = False
     yield "retry: 2000\n\n"
     with service.revocation.of(who) as out, ExitStack() as ending:
         ending.callback(left.cancel)
-        while not left.done():
-            async with service.waiting.answer(topic, seq) as turn:
-                # The query first: steps that come before its answer are then surely among those read next.
-                query = await service.queue.query(topic, seq, last=query)
+        watched = wait_for(
+            service, who, topic, seq, left, out, until=deadline, beat=lambda: FOUND_S if late else BEAT_S
+        )
+        first = True
+        async with aclosing(watched) as states:
+            async for query in states:
                 if query is None:
                     yield "event: gone\ndata: {}\n\n"
                     return
+                if left.done() or out.done() or not (first or await still_authorized(service, who)):
+                    return
+                # The query was read first: steps that come before its answer are surely among those read now.
+                quiet, first = not first, False
                 for step, data in await service.progress.after(topic, seq, after):
-                    after = step
+                    after, quiet = step, False
                     yield f"id: {step}\nevent: step\ndata: {data}\n\n"
                 for ask in on_wire(query.asked):
                     if sent.get(ask["Id"]) != ask:
-                        sent[ask["Id"]] = ask
+                        sent[ask["Id"]], quiet = ask, False
                         yield f"event: question\ndata: {json.dumps(ask)}\n\n"
                 if query.status == "Stopped" and query.answer is None and query.attempts and not late:
                     late = True  # its engine may give what it had found
-                    await first_of(FOUND_S, turn, left, out)
-                    continue
-                if query.status not in UNSETTLED:
+                elif query.status not in UNSETTLED:
                     yield f"event: answer\ndata: {json.dumps(answered(query))}\n\n"
                     return
-                rest_s = deadline - time.monotonic()
-                if rest_s <= 0:
-                    return
-                await first_of(min(BEAT_S, rest_s), turn, left, out)
-                if out.done() or not await still_authorized(service, who):
-                    return
-                if not turn.done():
+                elif quiet:
                     yield ": still at work\n\n"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from collections.abc import Mapping
+from contextlib import ExitStack, aclosing
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -24,9 +25,18 @@ from metatree_agents.service.http.calls import (
     still_authorized,
     submitted,
 )
+from metatree_agents.service.http.tree_access import (
+    may_read,
+    named_trees,
+    set_served,
+    tree_to_remember,
+    trees_of,
+    trees_to_ask,
+)
+from metatree_agents.service.http.wait_for import wait_for
 from metatree_agents.service.queue.human_input import on_wire
-from metatree_agents.service.queue.models import Ending
-from metatree_agents.service.queue.queue import Claim, Query, TopicTaken
+from metatree_agents.service.queue.models import REMEMBERED, Ending
+from metatree_agents.service.queue.queue import Claim, Query, TopicPlace, TopicTaken
 from metatree_agents.service.queue.waiting import first_of
 from metatree_agents.service.settings import Service
 
@@ -51,10 +61,22 @@ async def login(request: Request) -> Response:
 async def user_topics(request: Request) -> Response:
     """List the topics of a user, each with its first query."""
     service, who, given = await admitted(request, *ASKING)
-    topics = await service.queue.topics(owner_for(who, required(given, "OnBehalfOf")))
+    owner = owner_for(who, required(given, "OnBehalfOf"))
+    topics = await service.queue.topics(owner, trees=await trees_of(service, who, owner))
     if not topics:
         raise refused(404, "this user has no topics")
     return JSONResponse(topics)
+
+
+@router.get("/trees", response_model=list[bodies.AskableTree], **described())
+async def trees(request: Request) -> Response:
+    """List the trees that have names and that one may ask; none where the service has one tree without a name."""
+    service, who, given = await admitted(request, *ASKING, *ANSWERING)
+    if who.role == "engine":
+        known = await service.tree_rights.all()
+    else:
+        known = await named_trees(service, who, owner_for(who, given.get("OnBehalfOf") or who.name))
+    return JSONResponse([{"Name": tree.name, "Title": tree.title} for tree in known])
 
 
 @router.delete("/topic", **described(422, params=("OnBehalfOf", "Topic")))
@@ -69,15 +91,16 @@ async def remove_topic(request: Request) -> Response:
     raise refused(403, "this user has no such topic")
 
 
-@router.post("/add-query", response_model=bodies.Added, **described(422, body=bodies.AddQuery))
+@router.post("/add-query", response_model=bodies.Added, **described(409, 422, body=bodies.AddQuery))
 async def add_query(request: Request) -> Response:
     """Ask a question in a topic; the first one makes the topic."""
     service, who, body = await submitted(request, bodies.AddQuery, *ASKING)
     user = owner_for(who, body.User)
     service.limits.admit_open(who, await service.queue.open_of(user) if who.role == "user" else 0)
+    trees = await trees_to_ask(service, who, user, body.Topic, body.Trees)
     try:
         seq, at = await service.queue.add(
-            body.Topic, user, body.Query, model=body.Model, modifiers=body.Modifiers
+            body.Topic, user, body.Query, model=body.Model, modifiers=body.Modifiers, trees=trees
         )
     except TopicTaken:
         raise refused(403, "this topic belongs to another user") from None
@@ -94,21 +117,19 @@ async def check_query(request: Request) -> Response:
     ending, query = ["Done", "Failed", "Stopped"], None
     with service.revocation.of(who) as out, ExitStack() as stack:
         stack.callback(left.cancel)
-        while True:
-            async with service.waiting.answer(topic, seq) as turn:
-                query = await service.queue.query(topic, seq, last=query)
-                if query is None:
-                    raise refused(404, f"there is no query {seq} in this topic")
-                wait_s = deadline - time.monotonic()
-                if query.status in ending or wait_s <= 0 or left.done():
-                    return JSONResponse(answered(query))
+        async with aclosing(wait_for(service, who, topic, seq, left, out, until=deadline)) as states:
+            async for query in states:
+                if query is None or query.status in ending:
+                    break
                 # What begins to wait for a person is reported at once; a caller that knows it already waits on, or one
                 # that asks again and again would never rest.
                 if query.status != "Waiting" and "Waiting" not in ending:
                     ending.append("Waiting")
-                await first_of(wait_s, turn, left, out)
-                if out.done():
-                    raise refused(401, f"{who.name} is no {who.role} any more")
+        if query is None:
+            raise refused(404, f"there is no query {seq} in this topic")
+        if out.done() and query.status not in ending:
+            raise refused(401, f"{who.name} is no {who.role} any more")
+    return JSONResponse(answered(query))
 
 
 @router.get(
@@ -144,15 +165,21 @@ async def get_lookups(request: Request) -> Response:
 async def recommend(request: Request) -> Response:
     """Recommend a text, or flag it; it becomes part of the memory."""
     service, who, body = await submitted(request, bodies.Recommend, *ASKING)
-    if (owner := await service.queue.owner(body.Topic)) is not None:
-        _require_sight(service, who, owner)
+    user, query = owner_for(who, body.OnBehalfOf), None
+    if (place := await service.queue.place(body.Topic)) is not None:
+        await _require_sight(service, who, place)
+        if place.trees & (place.trees - 1):  # of several trees it has to be known where the answer is from
+            thread = await service.queue.thread(body.Topic)
+            query = next((each for each in reversed(thread) if each.text == body.Query), None)
+    tree = await tree_to_remember(service, who, user, query, place, body.Tree)
     number, at = await service.recommendations.add(
         topic=body.Topic,
-        on_behalf_of=owner_for(who, body.OnBehalfOf),
+        on_behalf_of=user,
         query=body.Query,
         fragment=body.Fragment,
         comment=body.Comment,
         kind=body.Type,
+        tree=tree,
     )
     return JSONResponse({"Timestamp": stamp(at), "Number": number})
 
@@ -171,7 +198,10 @@ async def withdraw_recommendation(request: Request) -> Response:
 async def rename_topic(request: Request) -> Response:
     """Give a topic a title, for people; its name stays what it is. An empty one takes it away."""
     service, who, body = await submitted(request, bodies.Rename, *ASKING)
-    if not await service.queue.rename(body.Topic, owner_for(who, body.OnBehalfOf), body.Title):
+    owner, place = owner_for(who, body.OnBehalfOf), await service.queue.place(body.Topic)
+    if place is not None and place.owner == owner:
+        await _require_sight(service, who, place, owner)
+    if not await service.queue.rename(body.Topic, owner, body.Title):
         raise refused(403, "this user has no such topic")
     return JSONResponse({})
 
@@ -179,21 +209,26 @@ async def rename_topic(request: Request) -> Response:
 # for engines
 
 
-@router.get("/get-new-queries", response_model=bodies.NewQueries, **described())
+@router.get("/get-new-queries", response_model=bodies.NewQueries, **described(422, params=("Trees",)))
 async def get_new_queries(request: Request) -> Response:
-    """Claim the open queries of a topic; wait for one for a while when there is none."""
-    service, who, _ = await admitted(request, *ANSWERING)
+    """Claim the open queries of a topic; wait for one for a while when there is none.
+
+    `Trees` are those that the engine has: it gets topics that search no other.
+    """
+    service, who, given = await admitted(request, *ANSWERING)
+    served = await set_served(service, given)
+    await service.admin.note_engine(who.name, served)
     deadline, left = time.monotonic() + service.settings.claim_timeout_s, disconnected(request)
     notifier = service.waiting.engines
     with service.revocation.of(who) as out, ExitStack() as stack:
         stack.callback(left.cancel)
         while not left.done():
-            async with notifier.waiter() as turn:
+            async with notifier.waiter(served) as turn:
                 await drain_events()
                 if left.done():
                     break
                 claim = await service.queue.claim(
-                    who.name, process=this_process() if who.name == INSIDE else ""
+                    who.name, process=this_process() if who.name == INSIDE else "", trees=served
                 )
                 if claim is not None and left.done():
                     await service.queue.hand_back(claim.topic, claim.lease)
@@ -201,7 +236,9 @@ async def get_new_queries(request: Request) -> Response:
                     break
                 if claim is not None:
                     service.metrics.attempts.inc(len(claim.queries))
-                    return JSONResponse(_batch(claim, service.settings.lease_s))
+                    told = await service.recommendations.told_by_askers(claim.topic)
+                    named = await service.tree_rights.names_in(claim.trees)
+                    return JSONResponse(_batch(claim, service.settings.lease_s, named, told))
                 wait_s = deadline - time.monotonic()
                 if wait_s <= 0:
                     break
@@ -227,7 +264,7 @@ async def give_new_answer(request: Request) -> Response:
         answer=body.Answer,
         think=body.Think,
         sources=body.Sources,
-        ending=Ending(body.End, body.Open, [each.model_dump() for each in body.Closest]),
+        ending=Ending(body.End, body.Open, [each.on_wire() for each in body.Closest]),
         engine=who.name,
     )
     if became == "unknown":
@@ -243,14 +280,15 @@ async def give_new_answer(request: Request) -> Response:
     return JSONResponse({"Timestamp": stamp(time.time())})
 
 
-@router.get("/get-new-lookup", response_model=bodies.WantedLookup, **described(404, 422))
+@router.get("/get-new-lookup", response_model=bodies.WantedLookup, **described(404, 422, params=("Trees",)))
 async def get_new_lookup(request: Request) -> Response:
     """Claim one lookup; `Index` is the state of the engine's index, so that lookups are made again when it changes."""
     service, who, given = await admitted(request, *ANSWERING)
     index = given.get("Index")
     if index is not None and len(index) > MAX_INDEX:
         raise refused(422, f"Index has more than {MAX_INDEX} characters")
-    lookup = await service.lookups.claim(who.name, index=index)
+    served = await set_served(service, given)
+    lookup = await service.lookups.claim(who.name, index=index, trees=served)
     if lookup is None:
         raise refused(404, "no lookup is wanted")
     return JSONResponse(
@@ -259,6 +297,7 @@ async def get_new_lookup(request: Request) -> Response:
             "Fingerprint": lookup.fingerprint,
             "Count": lookup.count,
             "Threshold": lookup.threshold,
+            **_named(await service.tree_rights.names_in(lookup.trees)),
         }
     )
 
@@ -293,20 +332,23 @@ async def topic_of(service: Service, who: Caller, given: dict[str, str]) -> str:
     """Return the topic that a request is about: 404 when there is none, 403 when it is not the caller's to see."""
     user = given.get("OnBehalfOf")
     for topic in _spellings(required(given, "Topic")):
-        owner = await service.queue.owner(topic)
-        if owner is None:
+        place = await service.queue.place(topic)
+        if place is None:
             continue
-        _require_sight(service, who, owner, user)
+        await _require_sight(service, who, place, user)
         return topic
     raise refused(404, "there is no such topic")
 
 
-def _require_sight(service: Service, who: Caller, owner: str, user: str | None = None) -> None:
-    """Raise 403 when a topic of this owner is not the caller's to see, or not that of the user it says to act for."""
+async def _require_sight(service: Service, who: Caller, place: TopicPlace, user: str | None = None) -> None:
+    """Raise 403 when a topic is not the caller's to see, not that of the user it says to act for, or searches a tree
+    that they may not ask."""
     if not service.queue.shared and (
-        (who.role == "user" and owner != who.name) or (user is not None and owner != user)
+        (who.role == "user" and place.owner != who.name) or (user is not None and place.owner != user)
     ):
         raise refused(403, "this topic belongs to another user")
+    if not await may_read(service, who, place, user):
+        raise refused(403, f"this topic searches a tree that {user or who.name} may not ask")
 
 
 def answered(query: Query) -> dict[str, Any]:
@@ -326,8 +368,16 @@ def answered(query: Query) -> dict[str, Any]:
     }
 
 
-def _batch(claim: Claim, lease_s: float) -> dict[str, Any]:
+def _named(trees: list[str]) -> dict[str, Any]:
+    """Return the trees that something is for, where they have names."""
+    return {"Trees": trees} if trees else {}
+
+
+def _batch(
+    claim: Claim, lease_s: float, trees: list[str], told: Mapping[int, list[tuple[str, str]]]
+) -> dict[str, Any]:
     return {
+        **_named(trees),
         "Topic": claim.topic,
         "Queries": [{str(query.seq): query.text} for query in claim.queries],
         "Lease": claim.lease,
@@ -339,8 +389,13 @@ def _batch(claim: Claim, lease_s: float) -> dict[str, Any]:
                 {"Key": ask.key, "Question": ask.question, "Kind": ask.kind, "Answer": ask.answer}
                 for ask in query.asked
             ]
+            + [
+                {"Key": REMEMBERED, "Question": question, "Kind": "question", "Answer": answer}
+                for question, answer in told.get(query.seq, ())
+                if question not in [ask.question for ask in query.asked]
+            ]
             for query in claim.queries
-            if query.asked
+            if query.asked or query.seq in told
         },
         "Runs": {str(query.seq): query.run for query in claim.queries if query.run is not None},
     }

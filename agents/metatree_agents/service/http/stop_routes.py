@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
+from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http import bodies
 from metatree_agents.service.http._description import described
 from metatree_agents.service.http.bodies import Body, LeaseName, Name, Seq, TopicId
 from metatree_agents.service.http.calls import disconnected, refused, submitted
 from metatree_agents.service.http.routes import ANSWERING, ASKING, answered, owner_for, topic_of
+from metatree_agents.service.http.wait_for import wait_for
 from metatree_agents.service.queue.stopping import Ended, Stop
 from metatree_agents.service.queue.waiting import first_of
 from metatree_agents.service.settings import Service
@@ -51,7 +53,7 @@ async def stop_query(request: Request) -> Response:
     service, who, body = await submitted(request, StopQuery, *ASKING)
     user = owner_for(who, body.OnBehalfOf or who.name)
     topic = await topic_of(service, who, _given(body))
-    became = await stop(service, topic, body.Seq, by=user)
+    became = await stop(service, who, topic, body.Seq, by=user)
     if became == "unknown":
         raise refused(404, f"there is no query {body.Seq} in this topic")
     if became == "ended":
@@ -92,25 +94,22 @@ async def wait_for_stop(request: Request) -> Response:
                 await first_of(wait_s, turn, left, out)
 
 
-async def stop(service: Service, topic: str, seq: int, *, by: str) -> Stop:
+async def stop(service: Service, who: Caller, topic: str, seq: int, *, by: str) -> Stop:
     """Stop a search, and wait for a moment for what it had found."""
     became = await service.stopping.stop(topic, seq, by=by)
     if became in ("searching", "queued"):
         service.waiting.answered(topic, seq)
         service.waiting.engines.notify()  # what else is open in the topic
     if became == "searching":
-        await _found(service, topic, seq)
+        await _found(service, who, topic, seq)
     return became
 
 
-async def _found(service: Service, topic: str, seq: int) -> None:
-    deadline, query = time.monotonic() + FOUND_S, None
-    while (wait_s := deadline - time.monotonic()) > 0:
-        async with service.waiting.answer(topic, seq) as turn:
-            query = await service.queue.query(topic, seq, last=query)
+async def _found(service: Service, who: Caller, topic: str, seq: int) -> None:
+    async with aclosing(wait_for(service, who, topic, seq, until=time.monotonic() + FOUND_S)) as states:
+        async for query in states:
             if query is None or query.status != "Stopped" or query.answer is not None:
                 return
-            await first_of(wait_s, turn)
 
 
 def _given(body: StopQuery) -> dict[str, Any]:

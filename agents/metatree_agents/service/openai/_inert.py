@@ -1,7 +1,7 @@
-"""Markdown that fetches nothing where a chat page shows it: no pictures and no HTML but as text.
+"""Markdown that does nothing where a chat page shows it: no pictures, no HTML and no definitions but as text.
 
-A page that renders a picture of an answer tells its server who asked what. Links stay: only the reader follows
-them.
+A page that renders a picture of an answer tells its server who asked what. A definition (`[1]: http://…`) says where
+all `[1]` lead, those that mark our sources too. Links stay: only the reader follows them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Final
 
 from markdown_it import MarkdownIt
 
-_FETCHES: Final = re.compile(r"!\[|<[A-Za-z/!?]")
+_ACTS: Final = re.compile(r"!\[|<[A-Za-z/!?]|^[ \t>*+\d.)-]*\[(?:[^][\\]|\\.)*\]:", re.MULTILINE | re.DOTALL)
+"""A picture, HTML, or a definition; its label may have line breaks, and stand in lists and quotations."""
 _FENCE: Final = re.compile("```|~~~")
 _MARKS: Final = re.compile(r"[][\\<`~]")
 _LONGEST: Final = 20_000
@@ -46,20 +47,20 @@ def escaped(text: str) -> str:
 
 
 def inert_words(text: str) -> str:
-    """Return quoted Markdown as it is, and between fences where it could show a picture or HTML.
+    """Return quoted Markdown as it is, and between fences where it could show a picture or HTML, or define a link.
 
     One that could open a fence is between fences too: left open, it would swallow the fence of what comes next.
     """
-    return fenced(text) if _FETCHES.search(text) or _FENCE.search(text) else text
+    return fenced(text) if _ACTS.search(text) or _FENCE.search(text) else text
 
 
 def inert_step(text: str) -> str:
-    """Return a step of a search, escaped where it could show a picture or HTML."""
+    """Return a step of a search, escaped where it could show a picture or HTML, or define a link."""
     return text if inert_words(text) is text else escaped(text)
 
 
 def inert_said(text: str) -> str:
-    """Return Markdown that a model may have written: between fences where it could show a picture or HTML.
+    """Return Markdown that a model may have written: between fences where it could act, as `inert_words` has it.
 
     Both may stand in code. A piece must be harmless by itself and after any other one, so only fences count that begin
     a line and are closed, and code within a line that no table can cut.
@@ -75,7 +76,10 @@ def _is_harmless(text: str) -> bool:
     if len(text) > _LONGEST:
         return False
     lines = re.split(r"\r\n?|\n", text)
-    tokens = _parser().parse(f"{text}\n\n{_AFTER}")
+    defined: dict[str, object] = {}
+    tokens = _parser().parse(f"{text}\n\n{_AFTER}", defined)
+    if defined.get("references"):
+        return False
     if [token.content for token in tokens[-3:] if not token.level or token.type == "inline"] != [
         "",
         _AFTER,
@@ -91,7 +95,7 @@ def _is_harmless(text: str) -> bool:
         shown = "".join(
             " " if span.type == "code_inline" and "|" not in token.content else span.content for span in spans
         )
-        if any(span.type in ("image", "html_inline") for span in spans) or _FETCHES.search(shown):
+        if any(span.type in ("image", "html_inline") for span in spans) or _ACTS.search(shown):
             return False
     return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -70,7 +70,9 @@ def content_of(query: Query, base: str = "") -> str:
     )
     text = "\n\n".join(_marked(piece, number) for piece, number in pieces)
     text = f"{STOPPED_WITH}\n\n{text}" if query.status == "Stopped" else text
-    listed = sources_listed(query.sources or (), lambda node: node_link(base, node, query))
+    listed = sources_listed(
+        query.sources or (), lambda source: node_link(base, source.get("Node"), query, source.get("Tree"))
+    )
     text += "\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else ""
     return "\n\n".join([text, *_closest_lines(query, base)])
 
@@ -83,11 +85,12 @@ def _marked(piece: AnswerSegment, number: int | None) -> str:
     return f"{text}{' ' if text is piece.text else chr(10)}{mark}".rstrip()
 
 
-def node_link(base: str, node: Any, query: Query) -> str:
+def node_link(base: str, node: Any, query: Query, tree: Any = None) -> str:
     """Return the address of the page of a node, where what an answer quotes is marked; empty for none."""
     if not base or not isinstance(node, str) or not node:
         return ""
-    given = urlencode({"id": node, "topic": query.topic, "seq": query.seq}, errors="replace")
+    named = {"tree": tree} if isinstance(tree, str) and tree else {}
+    given = urlencode({"id": node, "topic": query.topic, "seq": query.seq, **named}, errors="replace")
     return f"{base.rstrip('/')}/node?{given}#quoted"
 
 
@@ -105,20 +108,20 @@ def _closest_lines(query: Query, base: str) -> Iterator[str]:
             asked = " ".join(question.split())
             yield f"{STILL_OPEN} {escaped(asked)}" + (f"\n\n{CLOSEST}" if passages else "")
         for number, passage in enumerate(passages, start=1):
-            title = _linked(passage.title, node_link(base, passage.node, query))
+            title = _linked(passage.title, node_link(base, passage.node, query, passage.tree))
             place = "" if passage.place in ("", passage.title) else f" ({escaped(passage.place)})"
             yield f"{number}. {title}{place}{_about(passage.said_by)}\n\n{fenced(passage.quote)}"
 
 
 def sources_listed(
-    sources: Sequence[dict[str, Any]], address: Callable[[Any], str] = lambda _: ""
+    sources: Sequence[dict[str, Any]], address: Callable[[Mapping[str, Any]], str] = lambda _: ""
 ) -> list[str]:
     """Return where an answer comes from: what it quotes, at most `LISTED` of them, each with its number and words.
 
     Where nothing is quoted, each place once.
 
     Args:
-        address: of the page of a node; empty for none.
+        address: of the page of a source's node; empty for none.
 
     Example:
         >>> quoted = {"Title": "total_of", "Path": "invoice.py", "Lines": [4, 4], "Number": 1, "Quote": "VAT = 7"}
@@ -132,7 +135,7 @@ def sources_listed(
         title, place = " ".join(str(source.get("Title") or "").split()), place_of(source)
         name = title or place
         where = f" ({escaped(place)})" if name and source.get("Path") and place != name else ""
-        name = _linked(name, address(source.get("Node")) if name else "") + where
+        name = _linked(name, address(source) if name else "") + where
         name += _about(said_by_of(source)) if name else ""
         if source.get("Quote"):
             number = f"[{source['Number']}] " if source.get("Number") else ""

@@ -32,6 +32,8 @@ class ShownPassage:
     quote: str
     said_by: str
     """Empty for what is in the sources."""
+    tree: str | None = None
+    """The name of its tree; None where trees have none."""
 
 
 def closest_of(query: Query) -> dict[str, list[ShownPassage]]:
@@ -103,4 +105,6 @@ def shown_quote(given: Mapping[str, Any], *, lines: int = LINES, chars: int = CH
 def _shown(given: Mapping[str, Any]) -> ShownPassage:
     node, place = given.get("Node") or "", place_of(given)
     title = " ".join((given.get("Title") or "").split())
-    return ShownPassage(node, title or place or "a passage", place, shown_quote(given), said_by_of(given))
+    return ShownPassage(
+        node, title or place or "a passage", place, shown_quote(given), said_by_of(given), given.get("Tree")
+    )

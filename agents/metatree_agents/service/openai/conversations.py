@@ -30,6 +30,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from metatree.errors import TransientError
+from metatree_agents.service.accounts.tree_rights import UNNAMED
 from metatree_agents.service.database.database import ServiceDatabase, Transaction
 from metatree_agents.service.openai._models import content_of
 from metatree_agents.service.queue.queue import COLUMNS, Queue, query_of
@@ -110,6 +111,7 @@ class Conversations:
         retry: str | None = None,
         again: bool = False,
         modifiers: Mapping[str, Any] | None = None,
+        trees: int = UNNAMED,
     ) -> ChatQuery:
         """Return the query of a request: the one that it made before when it is a retry, else one that is added now.
 
@@ -118,6 +120,7 @@ class Conversations:
             retry: a key that names this request and its retries.
             again: whether the client says that it tries again.
             modifiers: kept with the query, for the engine.
+            trees: the set of those that it searches; a request that searches others is another one.
 
         Raises:
             Refused: the topic that the client names belongs to somebody else.
@@ -132,13 +135,14 @@ class Conversations:
                     "SELECT chat.number, chat.topic, chat.seq, chat.retry, chat.delivered_at, query.status,"
                     " query.model, query.modifiers FROM chat"
                     " JOIN query ON query.topic = chat.topic AND query.seq = chat.seq"
-                    " WHERE chat.asked = ? ORDER BY chat.number DESC LIMIT 1",
-                    key,
+                    " JOIN topic ON topic.id = chat.topic"
+                    " WHERE chat.asked = ? AND topic.trees = ? ORDER BY chat.number DESC LIMIT 1",
+                    *(key, trees),
                 )
                 same = last is not None and (last[6], json.loads(last[7])) == (conversation.model, options)
                 if last is not None and _is_retry(last, retry, again=again, same=same):
                     return ChatQuery(last[1], int(last[2]), key, int(last[0]), joined=True)
-                topic, replied = await self._going_on(do, owner, conversation) or (
+                topic, replied = await self._going_on(do, owner, conversation, trees) or (
                     conversation.topic or "chat-" + secrets.token_urlsafe(12),
                     None,
                 )
@@ -149,9 +153,15 @@ class Conversations:
                 ):
                     if replied is not None:
                         return ChatQuery(topic, replied, key, number, joined=True, replies=True)
-                    await self._write_turns(do, topic, owner, conversation)
+                    await self._write_turns(do, topic, owner, conversation, trees)
                     seq, _ = await self._queue.add_within(
-                        do, topic, owner, conversation.question, model=conversation.model, modifiers=options
+                        do,
+                        topic,
+                        owner,
+                        conversation.question,
+                        model=conversation.model,
+                        modifiers=options,
+                        trees=trees,
                     )
                     await do.execute(
                         "UPDATE chat SET seq = ? WHERE asked = ? AND number = ?", seq, key, number
@@ -167,7 +177,7 @@ class Conversations:
             )
 
     async def _going_on(
-        self, do: Transaction, owner: str, conversation: Conversation
+        self, do: Transaction, owner: str, conversation: Conversation, trees: int
     ) -> tuple[str, int | None] | None:
         """Return the topic of a conversation: that whose last query is its last turn, as the client shows it.
 
@@ -178,8 +188,9 @@ class Conversations:
         rows = await do.rows(
             f"SELECT topic.last_seq, {COLUMNS} FROM chat JOIN topic ON topic.id = chat.topic"
             " JOIN query ON query.topic = chat.topic AND query.seq = chat.seq"
-            " WHERE chat.asked = ? AND query.status IN ('Done', 'Waiting', 'Stopped') ORDER BY chat.number DESC",
-            conversation.before().asked(owner),
+            " WHERE chat.asked = ? AND topic.trees = ? AND query.status IN ('Done', 'Waiting', 'Stopped')"
+            " ORDER BY chat.number DESC",
+            *(conversation.before().asked(owner), trees),
         )
         for last, *columns in rows:
             query = query_of(columns)
@@ -191,15 +202,17 @@ class Conversations:
                 return query.topic, None
         return None
 
-    async def _write_turns(self, do: Transaction, topic: str, owner: str, conversation: Conversation) -> None:
+    async def _write_turns(
+        self, do: Transaction, topic: str, owner: str, conversation: Conversation, trees: int
+    ) -> None:
         """Write the earlier turns of a conversation that was held elsewhere into its new topic."""
         turns = conversation.turns[-KEPT_TURNS:]
         if not turns:
             return
         now = self._database.clock()
         if not await do.execute(
-            "INSERT INTO topic(id, owner, made_at, last_seq) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            *(topic, owner, now, len(turns)),
+            "INSERT INTO topic(id, owner, made_at, last_seq, trees) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            *(topic, owner, now, len(turns), trees),
         ):
             return
         for seq, turn in enumerate(turns, start=1):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import ExitStack, aclosing, suppress
 from hashlib import sha256
 from typing import Annotated, Any, Final
@@ -25,6 +25,8 @@ from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http.bodies import Body, inlined
 from metatree_agents.service.http.calls import authenticate, disconnected
 from metatree_agents.service.http.error_responses import openai_error
+from metatree_agents.service.http.tree_access import named_trees, trees_to_ask
+from metatree_agents.service.http.wait_for import wait_for
 from metatree_agents.service.openai._inert import inert_step
 from metatree_agents.service.openai._models import (
     MODEL,
@@ -38,10 +40,11 @@ from metatree_agents.service.openai.bodies import ChatRequest, Wrong, chat_reque
 from metatree_agents.service.openai.conversations import ChatQuery, Conversation
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.queue import Query, TopicTaken
-from metatree_agents.service.queue.waiting import first_of
 from metatree_agents.service.settings import Service
 
 ASKING: Final = ("frontend", "user", "admin")
+OF_TREE: Final = f"{MODEL}/"
+"""What the name of a model begins with that asks one tree; several are joined by `+`."""
 MAX_USER: Final = 64
 """Characters of the name of whom a topic belongs to; OpenAI's API takes 512."""
 _HASH_CHARS: Final = 24
@@ -65,6 +68,7 @@ _MEANING: Final = {
     401: "No API key, or a wrong one",
     403: "A key whose user may not ask, or a topic of another user",
     404: "No such model, or the topic was deleted",
+    409: "The topic that is named searches other trees",
     413: "More than 2 MB",
     429: "Too many requests; Retry-After says when to come again",
     500: "No engine could answer",
@@ -105,25 +109,26 @@ Asker = Annotated[Caller, Depends(_asker)]
 
 
 @router.get("/models", responses=_described(401, 403, 429, 503))
-async def models(request: Request, _: Asker) -> Response:
-    """List the models: `metatree`, and those that the service was told of."""
+async def models(request: Request, who: Asker) -> Response:
+    """List the models: `metatree`, `metatree/NAME` for each tree that one may ask, and those it was told of."""
     service = Service.of(request)
-    data = [model_shape(name, service.started_at) for name in _models(service)]
+    names = [*_models(service), *(f"{OF_TREE}{tree.name}" for tree in await named_trees(service, who))]
+    data = [model_shape(name, service.started_at) for name in names]
     return JSONResponse({"object": "list", "data": data})
 
 
 @router.get("/models/{name:path}", responses=_described(401, 403, 404, 429, 503))
-async def model(request: Request, name: str, _: Asker) -> Response:
+async def model(request: Request, name: str, who: Asker) -> Response:
     """Return one model."""
     service = Service.of(request)
-    _wire_model(service, name)
+    await _wire_model(service, name, who, who.name)
     return JSONResponse(model_shape(name, service.started_at))
 
 
 @router.post(
     "/chat/completions",
     responses={
-        **_described(400, 401, 403, 404, 413, 429, 500, 503),
+        **_described(400, 401, 403, 404, 409, 413, 429, 500, 503),
         200: {
             "description": "The answer, or a stream of its parts",
             "content": {
@@ -143,8 +148,10 @@ async def chat_completions(request: Request, who: Asker) -> Response:
     """Answer the last message of a conversation from the memory."""
     service = Service.of(request)
     chat = chat_request(await request.body())
-    conversation, instructions = conversation_of(chat, model=_wire_model(service, chat.model))
-    place = await _placed(request, service, who, chat, conversation, instructions)
+    owner = owner_of(chat.user or who.name) if who.role in ("frontend", "admin") else who.name
+    wire_model, trees = await _wire_model(service, chat.model, who, owner)
+    conversation, instructions = conversation_of(chat, model=wire_model)
+    place = await _placed(request, service, who, owner, conversation, instructions, trees)
     text = "\n".join(
         [
             instructions,
@@ -179,12 +186,13 @@ async def _placed(
     request: Request,
     service: Service,
     who: Caller,
-    chat: ChatRequest,
+    owner: str,
     conversation: Conversation,
     instructions: str,
+    trees: Sequence[str] | None,
 ) -> ChatQuery:
     """Return the query of a request, added now or before."""
-    owner = owner_of(chat.user or who.name) if who.role in ("frontend", "admin") else who.name
+    searched = await trees_to_ask(service, who, owner, conversation.topic, trees)
     service.limits.admit_open(who, await service.queue.open_of(owner) if who.role == "user" else 0)
     tries = request.headers.get("x-stainless-retry-count", "0")
     try:
@@ -194,6 +202,7 @@ async def _placed(
             retry=request.headers.get("idempotency-key", "")[:200] or None,
             again=tries.isascii() and tries.isdigit() and tries.strip("0") != "",
             modifiers={"Instructions": instructions} if instructions else None,
+            trees=searched,
         )
     except TopicTaken:
         raise Wrong("this topic belongs to another user", status=403, param="metadata.topic") from None
@@ -229,27 +238,26 @@ async def _answer(request: Request, service: Service, who: Caller, place: ChatQu
     query: Query | None = None
     with service.revocation.of(who) as out, ExitStack() as ending:
         ending.callback(left.cancel)
-        while not left.done():
-            async with service.waiting.answer(place.topic, place.seq) as turn:
-                query = await service.queue.query(place.topic, place.seq, last=query)
+        waiting = wait_for(service, who, place.topic, place.seq, left, out, until=deadline)
+        async with aclosing(waiting) as states:
+            async for query in states:
                 if query is None:
                     raise Wrong(GONE, status=404)
+                if left.done():
+                    break
                 if query.status == "Failed":
                     raise Wrong(FAILED, status=500)
-                if await _taken_up(service, query):
-                    continue
-                if query.status in ("Done", "Waiting", "Stopped"):
+                if not await _taken_up(service, query) and query.status in ("Done", "Waiting", "Stopped"):
                     return query
-                wait_s = deadline - time.monotonic()
-                if wait_s <= 0:
-                    raise Wrong(_not_yet(query), status=503)
-                await first_of(wait_s, turn, left, out)
-                if out.done():
-                    raise Wrong(_no_more(who), status=401)
         if service.waiting.ended:
             raise Wrong("the server stops: try again", status=503)
-    await _leave(service, place)
-    return None
+        if left.done():
+            await _leave(service, place)
+            return None
+        if out.done():
+            raise Wrong(_no_more(who), status=401)
+        assert query is not None
+        raise Wrong(_not_yet(query), status=503)
 
 
 async def _leave(service: Service, place: ChatQuery) -> None:
@@ -309,16 +317,21 @@ async def _parts(
     with service.revocation.of(who) as out, ExitStack() as ending:
         ending.callback(left.cancel)
         yield chunks.delta(role="assistant", content="", refusal=None)
-        while not left.done():
-            async with service.waiting.answer(place.topic, place.seq) as turn:
-                try:
-                    # The query first: steps that come before its answer are then surely among those read next.
-                    query = await service.queue.query(place.topic, place.seq, last=query)
-                    steps = await service.progress.after(place.topic, place.seq, after) if query else []
-                except TransientError:
-                    await asyncio.wait({left}, timeout=1.0)
-                    continue
-                for after, data in steps:  # noqa: B007
+        waiting = wait_for(
+            service, who, place.topic, place.seq, left, out, until=deadline, beat=lambda: BEAT_S, patient=True
+        )
+        first, done = True, False
+        async with aclosing(waiting) as states:
+            async for query in states:
+                if left.done():
+                    break
+                if out.done():
+                    yield event(openai_error(401, _no_more(who)))
+                    return
+                # The query was read first: steps that come before its answer are surely among those read now.
+                quiet, first = not first, False
+                for number, data in await _steps(service, place, after) if query else []:
+                    after, quiet = number, False
                     step = inert_step(f"{json.loads(data).get('Text') or ''}\n")
                     if chat.thinks and step.strip():
                         reasoning += step
@@ -327,21 +340,18 @@ async def _parts(
                     status, why = (404, GONE) if query is None else (500, FAILED)
                     yield event(openai_error(status, why))
                     return
-                if await _taken_up(service, query):
-                    continue
-                if query.status in ("Done", "Waiting", "Stopped"):
+                taken_up = await _taken_up(service, query)
+                done = not taken_up and query.status in ("Done", "Waiting", "Stopped")
+                if done:
                     break
-                if time.monotonic() > deadline:
-                    yield event(openai_error(503, _not_yet(query)))
-                    return
-                await first_of(min(BEAT_S, deadline - time.monotonic()), turn, left, out)
-                if out.done():
-                    yield event(openai_error(401, _no_more(who)))
-                    return
-                if not turn.done():
+                if quiet:
                     yield ": still at work\n\n"
-        else:
+        if left.done() and not done:
             await _leave(service, place)
+            return
+        assert query is not None
+        if not done:
+            yield event(openai_error(503, _not_yet(query)))
             return
         if chat.thinks and not reasoning and (reasoning := thinking_of(query)):
             yield chunks.delta(reasoning_content=reasoning)
@@ -351,21 +361,32 @@ async def _parts(
         await service.conversations.delivered(place)
 
 
+async def _steps(service: Service, place: ChatQuery, after: int) -> list[tuple[int, str]]:
+    """Return the steps after a number; none while the database is away: they come with the next ones."""
+    try:
+        return await service.progress.after(place.topic, place.seq, after)
+    except TransientError:
+        return []
+
+
 def _models(service: Service) -> tuple[str, ...]:
     return (MODEL, *(name for name in service.settings.models if name != MODEL))
 
 
-def _wire_model(service: Service, name: str) -> str:
-    """Return what engines are asked for by the name of a model.
+async def _wire_model(service: Service, name: str, who: Caller, owner: str) -> tuple[str, list[str] | None]:
+    """Return what engines are asked for by the name of a model, and the trees that it names, None for no names.
 
     Raises:
-        Wrong: 404, there is no such model.
+        Wrong: 404, there is no such model, or it names a tree that is not theirs to ask.
     """
-    if name not in _models(service):
+    trees = name.removeprefix(OF_TREE).split("+") if name.startswith(OF_TREE) else None
+    if name in _models(service):
+        return ("default" if name == MODEL else name), None
+    if trees is None or not {*trees} <= {tree.name for tree in await named_trees(service, who, owner)}:
         raise Wrong(
             f"The model `{name[:80]}` does not exist: `/v1/models` lists them",
             status=404,
             param="model",
             code="model_not_found",
         )
-    return "default" if name == MODEL else name
+    return "default", trees

@@ -24,10 +24,10 @@ from metatree_agents.service.queue.turns import END_AT_ONCE, JOIN, LINE, NEXT_FR
 # The topic's row is taken by the insert or the update, so numbers are dense whoever asks at the same time.
 ADD: Final = f"""
 WITH made AS (
-    INSERT INTO topic(id, owner, asker, made_at, last_seq, ready_at) VALUES ($1, $2, $2, $3, 1, $3)
+    INSERT INTO topic(id, owner, asker, made_at, last_seq, ready_at, trees) VALUES ($1, $2, $2, $3, 1, $3, $9)
     ON CONFLICT(id) DO UPDATE SET last_seq = topic.last_seq + 1,
         asker = CASE WHEN topic.ready_at IS NULL THEN excluded.asker ELSE topic.asker END,
-        ready_at = COALESCE(topic.ready_at, excluded.ready_at) WHERE topic.owner = $2 OR $4
+        ready_at = COALESCE(topic.ready_at, excluded.ready_at) WHERE (topic.owner = $2 OR $4) AND topic.trees = $9
     RETURNING last_seq, asker, lease, ready_at
 ), joined AS (
     {JOIN.format(topic="made WHERE true")}
@@ -46,7 +46,7 @@ WITH {LINE}, first AS MATERIALIZED (
     SELECT next.* FROM ({NEXT_FREE}) next WHERE (SELECT min(ready_at) FROM topic WHERE {{ended}}) IS NULL
 ), taken AS (
     UPDATE topic SET engine = $2, lease = $3, lease_until = $4, ready_at = $4, claimed_at = $1
-    WHERE topic.id = (SELECT id FROM first) RETURNING topic.id
+    WHERE topic.id = (SELECT id FROM first) RETURNING topic.id, topic.trees
 ), moved AS (
     {END_AT_ONCE}
 ), given AS (
@@ -57,7 +57,7 @@ WITH {LINE}, first AS MATERIALIZED (
     ) oldest WHERE query.topic = taken.id AND query.seq = oldest.seq AND query.status || '' = 'Open'
     RETURNING {{columns}}
 )
-SELECT taken.id, given.* FROM taken LEFT JOIN given ON true
+SELECT taken.id, taken.trees, given.* FROM taken LEFT JOIN given ON true
 """
 
 # Only for a query that is being answered, in a topic whose row is free and as the snapshot has it (`xmin` is the

@@ -22,6 +22,7 @@ from typing import Any, Final, Literal
 from metatree_agents.service.database.database import ServiceDatabase, Transaction
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.queue.progress import add_step
+from metatree_agents.service.queue.recommendations import MISSING, NO_TREE, keep
 from metatree_agents.service.queue.turns import has_lease, open_again, take_back
 
 Kind = Literal["question", "permission", "call"]
@@ -101,8 +102,10 @@ def _choices(kind: Kind, *, admin: bool = False) -> tuple[str, ...]:
 class HumanInput:
     """Parks topics with what their runs ask, and takes the answers."""
 
-    def __init__(self, database: ServiceDatabase) -> None:
+    def __init__(self, database: ServiceDatabase, *, shared: bool = False) -> None:
         self._database = database
+        self._shared = shared
+        """Whether sharing is open: what a person answers is then remembered for others, too."""
 
     async def park(self, topic: str, seq: int, lease: str, new: Sequence[Ask]) -> bool:
         """Let a topic wait for a person; False when the lease is not its lease, or the query is not being answered.
@@ -175,6 +178,8 @@ class HumanInput:
             if row[1] != "Waiting":
                 return "conflict"
             asks[at] = replace(asks[at], answer=reply, by=by)
+            if asks[at].kind == "question" and reply:
+                await self._remember(do, topic, asks[at])
             await do.execute(
                 "UPDATE query SET asked = ? WHERE topic = ? AND seq = ?", *(_as_json(asks), topic, seq)
             )
@@ -185,6 +190,26 @@ class HumanInput:
                 await do.execute("UPDATE query SET status = 'Open' WHERE topic = ? AND seq = ?", topic, seq)
                 await open_again(do, topic)
         return "accepted"
+
+    async def _remember(self, do: Transaction, topic: str, ask: Ask) -> None:
+        """Keep what a person answered among what they said, to be found there and taken back.
+
+        It is for that person alone, whose later searches are told it when they ask the same, unless sharing is open:
+        then the tree remembers it for all who may ask that, as what is recommended. Of several trees none does, since
+        nobody said which.
+        """
+        row = await do.row("SELECT trees FROM topic WHERE id = ?", topic)
+        trees = int(row[0]) if row else NO_TREE
+        one = not trees & (trees - 1)
+        said = (ask.question, ask.answer or "", "", MISSING)
+        await keep(
+            do,
+            topic,
+            ask.by or "",
+            said,
+            now=self._database.clock(),
+            tree=trees if self._shared and one else NO_TREE,
+        )
 
 
 def _checked(ask: Ask, reply: str, *, admin: bool) -> tuple[Became, str]:

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from metatree_agents.service.accounts.tree_rights import UNNAMED, missing
 from metatree_agents.service.database.database import ServiceDatabase, Transaction
 
 LOOKUP_LEASE_S: Final = 60.0
 _NEXT: Final = (
-    "SELECT number, fragment, fingerprint, count, threshold FROM lookup"
-    " WHERE matches IS NULL AND (out_until IS NULL OR out_until <= ?)"
+    "SELECT number, fragment, fingerprint, count, threshold, trees FROM lookup"
+    " WHERE matches IS NULL AND (trees & ?) = 0 AND (out_until IS NULL OR out_until <= ?)"
     " AND fingerprint NOT IN (SELECT fingerprint FROM lookup WHERE matches IS NULL AND out_until > ?)"
     " ORDER BY number LIMIT 1"
 )
@@ -29,8 +30,10 @@ def fingerprint(fragment: str) -> str:
     return hashlib.sha1(fragment.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:12]
 
 
-def _key(fragment: str, count: int, threshold: float, index: str) -> str:
-    content = json.dumps([fragment, count, threshold, index])
+def _key(fragment: str, count: int, threshold: float, index: str, trees: int) -> str:
+    # In trees without a name it is what it was before others had any.
+    of = [] if trees == UNNAMED else [trees]
+    content = json.dumps([fragment, count, threshold, index, *of])
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -42,6 +45,8 @@ class Lookup:
     fingerprint: str
     count: int
     threshold: float
+    trees: int = UNNAMED
+    """The set of those to look in."""
 
 
 async def forget_wishes(do: Transaction, topic: str) -> None:
@@ -80,47 +85,53 @@ class Lookups:
             sql = "SELECT 1 FROM query WHERE topic = ? AND seq = ?" + self._database.for_update
             if await do.row(sql, topic, seq) is None:
                 return mark, now
+            row = await do.row("SELECT trees FROM topic WHERE id = ?", topic)
+            trees = int(row[0]) if row else UNNAMED
             await do.alone("lookups")  # nobody takes it out between finding it and wishing for it
             versions = await do.rows("SELECT engine, version FROM service_index ORDER BY engine")
             index = json.dumps([list(row) for row in versions]) if versions else ""
+            key = _key(fragment, count, threshold, index, trees)
             await do.execute(
                 "DELETE FROM lookup_wish WHERE topic = ? AND seq = ? AND lookup IN (SELECT number FROM lookup"
                 " WHERE fingerprint = ? AND fragment = ? AND count = ? AND threshold = ? AND key <> ?)",
-                *(topic, seq, mark, fragment, count, threshold, _key(fragment, count, threshold, index)),
+                *(topic, seq, mark, fragment, count, threshold, key),
             )
             await do.execute(
-                "INSERT INTO lookup(key, fingerprint, fragment, count, threshold, at) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT(key) DO NOTHING",
-                *(_key(fragment, count, threshold, index), mark, fragment, count, threshold, now),
+                "INSERT INTO lookup(key, fingerprint, fragment, count, threshold, at, trees)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT(key) DO NOTHING",
+                *(key, mark, fragment, count, threshold, now, trees),
             )
             await do.execute(
                 "INSERT INTO lookup_wish(topic, seq, lookup)"
                 " SELECT ?, ?, number FROM lookup WHERE key = ? ON CONFLICT DO NOTHING",
-                *(topic, seq, _key(fragment, count, threshold, index)),
+                *(topic, seq, key),
             )
         return mark, now
 
-    async def claim(self, engine: str, *, index: str | None = None) -> Lookup | None:
+    async def claim(self, engine: str, *, index: str | None = None, trees: int = UNNAMED) -> Lookup | None:
         """Give an engine the oldest lookup that is not out, None when there is none.
 
         Args:
             index: the state of the index that the engine looks in, as it says; None when it does not.
+            trees: the set of those that it has.
         """
-        now = self._database.clock()
+        now, lacks = self._database.clock(), missing(trees)
         if index is not None:
             await self._note_index(engine, index)
-        if await self._database.row(_NEXT, now, now) is None:  # what most calls find, without a transaction
+        if (
+            await self._database.row(_NEXT, lacks, now, now) is None
+        ):  # what most calls find, without a transaction
             return None
         async with self._database.transaction() as do:
             await do.alone("lookups")
-            row = await do.row(_NEXT + self._database.for_update, now, now)
+            row = await do.row(_NEXT + self._database.for_update, lacks, now, now)
             if row is None:
                 return None
             await do.execute(
                 "UPDATE lookup SET out_until = ?, engine = ? WHERE number = ?",
                 *(now + LOOKUP_LEASE_S, engine, row[0]),
             )
-        return Lookup(row[1], row[2], int(row[3]), float(row[4]))
+        return Lookup(row[1], row[2], int(row[3]), float(row[4]), int(row[5]))
 
     async def _note_index(self, engine: str, index: str) -> None:
         known = await self._database.row("SELECT version FROM service_index WHERE engine = ?", engine)

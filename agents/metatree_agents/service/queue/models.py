@@ -9,6 +9,8 @@ from typing import Any, Final, Literal
 End = Literal["answered", "closest", "nothing", "stopped"]
 NOT_SAID: Final = "The sources do not say, as far as this search can tell."
 """What an asker reads of a question that nothing answers."""
+REMEMBERED: Final = "remembered"
+"""The key of what an asker answered to an earlier search, among what the run of a query asked."""
 STOPPED: Final = "The search was stopped before it found an answer."
 STOPPED_WITH: Final = "The search was stopped. What it had found so far:"
 """What an asker reads of a question whose search was stopped."""
@@ -48,6 +50,8 @@ class EngineQuery:
     """What its run asked a person, with the answers, as the wire has it."""
     run: str | None = None
     """By what name its run goes, as the service says; None when it does not."""
+    trees: Sequence[str] = ()
+    """The names of the trees that it searches; none where trees have no names."""
 
 
 @dataclass(frozen=True, slots=True)

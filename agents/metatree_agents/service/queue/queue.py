@@ -17,12 +17,13 @@ from typing import Any, Final, Literal
 
 from metatree._util.process import is_dead
 from metatree.errors import TransientError
+from metatree_agents.service.accounts.tree_rights import ALL, UNNAMED, missing
 from metatree_agents.service.database.database import ServiceDatabase, Transaction
 from metatree_agents.service.queue import _postgres_statements as postgres_statements
 from metatree_agents.service.queue.human_input import Ask, asks_of, tell
 from metatree_agents.service.queue.lookups import forget_wishes
 from metatree_agents.service.queue.models import Ending
-from metatree_agents.service.queue.statuses import SHOWN
+from metatree_agents.service.queue.statuses import LISTED, SHOWN
 from metatree_agents.service.queue.turns import (
     ENDED,
     LINE,
@@ -76,6 +77,16 @@ class Claim:
     lease: str
     until: float
     queries: list[Query]
+    trees: int = UNNAMED
+    """The set of those that the topic searches."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlace:
+    """Whose a topic is, and the set of trees that it searches."""
+
+    owner: str
+    trees: int
 
 
 _OF: Final = "#"
@@ -83,7 +94,7 @@ _OF: Final = "#"
 
 
 class TopicTaken(Exception):
-    """The topic belongs to somebody else."""
+    """The topic belongs to somebody else, or was made just now and searches other trees."""
 
 
 _NAMES = (
@@ -91,7 +102,9 @@ _NAMES = (
 )
 COLUMNS: Final = "query." + _NAMES.replace(", ", ", query.")
 """Of which `query_of` makes a query."""
-_CLAIM = postgres_statements.CLAIM.format(ended=ENDED.replace("?", "$1"), columns=COLUMNS)
+_CLAIM = postgres_statements.CLAIM.format(ended=ENDED.replace("?", "$1"), columns=COLUMNS, missing="$5")
+_NEXT = NEXT.format(missing="?")
+_NEXT_FREE = f"WITH {LINE} {NEXT_FREE}".format(missing="?")
 _SHOWN = f"SELECT {COLUMNS} FROM query JOIN topic ON topic.id = query.topic".replace("query.status", SHOWN)
 
 
@@ -130,19 +143,25 @@ class Queue:
         *,
         model: str = "default",
         modifiers: Mapping[str, Any] | None = None,
+        trees: int = UNNAMED,
     ) -> tuple[int, float]:
         """Add a query to a topic, which is made by its first; return its number in the topic and the time.
+
+        Args:
+            trees: the set of those that the topic searches, the same for all its queries.
 
         Raises:
             Refused: the topic is somebody else's.
         """
         if not self._database.skip_locked:
             async with self._database.transaction() as do:
-                return await self.add_within(do, topic, user, text, model=model, modifiers=modifiers)
+                return await self.add_within(
+                    do, topic, user, text, model=model, modifiers=modifiers, trees=trees
+                )
         now = self._database.clock()
         row = await self._database.row(
             postgres_statements.ADD,
-            *(topic, user, now, self.shared, text, model, json.dumps(dict(modifiers or {})), _run()),
+            *(topic, user, now, self.shared, text, model, json.dumps(dict(modifiers or {})), _run(), trees),
         )
         if row is None:
             raise TopicTaken(topic)
@@ -157,19 +176,20 @@ class Queue:
         *,
         model: str = "default",
         modifiers: Mapping[str, Any] | None = None,
+        trees: int = UNNAMED,
     ) -> tuple[int, float]:
         """Do what `add` does, as a part of a transaction."""
         now = self._database.clock()
         # One statement takes the row for this transaction, so numbers are dense whoever asks at the same time.
         row = await do.row(
-            "INSERT INTO topic(id, owner, asker, made_at, last_seq, ready_at) VALUES (?, ?, ?, ?, 1, ?)"
+            "INSERT INTO topic(id, owner, asker, made_at, last_seq, ready_at, trees) VALUES (?, ?, ?, ?, 1, ?, ?)"
             " ON CONFLICT(id) DO UPDATE SET last_seq = topic.last_seq + 1,"
             " asker = CASE WHEN topic.ready_at IS NULL THEN excluded.asker ELSE topic.asker END,"
-            " ready_at = COALESCE(topic.ready_at, excluded.ready_at) RETURNING last_seq, owner",
-            *(topic, user, user, now, now),
+            " ready_at = COALESCE(topic.ready_at, excluded.ready_at) RETURNING last_seq, owner, trees",
+            *(topic, user, user, now, now, trees),
         )
         assert row is not None
-        if row[1] != user and not self.shared:
+        if (row[1] != user and not self.shared) or row[2] != trees:
             raise TopicTaken(topic)
         await do.execute(
             "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts, run)"
@@ -183,23 +203,27 @@ class Queue:
     async def open_of(self, user: str) -> int:
         """Return how many queries of a user are not answered yet, in whosever topics they are."""
         row = await self._database.row(
-            "SELECT count(*) FROM query WHERE asked_by = ? AND status IN ('Open', 'Pending', 'Waiting')", user
+            f"SELECT count(*) FROM query WHERE {LISTED} AND status <> 'Failed' AND asked_by = ?", user
         )
         return int(row[0]) if row else 0
 
-    async def topics(self, owner: str) -> dict[str, str]:
-        """Return the topics of a user with the first query of each, the newest topic first."""
+    async def topics(self, owner: str, *, trees: int = ALL) -> dict[str, str]:
+        """Return the topics of a user with the first query of each, the newest topic first.
+
+        Args:
+            trees: the set of those that may be read; topics that search another one are left out.
+        """
         rows = await self._database.rows(
             "SELECT topic.id, query.text FROM topic JOIN query ON query.topic = topic.id AND query.seq = 1"
-            " WHERE topic.owner = ? ORDER BY topic.made_at DESC, topic.id",
-            owner,
+            " WHERE topic.owner = ? AND (topic.trees & ?) = 0 ORDER BY topic.made_at DESC, topic.id",
+            *(owner, missing(trees)),
         )
         return dict(rows)
 
-    async def owner(self, topic: str) -> str | None:
-        """Return whose topic it is, None when there is none."""
-        row = await self._database.row("SELECT owner FROM topic WHERE id = ?", topic)
-        return None if row is None else str(row[0])
+    async def place(self, topic: str) -> TopicPlace | None:
+        """Return whose topic it is and what it searches, None when there is none."""
+        row = await self._database.row("SELECT owner, trees FROM topic WHERE id = ?", topic)
+        return None if row is None else TopicPlace(str(row[0]), int(row[1]))
 
     async def thread(self, topic: str) -> list[Query]:
         """Return all queries of a topic in order, none when there is no such topic."""
@@ -248,14 +272,19 @@ class Queue:
 
     # answering
 
-    async def claim(self, engine: str, *, process: str = "") -> Claim | None:
+    async def claim(self, engine: str, *, process: str = "", trees: int = UNNAMED) -> Claim | None:
         """Give an engine the first open queries of the topic whose turn it is, None when none is ready.
 
-        A topic whose lease has ended is opened first, and has its turn with the others.
+        A topic whose lease has ended is opened first, and has its turn with the others. A topic that searches several
+        trees goes only to an engine that has all of them: one search gives one answer, under one lease, with sources
+        that are weighed against each other. Lost: parts of a topic for engines that have parts of its trees, which
+        needs a lease and attempts for each part, somebody who makes one answer of them, and a rule for parts that
+        never come.
 
         Args:
             engine: its name.
             process: of which process it is a part, as `this_process` names it, for `free_dead`.
+            trees: the set of those that it has.
         """
         now, lease = (
             self._database.clock(),
@@ -265,16 +294,16 @@ class Queue:
         try:
             while True:
                 if self._database.skip_locked:
-                    claim, topic = await self._claim_at_once(engine, lease, now)
+                    claim, topic = await self._claim_at_once(engine, lease, now, missing(trees))
                     if claim is not None:
                         return claim
                     if topic is not None:  # taken, and there is nothing in it that could be seen
                         await self.hand_back(topic, lease)
                         continue
-                    if not await self.ready(1):
+                    if not await self.ready(1, trees=trees):
                         return None
                 async with self._database.transaction() as do:
-                    taken = await self._take(do, now)
+                    taken = await self._take(do, now, missing(trees))
                     if taken is None:
                         return None
                     topic, state = taken
@@ -293,22 +322,27 @@ class Queue:
                 await self._hand_back_lost(lease, until)
             raise
 
-    async def _claim_at_once(self, engine: str, lease: str, now: float) -> tuple[Claim | None, str | None]:
+    async def _claim_at_once(
+        self, engine: str, lease: str, now: float, lacks: int
+    ) -> tuple[Claim | None, str | None]:
         """Claim the first topic in one statement; return also which was taken, with or without queries."""
         until = now + self.lease_s
-        rows = await self._database.rows(_CLAIM, now, engine, lease, until)
+        rows = await self._database.rows(_CLAIM, now, engine, lease, until, lacks)
         if not rows:
             return None, None
-        topic = str(rows[0][0])
+        topic, searched = str(rows[0][0]), int(rows[0][1])
         queries = sorted(
-            (query_of(row[1:]) for row in rows if row[1] is not None), key=lambda query: query.seq
+            (query_of(row[2:]) for row in rows if row[2] is not None), key=lambda query: query.seq
         )
-        return (Claim(topic, lease, until, queries) if queries else None), topic
+        return (Claim(topic, lease, until, queries, searched) if queries else None), topic
 
     async def _take(
-        self, do: Transaction, now: float
+        self, do: Transaction, now: float, lacks: int
     ) -> tuple[str, Literal["open", "ended", "taken"]] | None:
         """Take the row of a topic that is ready, None when there is none.
+
+        Args:
+            lacks: the set of trees that the engine does not have.
 
         Returns:
             The topic, and whether it is open, its lease has ended, or another engine was given it meanwhile.
@@ -317,14 +351,14 @@ class Queue:
         ended = f"SELECT id FROM topic WHERE {ENDED} ORDER BY ready_at, id LIMIT 1"
         if (row := await do.row(ended + locked, now)) is not None:
             return str(row[0]), "ended"
-        row = await do.row(f"WITH {LINE} {NEXT_FREE}" if locked else NEXT)
+        row = await do.row(_NEXT_FREE if locked else _NEXT, lacks, lacks)
         if row is None and locked and not self._claim_blocks:
             # What others hold now may be free in a moment, as when a query is added, and then nobody would be woken
             # for it: so one is waited for. One alone, since two could be waited for in a circle, and by one caller
             # alone, since a server that was stopped may hold it for long.
             self._claim_blocks = True
             try:
-                row = await do.row(ended, now) or await do.row(NEXT)
+                row = await do.row(ended, now) or await do.row(_NEXT, lacks, lacks)
                 if row is not None:
                     topic = str(row[0])
                     sql = (
@@ -356,13 +390,13 @@ class Queue:
         until = now + self.lease_s
         found = await do.row(
             "UPDATE topic SET engine = ?, lease = ?, lease_until = ?, ready_at = ?, claimed_at = ? WHERE id = ?"
-            " RETURNING asker",
+            " RETURNING asker, trees",
             *(engine, lease, until, until, now, topic),
         )
         assert found is not None
         await end_turn(do, found[0])
         queries = sorted((query_of(row) for row in rows), key=lambda query: query.seq)
-        return Claim(topic, lease, until, queries)
+        return Claim(topic, lease, until, queries, int(found[1]))
 
     async def give_up(self, do: Transaction, topic: str) -> None:
         """Open again what the last engine did not answer, or let it fail after too many attempts."""
@@ -530,12 +564,12 @@ class Queue:
         if row is not None:
             await self.hand_back(str(row[0]), lease)
 
-    async def ready(self, limit: int) -> int:
-        """Return how many topics there are to claim, at most `limit`."""
+    async def ready(self, limit: int, *, trees: int = ALL) -> int:
+        """Return how many topics there are to claim for an engine that has some trees, at most `limit`."""
         row = await self._database.row(
             f"SELECT (SELECT count(*) FROM topic WHERE {ENDED})"
-            f" + (SELECT count(*) FROM (SELECT 1 FROM topic WHERE {OPEN} LIMIT ?) AS open)",
-            *(self._database.clock(), limit),
+            f" + (SELECT count(*) FROM (SELECT 1 FROM topic WHERE {OPEN} AND (trees & ?) = 0 LIMIT ?) AS open)",
+            *(self._database.clock(), missing(trees), limit),
         )
         return min(limit, int(row[0])) if row else 0
 

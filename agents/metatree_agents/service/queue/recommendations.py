@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
-from metatree_agents.service.database.database import ServiceDatabase
+from metatree_agents.service.accounts.tree_rights import ALL, UNNAMED, missing
+from metatree_agents.service.database.database import ServiceDatabase, Transaction
 
 RecommendationType = Literal[
     "Suggest Improvement",
@@ -24,7 +25,14 @@ NEGATIVE: Final = frozenset({"Flag as Off Topic"})
 """Says that a text should be found less, not more."""
 CORRECTION: Final = "Make Correction"
 """Says what is right, and that what was said instead should be found less."""
-_STANDS: Final = "withdraws IS NULL AND NOT EXISTS (SELECT 1 FROM recommendation WHERE withdraws = r.number)"
+MISSING: Final = "Add Missing Info"
+"""As what it is kept what a person answers to a search."""
+NO_TREE: Final = 0
+"""What a person said to a search, for themselves: no tree remembers it."""
+MOST_TOLD: Final = 100
+_STANDS: Final = (
+    "r.withdraws IS NULL AND NOT EXISTS (SELECT 1 FROM recommendation WHERE withdraws = r.number)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,26 @@ class Recommendation:
     """What the one said that this takes back: its `fragment` and `comment`."""
 
 
+async def keep(
+    do: Transaction, topic: str, by: str, said: tuple[str, str, str, str], *, now: float, tree: int
+) -> int:
+    """Keep a recommendation, as a part of a transaction; return its number.
+
+    Args:
+        said: the question, the text, the comment and the kind.
+        tree: the set of the tree that remembers it; `NO_TREE` keeps it for that person alone.
+    """
+    await do.alone("recommendations")  # engines ask for what came after a number
+    query, fragment, comment, kind = said
+    row = await do.row(
+        "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at, trees)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+        *(topic, by, query, fragment, comment, kind, now, tree),
+    )
+    assert row is not None
+    return int(row[0])
+
+
 class Recommendations:
     """What was recommended, in the order of its coming."""
 
@@ -52,19 +80,42 @@ class Recommendations:
         self._database = database
 
     async def add(
-        self, *, topic: str, on_behalf_of: str, query: str, fragment: str, comment: str, kind: str
+        self,
+        *,
+        topic: str,
+        on_behalf_of: str,
+        query: str,
+        fragment: str,
+        comment: str,
+        kind: str,
+        tree: int = UNNAMED,
     ) -> tuple[int, float]:
-        """Keep a recommendation; return its number and the time."""
+        """Keep a recommendation; return its number and the time.
+
+        Args:
+            tree: the set of the one tree that remembers it.
+        """
         now = self._database.clock()
         async with self._database.transaction() as do:
-            await do.alone("recommendations")  # engines ask for what came after a number
-            row = await do.row(
-                "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING number",
-                *(topic, on_behalf_of, query, fragment, comment, kind, now),
-            )
-        assert row is not None
-        return int(row[0]), now
+            said = (query, fragment, comment, kind)
+            return await keep(do, topic, on_behalf_of, said, now=now, tree=tree), now
+
+    async def told_by_askers(self, topic: str) -> dict[int, list[tuple[str, str]]]:
+        """Return what those who ask the queries of a topic that are being answered once answered themselves.
+
+        Returns:
+            (question, answer), the latest first, of each query's number; what they recommended as missing is as good.
+        """
+        rows = await self._database.rows(
+            "SELECT query.seq, r.query, r.fragment FROM query"
+            " JOIN recommendation AS r ON r.on_behalf_of = query.asked_by AND r.type = ?"
+            f" WHERE query.topic = ? AND query.status = 'Pending' AND {_STANDS} ORDER BY r.number DESC LIMIT ?",
+            *(MISSING, topic, MOST_TOLD),
+        )
+        told: dict[int, list[tuple[str, str]]] = {}
+        for seq, question, answer in rows:
+            told.setdefault(int(seq), []).append((question, answer))
+        return told
 
     async def withdraw(self, number: int, *, by: str | None) -> bool:
         """Take a recommendation back; False when there is none that stands, or it is somebody else's.
@@ -76,29 +127,35 @@ class Recommendations:
             await do.alone("recommendations")
             return bool(
                 await do.execute(
-                    "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at, withdraws)"
-                    f" SELECT topic, on_behalf_of, query, '', '', type, ?, number FROM recommendation AS r"
+                    "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at, withdraws,"
+                    " trees) SELECT topic, on_behalf_of, query, '', '', type, ?, number, trees"
+                    " FROM recommendation AS r"
                     f" WHERE number = ? AND (CAST(? AS TEXT) IS NULL OR on_behalf_of = ?) AND {_STANDS}",
                     *(self._database.clock(), number, by, by),
                 )
             )
 
-    async def standing(self, *, by: str | None, start: int = 0, limit: int = 50) -> list[Recommendation]:
+    async def standing(
+        self, *, by: str | None, start: int = 0, limit: int = 50, trees: int = ALL
+    ) -> list[Recommendation]:
         """Return recommendations that were not taken back, the latest first.
 
         Args:
             by: in whose name; None for all.
+            trees: the set of those whose recommendations are wanted.
         """
         rows = await self._database.rows(
             "SELECT number, topic, on_behalf_of, query, fragment, comment, type, at FROM recommendation AS r"
-            f" WHERE (CAST(? AS TEXT) IS NULL OR on_behalf_of = ?) AND {_STANDS}"
+            f" WHERE (CAST(? AS TEXT) IS NULL OR on_behalf_of = ?) AND (trees & ?) = 0 AND {_STANDS}"
             " ORDER BY number DESC LIMIT ? OFFSET ?",
-            *(by, by, limit, start),
+            *(by, by, missing(trees), limit, start),
         )
         return [Recommendation(*row) for row in rows]
 
-    async def after(self, number: int, *, limit: int = 100) -> tuple[str, list[Recommendation]]:
-        """Return what the database is called, and recommendations that came after one, oldest first.
+    async def after(
+        self, number: int, *, limit: int = 100, tree: int = UNNAMED
+    ) -> tuple[str, list[Recommendation]]:
+        """Return what the database is called, and recommendations for a tree that came after one, oldest first.
 
         Both are of one moment: a restore, which gives another name, also changes what the numbers mean.
         """
@@ -106,9 +163,9 @@ class Recommendations:
             "SELECT name.id, r.number, r.topic, r.on_behalf_of, r.query, r.fragment, r.comment, r.type, r.at,"
             " r.withdraws, former.fragment, former.comment"
             " FROM (SELECT id FROM service_identity ORDER BY number DESC LIMIT 1) AS name"
-            " LEFT JOIN recommendation AS r ON r.number > ?"
+            " LEFT JOIN recommendation AS r ON r.number > ? AND r.trees = ?"
             " LEFT JOIN recommendation AS former ON former.number = r.withdraws ORDER BY r.number LIMIT ?",
-            *(number, limit),
+            *(number, tree, limit),
         )
         return rows[0][0], [_recommendation(*row[1:]) for row in rows if row[1] is not None]
 

@@ -13,6 +13,9 @@ from typing import Final
 
 UNSETTLED: Final = ("Open", "Pending", "Waiting")
 """The statuses of queries that may still be answered by themselves; the others are `Done`, `Failed` and `Stopped`."""
+LISTED: Final = "query.status IN ('Open', 'Pending', 'Failed', 'Waiting')"
+"""What every statement says that looks for queries by such a status among all: SQLite uses an index of some rows only
+for a condition that is written as the index has it, and reads all queries otherwise."""
 ENDED: Final = "query.status = 'Pending' AND topic.lease_until <= ?"
 """Whether a query joined with its topic is shown as open although its row says otherwise; the value is the time."""
 SHOWN: Final = f"CASE WHEN {ENDED} THEN 'Open' ELSE query.status END"

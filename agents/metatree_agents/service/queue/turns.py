@@ -31,20 +31,25 @@ ENDED: Final = "engine IS NOT NULL AND ready_at <= ?"
 
 # `min` and not EXISTS, which PostgreSQL may make a join of, by a plan from when there was little to join.
 _SINCE: Final = f"(SELECT min(ready_at) FROM topic WHERE {OPEN} AND topic.asker = turn.asker)"
+_SERVED: Final = "(trees & {missing}) = 0"
+"""Whether an engine has all trees that a topic searches; the value is the set of those that it does not have."""
+_SINCE_SERVED: Final = _SINCE[:-1] + f" AND {_SERVED})"
 _HELD: Final = "(SELECT count(*) FROM topic WHERE engine IS NOT NULL AND topic.asker = first.asker)"
 LINE: Final = f"""
 line AS MATERIALIZED (
     SELECT first.asker, first.asked FROM (
-        SELECT asker, asked, number FROM turn WHERE number IS NOT NULL AND {_SINCE} IS NOT NULL
+        SELECT asker, asked, number FROM turn WHERE number IS NOT NULL AND {_SINCE_SERVED} IS NOT NULL
         ORDER BY number, asker LIMIT {FIRST_IN_LINE}
     ) AS first ORDER BY {_HELD}, number, asker
 )
 """
-"""A named query, for both databases: the first askers of the line, the next one first."""
+"""A named query, for both databases: the first askers of the line, the next one first; `missing` is a value."""
 
-_OLDEST: Final = f"SELECT id, asker FROM topic WHERE {OPEN} AND asker = %s ORDER BY ready_at, id LIMIT 1"
+_OLDEST: Final = (
+    f"SELECT id, asker FROM topic WHERE {OPEN} AND asker = %s AND {_SERVED} ORDER BY ready_at, id LIMIT 1"
+)
 NEXT: Final = f"WITH {LINE} {_OLDEST % '(SELECT asker FROM line LIMIT 1)'}"
-"""The topic whose turn it is."""
+"""The topic whose turn it is; `missing` is a value, twice."""
 NEXT_FREE: Final = (
     "SELECT free.id, free.asker, line.asked FROM line, LATERAL"
     f" ({_OLDEST % 'line.asker'} FOR NO KEY UPDATE SKIP LOCKED) AS free LIMIT 1"

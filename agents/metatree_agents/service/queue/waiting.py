@@ -14,6 +14,7 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from metatree.errors import MetatreeError
+from metatree_agents.service.accounts.tree_rights import UNNAMED
 from metatree_agents.service.database.database import QueueChange, ServiceDatabase, rows_with
 from metatree_agents.service.queue.queue import Queue
 
@@ -64,11 +65,48 @@ class Notifier:
                 waiter.cancel()
 
 
+class WaitingEngines:
+    """Engines that wait for a topic, by the sets of trees that they have.
+
+    What is new is told in each set: which of them can have it, the queue knows.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[int, Notifier] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._of.values()))
+
+    def notify(self, times: int = 1) -> None:
+        """Wake as many of each set as there are new things."""
+        for notifier in list(self._of.values()):
+            notifier.notify(times)
+
+    def with_trees(self, trees: int) -> int:
+        """Return how many wait that have all trees of a set."""
+        return sum(len(notifier) for its, notifier in self._of.items() if not trees & ~its)
+
+    def counts(self) -> list[tuple[int, Notifier]]:
+        """Return the sets in which any wait, with those who do."""
+        return [(trees, notifier) for trees, notifier in self._of.items() if notifier]
+
+    @asynccontextmanager
+    async def waiter(self, trees: int = UNNAMED) -> AsyncIterator[asyncio.Future[None]]:
+        """Wait, as an engine that has these trees."""
+        notifier = self._of.setdefault(trees, Notifier())
+        try:
+            async with notifier.waiter() as waiter:
+                yield waiter
+        finally:
+            if not notifier and self._of.get(trees) is notifier:
+                del self._of[trees]
+
+
 class Waiting:
     """Who waits at one process: engines for queries, and callers for answers."""
 
     def __init__(self, database: ServiceDatabase, queue: Queue) -> None:
-        self.engines = Notifier()
+        self.engines = WaitingEngines()
         self._answers: dict[tuple[str, int], Notifier] = {}
         self._searching: Counter[tuple[str, int]] = Counter()
         """How many of those who wait for a query are engines that search for it."""
@@ -165,8 +203,8 @@ class Waiting:
                 await self._look()
 
     async def _look(self) -> None:
-        if self.engines:
-            self.engines.notify(await self._queue.ready(len(self.engines)))
+        for trees, engines in self.engines.counts():
+            engines.notify(await self._queue.ready(len(engines), trees=trees))
         if not self._answers:
             self._since = None
             return

@@ -11,9 +11,10 @@ from metatree.notes.erasure import Said, forget_said
 from metatree.notes.notes import forget as forget_node
 from metatree.notes.notes import memories, mentions
 from metatree_agents.service.http.bodies import stamp
+from metatree_agents.service.http.tree_access import trees_of
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of
-from metatree_agents.service.web._memory_pages import reading
+from metatree_agents.service.web._memory_pages import reading, tree_named, trees_here
 from metatree_agents.service.web._replies import PageError, link, redirect
 from metatree_agents.service.web._state import Web
 from metatree_agents.service.web._tables import (
@@ -38,11 +39,12 @@ _SAID = {
 
 @router.get("/memories")
 async def memories_page(
-    request: Request, session: Entered, service: Here, start: Number = 0, said: str = ""
+    request: Request, session: Entered, service: Here, start: Number = 0, said: str = "", tree: str = ""
 ) -> Response:
     """List what people recommended, and what the memory was told, each with a way back."""
     by = None if session.sees_all else session.name
-    given = await service.recommendations.standing(by=by, start=start, limit=PAGE + 1)
+    may = await trees_of(service, session.caller)
+    given = await service.recommendations.standing(by=by, start=start, limit=PAGE + 1, trees=may)
     rows: list[list[Cell]] = [
         [
             LinkCell(each.fragment[:160], link("/thread", topic=each.topic))
@@ -61,11 +63,20 @@ async def memories_page(
     tables = [
         ListedTable("Recommendations", columns, listed, "Nobody recommended anything yet.", earlier, later),
     ]
-    if Web.of(request).memory is not None:
-        told = await reading(request, _told, session)
+    here, memories_of = Web.of(request).memories, list[tuple[str, str]]()
+    if "" in here:
+        memories_of = [("", "Memories")]
+    elif here:
+        memories_of = [
+            (each.name, f"Memories of {each.title}")
+            for each in await trees_here(request, session)
+            if tree in ("", each.name)
+        ]
+    for name, heading in memories_of:
+        told = await reading(request, name, _told, session, name)
         tables.append(
             ListedTable(
-                "Memories", ("What", "Said by", "When (UTC)", ""), told, "The memory was told nothing yet."
+                heading, ("What", "Said by", "When (UTC)", ""), told, "The memory was told nothing yet."
             )
         )
     return tables_page(
@@ -78,17 +89,19 @@ async def memories_page(
     )
 
 
-def _told(tree: Tree, session: Session) -> list[list[Cell]]:
+def _told(tree: Tree, session: Session, name: str) -> list[list[Cell]]:
     rows: list[list[Cell]] = []
     for node in memories(tree)[:PAGE]:
         said = mentions(node)
         may = session.role == "admin" or any(each["who"] == session.name for each in said)
         rows.append(
             [
-                LinkCell(node.title or node.id, link("/node", id=node.id)),
+                LinkCell(node.title or node.id, link("/node", id=node.id, tree=name or None)),
                 ", ".join(dict.fromkeys(each["who"] for each in said)),
                 str(said[-1]["at"])[:19].replace("T", " ") if said else None,
-                [Button("Forget", "/memories/forget", {"id": node.id}, node.title[:60])] if may else None,
+                [Button("Forget", "/memories/forget", {"id": node.id, "tree": name}, node.title[:60])]
+                if may
+                else None,
             ]
         )
     return rows
@@ -111,7 +124,8 @@ async def undo(session: Entered, service: Here, given: Form) -> Response:
 @router.post("/memories/forget")
 async def forget(request: Request, session: Entered, given: Form) -> Response:
     """Forget a memory: all of it for an administrator, what they said themselves for anybody else."""
-    await reading(request, _forget, session, given.get("id", ""))
+    tree = await tree_named(request, session, given.get("tree", ""))
+    await reading(request, tree, _forget, session, given.get("id", ""))
     return redirect("/memories", said="forgotten")
 
 

@@ -43,6 +43,7 @@ TABS: Final = (
     ("Queue", "/admin"),
     ("Users", "/admin/users"),
     ("Keys", "/admin/keys"),
+    ("Trees", "/admin/trees"),
     ("Engines", "/admin/engines"),
     ("Limits", "/admin/limits"),
     ("Backups", "/admin/backups"),
@@ -391,8 +392,18 @@ async def end_key(request: Request, session: Administrator, service: Here, given
 async def engines_page(request: Request, session: Administrator, service: Here) -> Response:
     """List the engines: which are there, and what each has."""
     free = len(service.waiting.engines)
+    trees = {
+        name: [await service.tree_rights.names_in(each) for each in sets]
+        for name, sets in (await service.admin.engine_trees()).items()
+    }
     rows: list[list[Cell]] = [
-        [each["Name"], f"{each['Topics']:,}", _spaced(each["LastSeen"]), "yes" if each["Connected"] else "no"]
+        [
+            each["Name"],
+            *(["; ".join([", ".join(its) for its in trees.get(each["Name"], [])])] if trees else []),
+            f"{each['Topics']:,}",
+            _spaced(each["LastSeen"]),
+            "yes" if each["Connected"] else "no",
+        ]
         for each in await service.admin.engines()
     ]
     return tables_page(
@@ -402,7 +413,7 @@ async def engines_page(request: Request, session: Administrator, service: Here) 
         [
             ListedTable(
                 "Engines",
-                ("Name", "Topics held", "Last seen (UTC)", "Connected"),
+                ("Name", *(["Trees"] if trees else []), "Topics held", "Last seen (UTC)", "Connected"),
                 rows,
                 "There is no engine.",
             )
@@ -455,7 +466,8 @@ async def backups_page(request: Request, session: Administrator) -> Response:
         session,
         "Backups",
         tabs=TABS,
-        lead="A backup is one file with all users, topics and answers, and the memory of the tree shown here.",
+        lead="A backup is one file with all users, topics and answers, and the memory of the tree shown here; where"
+        " trees have names, without memories: copy the memory.db of each.",
         forms=[
             PageForm(
                 "A backup of now",
@@ -472,8 +484,8 @@ async def backups_page(request: Request, session: Administrator) -> Response:
 async def make_backup(request: Request, _: Administrator, service: Here, given: Form) -> Response:
     """Make a backup and give it as a file; nothing of it stays here."""
     memory = None
-    if Web.of(request).memory is not None:
-        memory = await reading(request, lambda tree: tree.memory.path)
+    if "" in Web.of(request).memories:
+        memory = await reading(request, "", lambda tree: tree.memory.path)
     name = f"metatree-{stamp(service.database.clock()).replace(':', '')}.backup"
     try:
         # In a thread, over connections of its own: others are not kept waiting.

@@ -103,7 +103,8 @@ def children_of(tree: Tree, node: str, start: int = 0) -> ChildPage:
     total = tree.child_count(node)
     start = max(0, min(start, total))
     listed = tree.child_page(node, start=start, count=CHILDREN)
-    return ChildPage(node, start, [_child(tree, child) for child in listed], total)
+    counts = tree.child_counts([child.id for child in listed])
+    return ChildPage(node, start, [_child(child, counts[child.id]) for child in listed], total)
 
 
 def opened(tree: Tree, node: str, start: int | None = None) -> ChildRow:
@@ -116,12 +117,12 @@ def opened(tree: Tree, node: str, start: int | None = None) -> ChildRow:
         start: where the page of the node's own children begins.
     """
     way = [*tree.ancestors(node), node][-DEEPEST:]
-    row = _child(tree, tree.get(node), children_of(tree, node, start or 0))
+    row = _opened_child(tree.get(node), children_of(tree, node, start or 0))
     for parent, child in zip(reversed(way[:-1]), reversed(way[1:]), strict=True):
         at = tree.child_number(child)
         page = children_of(tree, parent, at - at % CHILDREN)
         children = [row if each.id == child else each for each in page.children]
-        row = _child(tree, tree.get(parent), ChildPage(parent, page.start, children, page.total))
+        row = _opened_child(tree.get(parent), ChildPage(parent, page.start, children, page.total))
     return row
 
 
@@ -200,21 +201,23 @@ def find(tree: Tree, text: str) -> list[tuple[ChildRow, list[str], float, str]]:
     """Return (node, titles above it, score, best line) of the nodes that fit a text best."""
     from metatree_routers import text_evidence
 
-    matches = []
-    for scored in _evidence(tree, text_evidence).rank([text], k=FOUND):
-        node = tree.find(scored.node_id)
-        if node is not None:
-            above = [tree.get(each).title for each in tree.ancestors(node)[1:]]
-            matches.append((_child(tree, node), above, float(scored.score), scored.line))
-    return matches
+    ranked = [
+        (node, scored)
+        for scored in _evidence(tree, text_evidence).rank([text], k=FOUND)
+        if (node := tree.find(scored.node_id)) is not None
+    ]
+    counts = tree.child_counts([node.id for node, _ in ranked])
+    ways = [tree.ancestors(node)[1:] for node, _ in ranked]
+    known = titles(tree, sorted({each for way in ways for each in way}))
+    return [
+        (_child(node, counts[node.id]), [known[each] for each in way], float(scored.score), scored.line)
+        for (node, scored), way in zip(ranked, ways, strict=True)
+    ]
 
 
 def named(tree: Tree, text: str) -> str | None:
     """Return the id that a text names exactly, None when it names none."""
-    try:
-        return tree.resolve(text)
-    except MetatreeError:
-        return None
+    return tree.resolved(text)
 
 
 def titles(tree: Tree, ids: Sequence[str]) -> Mapping[str, str]:
@@ -230,9 +233,12 @@ def _evidence(tree: Tree, make: Any) -> Any:
     return evidence
 
 
-def _child(tree: Tree, node: Node, page: ChildPage | None = None) -> ChildRow:
-    count = tree.child_count(node.id) if page is None else page.total
+def _child(node: Node, count: int, page: ChildPage | None = None) -> ChildRow:
     return ChildRow(node.id, node.title, " ".join(node.description.split())[:300], node.kind, count, page)
+
+
+def _opened_child(node: Node, page: ChildPage) -> ChildRow:
+    return _child(node, page.total, page)
 
 
 def _links(tree: Tree, node: str) -> list[tuple[str, str, str, bool]]:

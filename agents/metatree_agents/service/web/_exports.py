@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.http.routes import answered
-from metatree_agents.service.openai.contents import content_of
+from metatree_agents.service.openai.contents import content_of, inert_said
 from metatree_agents.service.queue.queue import Query
 from metatree_agents.service.queue.statuses import UNSETTLED
 
@@ -26,7 +26,7 @@ def exported(topic: str, queries: Sequence[Query], form: Form) -> str:
     for query in queries:
         said = f"({query.status.lower()})" if query.answer is None else content_of(query)
         text = said if query.status not in UNSETTLED else "(not answered yet)"
-        quoted = "\n".join(f"> {line}".rstrip() for line in query.text.strip().splitlines())
+        quoted = "\n".join(f"> {line}".rstrip() for line in inert_said(query.text.strip()).splitlines())
         parts.append(f"## Question {query.seq}\n\n{quoted}\n\n*Asked {stamp(query.at)} UTC*\n\n{text}\n")
     return "\n".join(parts)
 

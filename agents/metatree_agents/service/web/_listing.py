@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from metatree_agents.service.accounts.tree_rights import ALL, missing
 from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.queue.statuses import SHOWN
 
@@ -27,12 +28,13 @@ class Listed:
 
 
 async def topics_of(
-    database: ServiceDatabase, owner: str, *, start: int = 0, words: str = ""
+    database: ServiceDatabase, owner: str, *, start: int = 0, words: str = "", trees: int = ALL
 ) -> tuple[list[Listed], bool]:
-    """Return some topics of a user, the newest first, and whether there are more.
+    """Return some topics of a user, that of the latest question first, and whether there are more.
 
     Args:
         words: what a question of the topic, its title or its name, says somewhere; all topics when it is empty.
+        trees: the set of those that may be read; topics that search another one are left out.
     """
     like = "%" + words.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
     among = (
@@ -43,8 +45,16 @@ async def topics_of(
         f"SELECT topic.id, topic.title, opening.text, topic.last_seq, {SHOWN}, query.at FROM topic"
         " JOIN query AS opening ON opening.topic = topic.id AND opening.seq = 1"
         " JOIN query ON query.topic = topic.id AND query.seq = topic.last_seq"
-        f" WHERE topic.owner = ?{among if words else ''} ORDER BY topic.made_at DESC, topic.id LIMIT ? OFFSET ?",
-        *(database.clock(), owner, *((like, like, like) if words else ()), TOPICS + 1, max(0, start)),
+        f" WHERE topic.owner = ? AND (topic.trees & ?) = 0{among if words else ''}"
+        " ORDER BY query.at DESC, topic.id LIMIT ? OFFSET ?",
+        *(
+            database.clock(),
+            owner,
+            missing(trees),
+            *((like, like, like) if words else ()),
+            TOPICS + 1,
+            max(0, start),
+        ),
     )
     return [Listed(row[0], row[1], row[2], int(row[3]), row[4], row[5]) for row in rows[:TOPICS]], len(
         rows
@@ -58,6 +68,6 @@ async def topics_by_owner(database: ServiceDatabase) -> dict[str, int]:
 
 
 async def answered(database: ServiceDatabase) -> int:
-    """Return how many queries are answered."""
-    row = await database.row("SELECT count(*) FROM query WHERE status = 'Done'")
+    """Return how many queries have an answer, those that were stopped with what was found among them."""
+    row = await database.row("SELECT count(*) FROM query WHERE answered_at IS NOT NULL")
     return int(row[0]) if row else 0

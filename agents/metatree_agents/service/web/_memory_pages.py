@@ -10,14 +10,19 @@ from typing import Any, Final, TypeVar
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from metatree import Tree
 from metatree.errors import UnknownNode, UnknownRun, UserError
 from metatree.trees.layer import ROOT
+from metatree_agents.service.accounts.tree_rights import NamedTree
+from metatree_agents.service.http.tree_access import named_trees
 from metatree_agents.service.openai.answer_segments import quotes_of
+from metatree_agents.service.settings import Service
 from metatree_agents.service.web import _browse as browse
 from metatree_agents.service.web._guard import Entered, Here, Id, Number
 from metatree_agents.service.web._replies import PageError, page
 from metatree_agents.service.web._state import Web
 from metatree_agents.service.web._thread_pages import owner_of
+from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
 T = TypeVar("T")
@@ -28,19 +33,28 @@ NO_MEMORY = "This server shows no memory: it was started without a tree. Start i
 
 @router.get("/tree")
 async def tree_page(
-    request: Request, session: Entered, node: Id = ROOT, start: Number | None = None
+    request: Request, session: Entered, node: Id = ROOT, start: Number | None = None, tree: str = ""
 ) -> Response:
     """Show the tree, open down to one node."""
-    top = await reading(request, browse.opened, node, start)
-    above = await reading(request, browse.above, top)
-    return page(request, "tree.html", session=session, top=top, at=node, above=above)
+    named = await tree_named(request, session, tree)
+    top, above = await reading(request, named, _opened, node, start)
+    trees = await trees_here(request, session)
+    return page(request, "tree.html", session=session, top=top, at=node, above=above, tree=named, trees=trees)
+
+
+def _opened(tree: Tree, node: str, start: int | None) -> tuple[browse.ChildRow, tuple[str, int] | None]:
+    top = browse.opened(tree, node, start)
+    return top, browse.above(tree, top)
 
 
 @router.get("/tree/children")
-async def tree_children(request: Request, session: Entered, node: Id = ROOT, start: Number = 0) -> Response:
+async def tree_children(
+    request: Request, session: Entered, node: Id = ROOT, start: Number = 0, tree: str = ""
+) -> Response:
     """Give one page of the children of a node, for a tree that is open already."""
-    children = await reading(request, browse.children_of, node, start)
-    return page(request, "children.html", session=session, page=children)
+    named = await tree_named(request, session, tree)
+    children = await reading(request, named, browse.children_of, node, start)
+    return page(request, "children.html", session=session, page=children, tree=named)
 
 
 @router.get("/node")
@@ -54,43 +68,88 @@ async def node_page(
     seq: Number = 0,
     line: Number = 0,
     start: Number = 0,
+    tree: str = "",
 ) -> Response:
     """Show one node, with the lines marked that an answer quotes when it was come to from there."""
+    named = await tree_named(request, session, tree)
     quotes: list[str] = []
     if topic:
         await owner_of(service, session, topic)
         query = await service.queue.query(topic, seq)
         sources = [] if query is None else [*(query.sources or ()), *query.ending.closest]
-        quotes = quotes_of([source for source in sources if source.get("Node") == node])
+        here = (node, named)
+        quotes = quotes_of([each for each in sources if (each.get("Node"), each.get("Tree") or "") == here])
     view = await reading(
-        request, lambda tree: browse.shown(tree, node, quotes=quotes, first=line or None, start=start)
+        request,
+        named,
+        lambda opened: browse.shown(opened, node, quotes=quotes, first=line or None, start=start),
     )
-    return page(request, "node.html", session=session, shown=view, topic=topic, seq=seq, quoted=bool(quotes))
+    return page(
+        request,
+        "node.html",
+        session=session,
+        shown=view,
+        topic=topic,
+        seq=seq,
+        quoted=bool(quotes),
+        tree=named,
+    )
 
 
 @router.get("/find")
-async def find_page(request: Request, session: Entered, q: str = "") -> Response:
+async def find_page(request: Request, session: Entered, q: str = "", tree: str = "") -> Response:
     """Show the nodes that fit some words best."""
     text = q.strip()[:1_000]
+    trees = await trees_here(request, session)
+    named = await tree_named(request, session, tree) if text else tree
     matches: list[Any] = []
     exact = None
     if text:
-        matches = await reading(request, browse.find, text)
-        exact = await reading(request, browse.named, text)
-    return page(request, "find.html", session=session, text=text, found=matches, exact=exact)
+        matches, exact = await reading(
+            request, named, lambda opened: (browse.find(opened, text), browse.named(opened, text))
+        )
+    return page(
+        request, "find.html", session=session, text=text, found=matches, exact=exact, tree=named, trees=trees
+    )
 
 
-async def reading(request: Request, what: Callable[..., T], *given: Any) -> T:
-    """Read the tree that this server shows, in a thread beside the requests of others.
+async def trees_here(request: Request, session: Session) -> list[NamedTree]:
+    """Return the trees of this server that have names and that a person may look into, by their names."""
+    here = Web.of(request).memories
+    return [tree for tree in await named_trees(Service.of(request), session.caller) if tree.name in here]
+
+
+async def tree_named(request: Request, session: Session, name: str) -> str:
+    """Return the name of the tree that an address means: the first that a person may look into where it names none.
+
+    Raises:
+        PageError: there is none, or it is not theirs, which look alike.
+    """
+    here = Web.of(request).memories
+    if "" in here or not here:
+        if name:
+            raise PageError(404, "There is no such tree here.")
+        return ""
+    names = [tree.name for tree in await trees_here(request, session)]
+    if not names:
+        raise PageError(403, "There is no tree here that you may look into: ask an administrator for it.")
+    if name and name not in names:
+        raise PageError(404, "There is no such tree here, or it is not yours.")
+    return name or names[0]
+
+
+async def reading(request: Request, named: str, what: Callable[..., T], *given: Any) -> T:
+    """Read a tree that this server shows, in a thread beside the requests of others.
 
     Args:
+        named: its name, as `tree_named` gives it to who may look into it.
         what: called with the tree and what is given besides.
 
     Raises:
         PageError: there is no tree, the node is not there, or it cannot be shown now.
         UnknownRun: as `what` raises it.
     """
-    memory = Web.of(request).memory
+    memory = Web.of(request).memories.get(named)
     if memory is None:
         raise PageError(404, NO_MEMORY)
     try:

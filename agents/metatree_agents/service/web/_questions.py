@@ -29,8 +29,9 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
     """Return what the template of a question shows."""
     walk, latest = await search_path_so_far(service, query.topic, query.seq)
     head, rest = headline(query.text)
-    waits = query.status == "Open" and not await service.admin.has_engines(
-        waiting=len(service.waiting.engines)
+    place = await service.queue.place(query.topic) if query.status == "Open" else None
+    waits = place is not None and not await service.admin.has_engines(
+        waiting=service.waiting.engines.with_trees(place.trees), trees=place.trees
     )
     return {
         "query": query,
@@ -71,17 +72,23 @@ def _sources(query: Query) -> list[dict[str, Any]]:
             number = source.get("Number") or 0
             said_by = said_by_of(source)
             rows.setdefault(
-                (node, place, quote, number, said_by),
+                (node, place, quote, number, said_by, source.get("Tree")),
                 {
+                    "tree": source.get("Tree"),
                     "node": node,
                     "title": title,
                     "path": place,
                     "quote": quote,
                     "number": number,
                     "said_by": said_by,
+                    "whole": _words(source.get("Quote")) == _words("\n".join(query.answer or ())),
                 },
             )
     return list(rows.values())
+
+
+def _words(text: Any) -> list[str]:
+    return str(text or "").split()
 
 
 def _all(walk: list[PathNode]) -> Iterator[PathNode]:
@@ -99,7 +106,13 @@ async def search_path_so_far(service: Service, topic: str, seq: int) -> tuple[li
         steps += [(number, json.loads(data)) for number, data in came]
         if not came:
             break
-    return search_path([step for step in steps if isinstance(step[1], dict)]), steps[-1][0] if steps else 0
+    of: dict[str | None, list[tuple[int, Any]]] = {}
+    for number, step in steps:
+        if isinstance(step, dict):  # each tree has a walk of its own
+            name = step.get("Tree")
+            of.setdefault(name if isinstance(name, str) else None, []).append((number, step))
+    walk = [place for name, its in of.items() for place in search_path(its, tree=name)]
+    return walk, steps[-1][0] if steps else 0
 
 
 def headline(text: str) -> tuple[str, str]:

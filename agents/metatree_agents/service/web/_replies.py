@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
@@ -18,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from metatree_agents.service.http.bodies import stamp
+from metatree_agents.service.queue.queue import Query
 from metatree_agents.service.web._markdown import Budget, prose
 from metatree_agents.service.web.sessions import Session
 
@@ -45,6 +47,9 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+AT_ONCE_CHARS: Final = 20_000
+P = ParamSpec("P")
+T = TypeVar("T")
 PRIVATE: Final = {**HEADERS, "Cache-Control": "no-store"}
 
 
@@ -71,6 +76,20 @@ def page(
     # A lone surrogate, which JSON may have in it, is no reason to show nothing.
     body = text.encode("utf-8", "replace")
     return HTMLResponse(body, status, headers={**PRIVATE, **(headers or {})})
+
+
+async def made_of(queries: Sequence[Query], make: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Return what is made of some queries: in a thread where their text is so long that others would wait for it.
+
+    What is short is made at once: a thread takes longer to come to its turn than most answers to be shown.
+    """
+    chars = sum(
+        len(query.text) + sum(map(len, query.answer or ())) + 500 * len(query.sources or ())
+        for query in queries
+    )
+    if chars <= AT_ONCE_CHARS:
+        return make(*given, **named)
+    return await asyncio.to_thread(make, *given, **named)
 
 
 def redirect(path: str, anchor: str = "", **given: Any) -> Response:

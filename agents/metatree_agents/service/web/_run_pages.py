@@ -15,7 +15,7 @@ from metatree_agents.service.engine.answering import run_id_of, step_of
 from metatree_agents.service.queue.models import EngineQuery
 from metatree_agents.service.web._browse import titles
 from metatree_agents.service.web._guard import Entered, Here, Id, Number
-from metatree_agents.service.web._memory_pages import reading
+from metatree_agents.service.web._memory_pages import reading, tree_named, trees_here
 from metatree_agents.service.web._replies import PageError, page
 from metatree_agents.service.web._search_path import search_path
 from metatree_agents.service.web._thread_pages import question_in
@@ -27,7 +27,13 @@ STEPS: Final = 2_000
 
 @router.get("/run")
 async def run_page(
-    request: Request, session: Entered, service: Here, topic: str = "", seq: Number = 0, name: Id = ""
+    request: Request,
+    session: Entered,
+    service: Here,
+    topic: str = "",
+    seq: Number = 0,
+    name: Id = "",
+    tree: str = "",
 ) -> Response:
     """Show the trace of a run: that of a question, or one by its name for those who see all topics."""
     if topic:
@@ -35,21 +41,38 @@ async def run_page(
         name = run_id_of(EngineQuery(topic, seq, query.text, query.modifiers, run=query.run))
     elif not session.sees_all:
         raise PageError(403, "Runs by their names are for administrators: open this one from its question.")
+    others: list[str] = []
+    if topic:
+        place = await service.queue.place(topic)
+        others = await service.tree_rights.names_in(place.trees) if place is not None else []
+        tree = tree or (others[0] if others else "")
+    named = await tree_named(request, session, tree)
     try:
-        view = await reading(request, _run_view, name)
+        view = await reading(request, named, _run_view, name)
     except UnknownRun:
         raise PageError(
             404, "The trace of this run is not in this server's memory: it is with the engine that answered."
         ) from None
-    return page(request, "run.html", session=session, topic=topic, seq=seq, name=name, **view)
+    return page(
+        request,
+        "run.html",
+        session=session,
+        topic=topic,
+        seq=seq,
+        name=name,
+        tree=named,
+        others=[each for each in others if each != named],
+        **view,
+    )
 
 
 @router.get("/runs")
-async def runs_page(request: Request, session: Entered) -> Response:
+async def runs_page(request: Request, session: Entered, tree: str = "") -> Response:
     """List the runs in the journal of the memory, for those who see all topics."""
     if not session.sees_all:
         raise PageError(403, "The list of all runs is for administrators.")
-    listed = await reading(request, lambda tree: runs(tree=tree)[:RUNS])
+    named = await tree_named(request, session, tree)
+    listed = await reading(request, named, lambda opened: runs(tree=opened)[:RUNS])
     rows = [
         {
             "id": each.run_id,
@@ -59,7 +82,8 @@ async def runs_page(request: Request, session: Entered) -> Response:
         }
         for each in listed
     ]
-    return page(request, "runs.html", session=session, runs=rows)
+    trees = await trees_here(request, session)
+    return page(request, "runs.html", session=session, runs=rows, tree=named, trees=trees)
 
 
 def _run_view(tree: Tree, name: str) -> dict[str, Any]:

@@ -29,6 +29,8 @@ class PathNode:
 
     node: str | None
     title: str
+    tree: str | None = None
+    """The name of its tree; None where trees have none."""
     trail: str = ""
     """Titles that lie between the place before and this one, when it was chosen across them."""
     why: str = ""
@@ -51,11 +53,12 @@ class PathNode:
     """Where what is reached from here is put: `below`, or, very deep, beside it, so that a page stays readable."""
 
 
-def search_path(steps: Iterable[tuple[int, Mapping[str, Any]]]) -> list[PathNode]:
+def search_path(steps: Iterable[tuple[int, Mapping[str, Any]]], *, tree: str | None = None) -> list[PathNode]:
     """Return the places of a search, each under the one that it was reached from.
 
     Args:
         steps: (number, step) in order; numbers grow.
+        tree: the name of the tree; None where trees have none.
     """
     roots: list[PathNode] = []
     depths: dict[int, int] = {id(roots): 0}
@@ -65,6 +68,7 @@ def search_path(steps: Iterable[tuple[int, Mapping[str, Any]]]) -> list[PathNode
     last: PathNode | None = None
 
     def put(made: PathNode, into: list[PathNode]) -> PathNode:
+        made.tree = tree
         into.append(made)
         deeper = depths[id(into)] + 1
         made.room = made.below if deeper < DEEPEST else into

@@ -16,8 +16,8 @@ from metatree_agents.service.web._throttle import Throttle
 class Web:
     """The parts of the web page in one process."""
 
-    memory: Callable[[], AbstractAsyncContextManager[Tree]] | None = None
-    """Gives the tree that it shows as it is now, for a while; None where the process has none."""
+    memories: dict[str, Callable[[], AbstractAsyncContextManager[Tree]]] = field(default_factory=dict)
+    """Give the trees that it shows as they are now, for a while, by their names; one alone may have none."""
     throttle: Throttle = field(default_factory=Throttle)
 
     @staticmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 from typing import Annotated, Any, Final
@@ -12,7 +11,15 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
+from metatree_agents.service.accounts.tree_rights import UNNAMED, NamedTree
 from metatree_agents.service.http import bodies, events, stop_routes
+from metatree_agents.service.http.tree_access import (
+    may_read,
+    named_trees,
+    tree_to_remember,
+    trees_of,
+    trees_to_ask,
+)
 from metatree_agents.service.queue.human_input import Became
 from metatree_agents.service.queue.queue import Query, TopicTaken
 from metatree_agents.service.queue.recommendations import TYPES
@@ -24,7 +31,7 @@ from metatree_agents.service.web._exports import exported, file_name
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of
 from metatree_agents.service.web._listing import TOPICS, topics_of
 from metatree_agents.service.web._questions import question_of, search_path_so_far
-from metatree_agents.service.web._replies import HEADERS, PRIVATE, PageError, page, redirect
+from metatree_agents.service.web._replies import HEADERS, PRIVATE, PageError, made_of, page, redirect
 from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
@@ -41,6 +48,8 @@ _NOT_TAKEN: Final[dict[Became, tuple[int, str]]] = {
     "not yours": (403, "Only an administrator may permit a tool for good: say yes or no."),
 }
 _MODIFIERS: Final = ("Category", "Region")
+_TREE: Final = "tree-"
+"""What the name of a box begins with that chooses a tree."""
 
 
 @router.get("/topics")
@@ -55,6 +64,7 @@ async def _topics_page(
     *,
     wrong: str = "",
     given: dict[str, str] | None = None,
+    asked_trees: list[str] | None = None,
     status: int = 200,
 ) -> Response:
     service = Service.of(request)
@@ -62,7 +72,9 @@ async def _topics_page(
     of = params.get("of", session.name) if session.sees_all else session.name
     start = number_of(params.get("start", "0"))
     words = params.get("q", "").replace("\0", "").strip()[:200]
-    listed, more = await topics_of(service.database, of, start=start, words=words)
+    may = await trees_of(service, session.caller, of if session.sees_all else None)
+    listed, more = await topics_of(service.database, of, start=start, words=words, trees=may)
+    trees = await named_trees(service, session.caller)
     return page(
         request,
         "topics.html",
@@ -77,6 +89,9 @@ async def _topics_page(
         said=SAID.get(params.get("said", ""), ""),
         wrong=wrong,
         given=given or {},
+        trees=trees,
+        asked_trees=asked_trees if asked_trees is not None else [tree.name for tree in trees],
+        shut_out=not trees and await service.tree_rights.named(),
     )
 
 
@@ -84,7 +99,9 @@ async def _topics_page(
 async def ask(request: Request, session: Entered, service: Here, given: Form) -> Response:
     """Put a question, in a topic or in one of its own."""
     topic, text = given.get("topic", "").strip(), given.get("question", "").strip()
-    owner = await service.queue.owner(topic) if topic else None
+    place = await service.queue.place(topic) if topic else None
+    owner = None if place is None else place.owner
+    wanted = [name.removeprefix(_TREE) for name in given if name.startswith(_TREE)]
     try:
         body = bodies.AddQuery(
             Topic=topic or topic_for(text),
@@ -97,15 +114,22 @@ async def ask(request: Request, session: Entered, service: Here, given: Form) ->
         wrong = _wrong(exc)
         if owner is not None and given.get("back") == "thread":
             return await _thread_page(request, session, topic, wrong=wrong, given=given, status=422)
-        return await _topics_page(request, session, wrong=wrong, given=given, status=422)
+        return await _topics_page(
+            request, session, wrong=wrong, given=given, asked_trees=wanted or None, status=422
+        )
     # As over the API, a frontend or an administrator asks in another's topic on behalf of its owner.
     user = owner if owner is not None and session.sees_all and not service.queue.shared else session.name
+    try:
+        trees = await trees_to_ask(service, session.caller, user, topic or None, wanted or None)
+    except HTTPException as exc:
+        wrong = f"{exc.detail[:1].upper()}{exc.detail[1:]}."
+        return await _topics_page(request, session, wrong=wrong, given=given, status=exc.status_code)
     try:
         service.limits.admit_open(
             session.caller, await service.queue.open_of(user) if session.role == "user" else 0
         )
         seq, _ = await service.queue.add(
-            body.Topic, user, body.Query, model=body.Model, modifiers=body.Modifiers
+            body.Topic, user, body.Query, model=body.Model, modifiers=body.Modifiers, trees=trees
         )
     except HTTPException:
         wrong = "Many of your questions are not answered yet: wait for some of the answers first."
@@ -130,7 +154,8 @@ async def thread(
 async def export(session: Entered, service: Here, topic: str = "", form: FileForm = "md") -> Response:
     """Give a topic as a file."""
     await owner_of(service, session, topic)
-    text = await asyncio.to_thread(exported, topic, await service.queue.thread(topic), form)
+    queries = await service.queue.thread(topic)
+    text = await made_of(queries, exported, topic, queries, form)
     disposition = {"Content-Disposition": f'attachment; filename="{file_name(topic, form)}"'}
     # A lone surrogate, which JSON may have in it, is no reason to give nothing.
     data = text.encode("utf-8", "replace")
@@ -157,7 +182,8 @@ async def _thread_page(
     service = Service.of(request)
     owner = await owner_of(service, session, topic)
     queries = await service.queue.thread(topic)
-    return await asyncio.to_thread(
+    return await made_of(
+        queries,
         page,
         request,
         "thread.html",
@@ -169,6 +195,7 @@ async def _thread_page(
         said=SAID.get(request.query_params.get("said", ""), ""),
         said_of=number_of(request.query_params.get("of", "0")),
         undo=number_of(request.query_params.get("undo", "0")),
+        trees=await named_in(service, topic),
         title=await service.queue.title(topic),
         wrong=wrong,
         given=given or {},
@@ -180,7 +207,8 @@ async def _thread_page(
 @router.get("/thread/question")
 async def one_question(request: Request, session: Entered, service: Here, query: Asked) -> Response:
     """Give one question with its answer, for a page that is open already."""
-    return await asyncio.to_thread(
+    return await made_of(
+        [query],
         page,
         request,
         "question.html",
@@ -243,7 +271,7 @@ async def answer(session: Entered, service: Here, given: Form) -> Response:
 async def stop(session: Entered, service: Here, given: Form) -> Response:
     """Stop the search for a question; what it has found is kept."""
     query = await question_in(service, session, given.get("topic", ""), number_of(given.get("seq", "")))
-    await stop_routes.stop(service, query.topic, query.seq, by=session.name)
+    await stop_routes.stop(service, session.caller, query.topic, query.seq, by=session.name)
     return redirect("/thread", anchor=f"q{query.seq}", topic=query.topic)
 
 
@@ -262,7 +290,8 @@ async def recommend(session: Entered, service: Here, given: Form) -> Response:
     """Keep what a person says of an answer."""
     topic, seq = given.get("topic", ""), number_of(given.get("seq", ""))
     query = await question_in(service, session, topic, seq)
-    behalf = await owner_of(service, session, topic) if session.role == "frontend" else session.name
+    owner = await owner_of(service, session, topic)
+    behalf = owner if session.role == "frontend" else session.name
     try:
         body = bodies.Recommend.model_validate(
             {
@@ -276,6 +305,11 @@ async def recommend(session: Entered, service: Here, given: Form) -> Response:
         )
     except ValidationError as exc:
         raise PageError(422, _wrong(exc)) from None
+    place = await service.queue.place(topic)
+    try:
+        tree = await tree_to_remember(service, session.caller, behalf, query, place, given.get("tree"))
+    except HTTPException as exc:
+        raise PageError(exc.status_code, f"{exc.detail}.") from None
     number, _ = await service.recommendations.add(
         topic=body.Topic,
         on_behalf_of=body.OnBehalfOf,
@@ -283,6 +317,7 @@ async def recommend(session: Entered, service: Here, given: Form) -> Response:
         fragment=body.Fragment,
         comment=body.Comment,
         kind=body.Type,
+        tree=tree,
     )
     status = "flagged" if body.Type == "Flag as Off Topic" else "recommended"
     return redirect("/thread", anchor=f"q{seq}", topic=topic, said=status, of=seq, undo=number)
@@ -312,10 +347,22 @@ async def delete(session: Entered, service: Here, given: Form) -> Response:
 
 async def owner_of(service: Service, session: Session, topic: str) -> str:
     """Return whose topic it is, when this person may see it; what is not there and what is not theirs look alike."""
-    owner = await service.queue.owner(topic)
-    if owner is None or not (service.queue.shared or session.sees_all or owner == session.name):
+    place = await service.queue.place(topic)
+    if (
+        place is None
+        or not (service.queue.shared or session.sees_all or place.owner == session.name)
+        or not await may_read(service, session.caller, place)
+    ):
         raise PageError(404, "There is no such topic, or it is not yours.")
-    return owner
+    return place.owner
+
+
+async def named_in(service: Service, topic: str) -> list[NamedTree]:
+    """Return the trees that a topic searches, where they have names."""
+    place = await service.queue.place(topic)
+    if place is None or place.trees == UNNAMED:
+        return []
+    return [tree for tree in await service.tree_rights.all() if tree.bit & place.trees]
 
 
 async def _own(service: Service, session: Session, topic: str) -> str:

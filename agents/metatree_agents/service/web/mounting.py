@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import Response
@@ -19,6 +20,7 @@ from metatree_agents.service.web import _memory_pages as memory_pages
 from metatree_agents.service.web import _other_logins as other_logins
 from metatree_agents.service.web import _run_pages as run_pages
 from metatree_agents.service.web import _thread_pages as thread_pages
+from metatree_agents.service.web import _tree_pages as tree_pages
 from metatree_agents.service.web._guard import session_of
 from metatree_agents.service.web._replies import HEADERS, NotLoggedIn, PageError, page, redirect, static_file
 from metatree_agents.service.web._state import Web
@@ -26,14 +28,14 @@ from metatree_agents.service.web._state import Web
 YEAR_S = 365 * 24 * 3600
 
 
-def mount_web(app: FastAPI, memory: Tree | None = None) -> None:
+def mount_web(app: FastAPI, memories: Mapping[str, Tree]) -> None:
     """Give a service its web page.
 
     Args:
         app: the service.
-        memory: the tree that it shows; None for none, and the page then says so.
+        memories: the trees that it shows by their names, one alone by none; where there is none, the page says so.
     """
-    app.state.web = Web(None if memory is None else lambda: nullcontext(memory))
+    app.state.web = Web({name: _always(tree) for name, tree in memories.items()})
     router = APIRouter(include_in_schema=False)
     for part in (
         login_pages,
@@ -43,6 +45,7 @@ def mount_web(app: FastAPI, memory: Tree | None = None) -> None:
         run_pages,
         account_pages,
         admin_pages,
+        tree_pages,
         agent_pages,
         api_docs,
     ):
@@ -51,6 +54,10 @@ def mount_web(app: FastAPI, memory: Tree | None = None) -> None:
     app.include_router(router)
     app.add_exception_handler(PageError, _error)
     app.add_exception_handler(NotLoggedIn, _log_in)
+
+
+def _always(tree: Tree) -> Callable[[], AbstractAsyncContextManager[Tree]]:
+    return lambda: nullcontext(tree)
 
 
 async def _own_file(request: Request, name: str) -> Response:

@@ -156,7 +156,7 @@ def _archive(file: ExportFile, stack: ExitStack) -> Iterator[ExportFile]:
         raise UserError(
             f"{file.name!r} is no zip archive, or is cut off ({exc}): take the export again"
         ) from exc
-    return _members(packed, file.name)
+    return _members(packed, file)
 
 
 def _check_index(stream: BinaryIO, name: str) -> None:
@@ -172,15 +172,15 @@ def _check_index(stream: BinaryIO, name: str) -> None:
     stream.seek(0)
 
 
-def _members(packed: zipfile.ZipFile, archive: str) -> Iterator[ExportFile]:
+def _members(packed: zipfile.ZipFile, archive: ExportFile) -> Iterator[ExportFile]:
     known = {member.filename: member for member in packed.infolist() if not member.is_dir()}
-    shared: dict[str, object] = {"archive": archive}
+    shared: dict[str, object] = {"archive": archive.name}
 
     def unpacked(name: str) -> BinaryIO:
         return cast(BinaryIO, _Unpacked(packed, known[name]))
 
     def member_file(name: str) -> ExportFile:
-        return ExportFile(name, lambda: unpacked(name), beside, shared)
+        return ExportFile(name, lambda: unpacked(name), beside, shared, archive.path)
 
     def beside(path: str) -> ExportFile | None:
         return member_file(path) if path in known else None

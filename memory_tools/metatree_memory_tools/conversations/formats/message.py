@@ -54,6 +54,8 @@ class ExportFile:
     """Another file of the same export, by its path."""
     shared: dict[str, object] = field(default_factory=dict)
     """What a format keeps in mind for the other files of the same export."""
+    archive: str = ""
+    """The path of the archive that it is in; empty on the disk."""
 
     @property
     def name(self) -> str:

@@ -119,7 +119,8 @@ class ServiceOptions:
         check_files(file)
         for each in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
             with suppress(OSError):  # none is there yet: a new one is made so
-                each.chmod(0o600)
+                if each.stat().st_nlink == 1:
+                    each.chmod(0o600)
         return SqliteDatabase.open(file)
 
     def file(self) -> Path:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import fields, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 from urllib.parse import urlsplit
 
@@ -14,8 +17,10 @@ import typer
 
 from metatree.errors import MissingExtra, UserError
 from metatree_agents.cli import _options as options
+from metatree_agents.cli.commands._trees import TreeOptions
 
 if TYPE_CHECKING:
+    from metatree import Tree
     from metatree_agents.service.accounts.limits import Rates
     from metatree_agents.service.accounts.other_logins import OtherLogins
     from metatree_agents.service.http.logs import Form
@@ -23,6 +28,12 @@ if TYPE_CHECKING:
 Concurrency = Annotated[
     int,
     typer.Option("--concurrency", min=1, metavar="N", help="How many topics are answered at the same time."),
+]
+NamedFolders = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME=FOLDER]...", help="Trees by their names, in place of --source and --tree; see below."
+    ),
 ]
 Human = Annotated[
     bool,
@@ -220,3 +231,38 @@ def form_of(text: str) -> Form:
 def log_line(text: str) -> None:
     """Write what a person should know as a line of the log."""
     logging.getLogger("metatree.service").info("%s", text)
+
+
+def opened_trees(
+    opened: ExitStack, given: Sequence[str] | None, where: TreeOptions, *, publish: bool | None = None
+) -> dict[str, Tree]:
+    """Open trees by their names, each built or refreshed first as the tree of one folder is.
+
+    Args:
+        opened: closes them.
+        given: NAME=FOLDER of each.
+        where: --source and --tree, which go without names.
+
+    Raises:
+        UserError: a name is none or there twice, a folder is not there, or options do not go together.
+    """
+    from metatree_agents.service.accounts.tree_rights import require_name
+
+    trees: dict[str, Tree] = {}
+    if given and (where.source or where.tree or publish):
+        raise UserError(
+            "NAME=FOLDER goes without --source, --tree and --publish: each folder has its own tree"
+        )
+    for each in given or ():
+        name, found, folder = each.partition("=")
+        if not found or not folder:
+            raise UserError(
+                f"{each!r} is not NAME=FOLDER, such as handbook=~/handbook; one folder goes with --source"
+            )
+        if require_name(name) in trees:
+            raise UserError(f"two trees are called {name!r}: give each a name of its own")
+        path = Path(folder).expanduser()
+        if not path.is_dir():
+            raise UserError(f"there is no folder {str(path)!r} for the tree {name}")
+        trees[name] = opened.enter_context(TreeOptions([str(path)]).ready())
+    return trees

@@ -14,7 +14,9 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from metatree.errors import UserError
+from metatree.storage.acceptance import survey
 from metatree.storage.postgres_address import is_postgres
+from metatree.storage.trust import check_files
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND
@@ -96,10 +98,15 @@ def _sqlite(file: Path) -> str:
         raise Bad(
             f"{str(file.parent)!r} cannot be written to by this user: let it, or choose another --database"
         )
+    try:
+        check_files(file)
+    except UserError as exc:
+        raise Bad(str(exc)) from None
     if not file.exists():
         return f"none at {str(file)!r} yet: the first start makes it, with an administrator"
     if not os.access(file, os.R_OK | os.W_OK):
         raise Bad(f"{str(file)!r} cannot be read and written by this user: it belongs to another")
+    _made_here(file)
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             (version,) = connection.execute("SELECT version FROM service_schema").fetchone()
@@ -116,6 +123,20 @@ def _sqlite(file: Path) -> str:
         "" if version == SERVICE.version else f", of version {version}: the start makes it {SERVICE.version}"
     )
     return f"{_people(roles)}{age}"
+
+
+def _made_here(file: Path) -> None:
+    """Look whose it is before anything is asked of it that could run what a stranger defined."""
+    found = survey(file)
+    if found.problem:
+        raise Bad(
+            f"{str(file)!r} is no database of a service, or damaged ({found.problem}): restore a backup"
+        )
+    if not found.trusted:
+        raise Bad(
+            f"{str(file)!r} was not made by you on this machine, so a start refuses it: `metatree trust {file.parent}`"
+            " shows what is in it, and accepts it"
+        )
 
 
 def _people(roles: list[str]) -> str:

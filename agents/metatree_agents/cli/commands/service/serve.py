@@ -27,6 +27,7 @@ from metatree_agents.cli.commands.service._serve_options import (
     LoginProxy,
     MetricsAddress,
     ModelAlias,
+    NamedFolders,
     OidcClaim,
     OidcClient,
     OidcIssuer,
@@ -35,6 +36,7 @@ from metatree_agents.cli.commands.service._serve_options import (
     form_of,
     log_line,
     logins_of,
+    opened_trees,
     proxies_of,
     rates_of,
 )
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 
 def serve(
+    trees: NamedFolders = None,
     host: Annotated[str, options.option("--host", None, "Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 for any free one.")] = 8080,
     database: DatabasePath = None,
@@ -147,8 +150,13 @@ def serve(
     A tool that changes something is called when --allow names it, when it was permitted for good, or when the person
     says yes in the thread.
 
+    With NAME=FOLDER, several times, it serves several trees, and a question goes to those that its asker chooses and
+    may ask (`metatree service trees`); the database is then in .metatree of the current folder unless --database says
+    where.
+
     \b
     Example: metatree serve --source ~/src/requests
+    Example: metatree serve handbook=~/handbook recipes=~/recipes
     """
     _require_service()
     from metatree.storage.postgres_address import is_postgres
@@ -179,8 +187,8 @@ def serve(
         ),
     )
     several_machines = database is not None and is_postgres(database)
-    copied = several_machines and publish is False and where == TreeOptions()
-    published = several_machines if publish is None else publish
+    copied = several_machines and publish is False and where == TreeOptions() and not trees
+    published = (several_machines if publish is None else publish) and not trees
 
     def parts_of(searched: Tree) -> dict[str, Any]:
         return parts_for(searched, parts, allow=allow, human=human, terminal=False)
@@ -192,7 +200,10 @@ def serve(
     ):
         if several_machines:
             require_service_rights(str(database))
-        memory = None if copied else opened.enter_context(where.ready())
+        named = opened_trees(opened, trees, where, publish=publish)
+        memory = None if copied or named else opened.enter_context(where.ready())
+        for tree in named.values():
+            parts_of(tree)
         if memory is not None:
             parts_of(memory)  # what is wrong with the options is said now
         shown_agents = None if agents is None else opened.enter_context(_agents_at(agents))
@@ -222,6 +233,8 @@ def serve(
                 proxies=proxies,
                 metrics_at=metrics_at,
                 agents=shown_agents,
+                trees=named,
+                searches=not no_engine,
             )
         )
     return FOUND

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,13 @@ from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
 from metatree_agents.cli.commands._signals import on_stop, run_until_stopped, unless_stopped
 from metatree_agents.cli.commands._trees import TreeOptions
-from metatree_agents.cli.commands.service._serve_options import Concurrency, Human, TrustSources
+from metatree_agents.cli.commands.service._serve_options import (
+    Concurrency,
+    Human,
+    NamedFolders,
+    TrustSources,
+    opened_trees,
+)
 
 if TYPE_CHECKING:
     from metatree import Tree
@@ -23,6 +30,8 @@ SECRET = "METATREE_SECRET"
 
 
 def worker(
+    trees: NamedFolders = None,
+    *,
     server: Annotated[str, options.option("--server", "URL", "The service to work for.")],
     user: Annotated[str, options.option("--user", "NAME", "The engine's name there.")],
     concurrency: Concurrency = 1,
@@ -49,7 +58,6 @@ def worker(
     allow: options.Allow = None,
     web: options.Web = None,
     router: options.Router = None,
-    *,
     budget: options.Budget,
     source: Annotated[
         list[str] | None,
@@ -71,7 +79,8 @@ def worker(
 ) -> int:
     """Run an engine: claim topics of a service, search the tree for answers, and post them.
 
-    Without --source and --tree it searches a copy of the tree that the service publishes, kept in sync with it.
+    With NAME=FOLDER it has trees that the service knows by these names. Without them, --source and --tree it searches
+    a copy of the tree that the service publishes, kept in sync with it.
 
     The engine's secret, or an API key of it, is read from METATREE_SECRET, so that no list of processes shows it.
     Ctrl-C, or a TERM signal, stops it gracefully: what it has not answered goes back to the queue.
@@ -90,7 +99,7 @@ def worker(
     if not secret:
         raise UserError(f"the secret of {user!r} is missing: put it into {SECRET}")
     parts = {**suite_parts(router), **web_parts(web)}
-    own = source is not None or tree is not None
+    own = source is not None or tree is not None or bool(trees)
     if database is not None and (own or not is_postgres(database)):
         raise UserError(
             "--database is the service's own postgresql:// address, for engines that search a copy of its tree:"
@@ -104,12 +113,15 @@ def worker(
         return parts_for(searched, parts, allow=allow, human=human, terminal=False)
 
     with ExitStack() as opened:
-        memory = opened.enter_context(TreeOptions(source, tree).ready()) if own else None
+        named = opened_trees(opened, trees, TreeOptions(source, tree))
+        memory = opened.enter_context(TreeOptions(source, tree).ready()) if own and not named else None
+        for each in named.values():
+            parts_of(each)
         if memory is not None:
             parts_of(memory)  # what is wrong with the options is said now
         shared = opened.enter_context(shared_at(database)) if database is not None else None
         client = ServiceClient(server, user, secret)
-        searched: Tree | TreeCopy = (
+        searched: Tree | TreeCopy | Mapping[str, Tree] = named or (
             TreeCopy(
                 client,
                 copy or copies_folder(),

@@ -44,7 +44,7 @@ function focus(item) {
 }
 
 async function fetched(parent, start) {
-  const answer = await fetch(`/tree/children?${new URLSearchParams({ id: parent, start })}`);
+  const answer = await fetch(`/tree/children?${new URLSearchParams({ id: parent, start, tree: tree.dataset.tree || "" })}`);
   if (answer.status === 401) location.reload();
   if (!answer.ok) return null;
   const list = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("ul");

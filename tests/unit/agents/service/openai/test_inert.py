@@ -15,6 +15,7 @@ from metatree_agents.service.openai._inert import escaped
 from metatree_agents.service.openai._models import content_of, thinking_of
 from metatree_agents.service.queue.models import Ending
 from metatree_agents.service.queue.queue import Query
+from metatree_agents.service.web._exports import exported
 
 PICTURE = "![logo](http://a.example/pix.png?u=ann)"
 PARTS = [
@@ -22,6 +23,8 @@ PARTS = [
         PICTURE,
         "![x][r]",
         "[r]: http://a.example/p.png",
+        "[1]: http://a.example/p",
+        "[\n1\n]:\nhttp://a.example/p",
         "<img src=http://a.example/p>",
         "<!--",
         "-->",
@@ -69,7 +72,7 @@ def closest(**given: Any) -> Ending:
 
 
 def fetched(content: str) -> list[str]:
-    """Return what a renderer with tables and HTML would fetch or run."""
+    """Return what a renderer with tables and HTML would fetch or run, and what it takes for names of links."""
 
     def tokens(of: Sequence[Token]) -> Iterator[Token]:
         for token in of:
@@ -79,11 +82,13 @@ def fetched(content: str) -> list[str]:
     parser = MarkdownIt("commonmark", {"maxNesting": 200})
     found: list[str] = []
     for one in (parser, MarkdownIt("commonmark", {"maxNesting": 200}).enable("table")):
+        defined: dict[str, Any] = {}
         found += [
             each.content
-            for each in tokens(one.parse(content))
+            for each in tokens(one.parse(content, defined))
             if each.type in ("image", "html_inline", "html_block")
         ]
+        found += defined.get("references", ())
     return found
 
 
@@ -93,6 +98,37 @@ def test_a_picture_or_html_in_an_answer_is_shown_as_text(words: str, is_quoted: 
     answer = [f"It hangs in the hall, as {words} shows.", "[r]: http://a.example/p.png"]
     content = content_of(query_of(answer, *([source(answer[0]), source(answer[1])] if is_quoted else [])))
     assert not fetched(content) and answer[0] in content
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[1]: http://a.example",
+        "It is so.\n\n   [1]:\nhttp://a.example 'a title'",
+        "> - [1]: <http://a.example>",
+        "[\n 1\n]: http://a.example",
+        r"[a\]b]: http://a.example",
+    ],
+)
+@pytest.mark.parametrize("is_quoted", [True, False])
+def test_no_text_says_where_the_mark_of_a_source_leads(words: str, is_quoted: bool) -> None:
+    quoted = [source("Nine."), source(words, Number=2)] if is_quoted else [source("Nine.")]
+    content = content_of(query_of(["Nine.", words], *quoted))
+    assert not fetched(content) and words in content
+    links = [
+        child.attrGet("href")
+        for token in MarkdownIt("commonmark").parse(content)
+        for child in token.children or ()
+        if child.type == "link_open"
+    ]
+    assert not [link for link in links if link == "http://a.example"]
+    assert not fetched(thinking_of(query_of([words])))
+
+
+@pytest.mark.parametrize("asked", ["[1]: http://a.example", PICTURE, "a\n\n<img src=http://a.example/p>"])
+def test_a_question_does_nothing_in_an_export(asked: str) -> None:
+    text = exported("T", [replace(query_of(["Nine."], source("Nine.")), text=asked)], "md")
+    assert not fetched(text) and "> a\n" in exported("T", [replace(query_of(["b"]), text="a")], "md")
 
 
 def test_words_without_any_stay_markdown_and_so_does_code_of_a_model() -> None:

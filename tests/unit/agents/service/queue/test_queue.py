@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from metatree_agents.service.database.database import ServiceDatabase, SqliteDatabase
 from metatree_agents.service.queue.human_input import FOR_EVER, Ask, HumanInput
-from metatree_agents.service.queue.queue import Claim, Query, Queue, TopicTaken
+from metatree_agents.service.queue.queue import Claim, Query, Queue, TopicPlace, TopicTaken
 
 from tests.profiles import examples
 
@@ -289,7 +289,7 @@ class SharedMachine(QueueMachine):
             self.askers[topic, seq] = "stranger"
             self.opened(topic)
             assert seq == len(self.texts[topic])
-            assert self.do(self.queue.owner(topic)) == OWNERS[topic]
+            assert self.do(self.queue.place(topic)) == TopicPlace(OWNERS[topic], 1)
             assert topic not in self.do(self.queue.topics("stranger"))
 
 

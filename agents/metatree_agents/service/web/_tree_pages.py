@@ -1,0 +1,160 @@
+"""Where an administrator says who may ask which tree."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from metatree.errors import UserError
+from metatree_agents.service.settings import Service
+from metatree_agents.service.web._admin_pages import TABS, Administrator
+from metatree_agents.service.web._guard import Form, Here
+from metatree_agents.service.web._replies import PageError
+from metatree_agents.service.web._state import Web
+from metatree_agents.service.web._tables import (
+    Button,
+    Cell,
+    FormField,
+    ListedTable,
+    PageForm,
+    tables_page,
+)
+from metatree_agents.service.web.sessions import Session
+
+router = APIRouter()
+_NONE = (
+    "No tree has a name: this service has one memory, for everybody who can log in. `metatree serve NAME=FOLDER …`"
+    " serves several."
+)
+
+
+@router.get("/admin/trees")
+async def trees_page(request: Request, session: Administrator, service: Here) -> Response:
+    """List the trees, who may ask them, and the groups."""
+    return await _trees(request, session, service)
+
+
+async def _trees(request: Request, session: Session, service: Service, notice: str = "") -> Response:
+    rights, trees = await service.tree_rights.rights(), await service.tree_rights.all()
+    here, engines = Web.of(request).memories, await service.admin.engine_trees()
+    rows: list[list[Cell]] = []
+    for tree in trees:
+        may = rights.get(tree.name, [])
+        serving = [name for name, sets in engines.items() if any(tree.bit & each for each in sets)]
+        rows.append(
+            [
+                tree.name,
+                tree.title,
+                "yes" if tree.name in here else "no",
+                ", ".join(serving) or None,
+                [
+                    Button(f"Take out {who}", "/admin/trees/right", {"tree": tree.name, "who": who})
+                    for who in may
+                ]
+                or "administrators alone",
+            ]
+        )
+    groups: list[list[Cell]] = [
+        [
+            name,
+            [
+                Button(f"Take out {one}", "/admin/groups/leave", {"group": name, "member": one})
+                for one in members
+            ],
+        ]
+        for name, members in (await service.tree_rights.groups()).items()
+    ]
+    tables = [
+        ListedTable("Trees", ("Name", "Title", "On this server", "Engines", "Who may ask"), rows, _NONE),
+        ListedTable("Groups", ("Name", "Members"), groups, "There is no group."),
+    ]
+    names = [tree.name for tree in trees]
+    forms = [
+        PageForm(
+            "Let somebody ask a tree",
+            "/admin/trees/right",
+            "Let in",
+            (
+                FormField("choice", "Tree", choices=names, value="".join(names[:1])),
+                FormField("who", "Who", longest=80, value="everybody"),
+            ),
+            "A user's name, group:NAME, or everybody. Who is taken out does not see any more what they asked of it.",
+        ),
+        PageForm(
+            "Give a tree a title",
+            "/admin/trees/title",
+            "Rename",
+            (
+                FormField("choice", "Tree", choices=names, value="".join(names[:1])),
+                FormField("title", "Title", longest=200),
+            ),
+        ),
+    ]
+    join = PageForm(
+        "Take somebody into a group",
+        "/admin/groups/join",
+        "Take in",
+        (FormField("group", "Group"), FormField("member", "User")),
+        "A group begins with its first member.",
+    )
+    return tables_page(
+        request,
+        session,
+        "Trees",
+        tables,
+        tabs=TABS,
+        forms=[*forms, join] if names else [],
+        notice=notice,
+        lead="A question goes to the trees that its asker chooses of those that they may ask.",
+    )
+
+
+@router.post("/admin/trees/right")
+async def set_right(request: Request, session: Administrator, service: Here, given: Form) -> Response:
+    """Let somebody ask a tree, chosen in the form, or not any more, by the button of a row."""
+    tree, who = given.get("tree") or given.get("choice", ""), given.get("who", "").strip()
+    may = "tree" not in given
+    await _done(service.tree_rights.change(tree, who, may=may))
+    said = f"{who} may ask {tree} now." if may else f"{who} may not ask {tree} any more."
+    return await _trees(request, session, service, said)
+
+
+@router.post("/admin/trees/title")
+async def set_title(request: Request, session: Administrator, service: Here, given: Form) -> Response:
+    """Give a tree another title."""
+    name = given.get("choice", "")
+    await _done(service.tree_rights.set_of([name]))
+    await _done(service.tree_rights.add(name, title=given.get("title", "")[:200] or name))
+    return await _trees(request, session, service, f"{name} has another title now.")
+
+
+@router.post("/admin/groups/join")
+async def join(request: Request, session: Administrator, service: Here, given: Form) -> Response:
+    """Take a user into a group."""
+    return await _member(request, session, service, given, joined=True)
+
+
+@router.post("/admin/groups/leave")
+async def leave(request: Request, session: Administrator, service: Here, given: Form) -> Response:
+    """Take a user out of a group."""
+    return await _member(request, session, service, given, joined=False)
+
+
+async def _member(
+    request: Request, session: Session, service: Service, given: dict[str, str], *, joined: bool
+) -> Response:
+    group, member = given.get("group", "").strip(), given.get("member", "").strip()
+    if joined and member not in [name for name, _, _ in await service.users.list()]:
+        raise PageError(422, f"There is no user {member!r}.")
+    await _done(service.tree_rights.set_members(group, [member], joined=joined))
+    said = "is in" if joined else "is not in"
+    return await _trees(request, session, service, f"{member} {said} {group} now.")
+
+
+async def _done(change: Awaitable[object]) -> None:
+    try:
+        await change
+    except UserError as exc:
+        raise PageError(422, str(exc)) from None

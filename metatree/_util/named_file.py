@@ -1,0 +1,33 @@
+"""Files that somebody names: read whole, and never waited for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+_SYSTEM = ("/dev", "/proc")
+
+
+def read_named(path: Path) -> bytes:
+    """Return the bytes of a file; what is none, such as a pipe that somebody put there, is not opened.
+
+    Where the system keeps what is open (`/dev/stdin`, the `/dev/fd/63` of a shell's `<(…)`) pipes are read.
+
+    Raises:
+        OSError: it cannot be read, or is no file.
+    """
+    if any(path.is_relative_to(folder) for folder in _SYSTEM):
+        return path.read_bytes()
+    # Without O_NONBLOCK, opening a pipe waits for a writer that may never come.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(
+            code, os.strerror(code) if stat.S_ISDIR(mode) else "it is not a regular file", str(path)
+        )
+    with os.fdopen(descriptor, "rb") as stream:
+        return stream.read()
