@@ -21,6 +21,9 @@ PLANNERS_STAMP := $(PLANNERS)/.installed-$(shell cksum < requirements/planning.t
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed-$(shell cksum < requirements/peers.txt | cut -d' ' -f1)
 
+DURABLE := .venv-durable
+DURABLE_STAMP := $(DURABLE)/.installed-$(shell cksum < requirements/durable.txt | cut -d' ' -f1)
+
 FUZZ := .venv-fuzz
 FUZZ_STAMP := $(FUZZ)/.installed-$(shell cksum < requirements/service.txt | cut -d' ' -f1)
 FUZZ_ARGS := --schemathesis $(FUZZ)/bin/schemathesis
@@ -28,7 +31,7 @@ FUZZ_ARGS := --schemathesis $(FUZZ)/bin/schemathesis
 # Hundreds of tests start a process that imports the project, which would compile all of it each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo prepare test test-model test-real screenshots test-lowest lock check format docs soak soak-gateway soak-service load-service fuzz-service audit bench bench-retrieval bench-answers bench-peers bench-planning bench-service clean
+.PHONY: help setup demo prepare test test-model test-real screenshots test-lowest lock check format docs soak soak-gateway soak-service load-service fuzz-service audit bench bench-retrieval bench-answers bench-peers bench-planning bench-durable bench-service clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -138,8 +141,18 @@ $(PLANNERS_STAMP): $(STAMP)
 	@$(PLANNERS)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/planning.txt
 	@rm -f $(PLANNERS)/.installed-* && touch $@
 
+bench-durable: $(STAMP) $(DURABLE_STAMP) ## run durable agents on PostgreSQL while their workers are killed, beside DBOS: ARGS="--agents 1000"
+	@$(BIN)/python .ci/real "$(REAL)"
+	@$(BIN)/python -m benchmarks.durable_agents --dbos $(DURABLE) $(ARGS)
+
+$(DURABLE_STAMP): $(STAMP)
+	@echo "installing DBOS into $(DURABLE) (once)" >&2
+	@$(BIN)/python -m venv $(DURABLE)
+	@$(DURABLE)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/durable.txt
+	@rm -f $(DURABLE)/.installed-* && touch $@
+
 bench-service: $(STAMP) ## measure the query service against a route that does nothing: make bench-service DATABASE=URL
 	@$(BIN)/python -m benchmarks.bench_service $(DATABASE) $(ARGS)
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(PEERS) $(PLANNERS) $(FUZZ) $(MODEL) $(REAL) $(LOWEST) $(LOCK) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) $(PEERS) $(PLANNERS) $(DURABLE) $(FUZZ) $(MODEL) $(REAL) $(LOWEST) $(LOCK) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

@@ -1,9 +1,10 @@
 """Run many durable agents on PostgreSQL while their workers are killed, beside DBOS in the same run.
 
-usage: python benchmarks/durable_agents.py [--agents 1000] [--workers 4] [--kill-every 10] [--dbos VENV] [--rounds 1]
+usage: make bench-durable ARGS="…", or
+       python benchmarks/durable_agents.py [--agents 1000] [--workers 4] [--kill-every 10] [--dbos VENV] [--rounds 1]
 
 Each agent has ten tasks in order, each of which writes a line to a ledger. Four workers drive them; every ten seconds
-one is killed (SIGKILL) and another begins in its place. VENV is a virtual environment with `pip install dbos` (3.4),
+one is killed (SIGKILL) and another begins in its place. VENV is a virtual environment with DBOS (3.4),
 whose workers restart under the executor id of the one that was killed, as its documentation has it without its
 Conductor. Both have eight agents at a time in each worker and look for work twice a second. The two take turns,
 `--rounds` times.

@@ -290,6 +290,8 @@ class Passage:
     """How likely it answers, in [0, 1], calibrated."""
     earlier: tuple[EarlierStatement, ...] = ()
     """What contradicts it and was said before, the latest first."""
+    release: str = ""
+    """Heading of the release that it stands under, in a changelog: the version or the day is said there."""
 
 
 @runtime_checkable

@@ -172,7 +172,8 @@ def test_a_message_with_another_text_stays_beside_the_first_and_says_its_file(tm
 
 def test_channels_of_one_name_in_two_workspaces_stay_apart_and_parts_of_one_do_not(tmp_path: Path) -> None:
     folder = tmp_path / "exports"
-    for place, day, said_there in (("one", 17, "ours"), ("two", 17, "theirs"), ("one", 18, "ours, later")):
+    two = "two\nlines"
+    for place, day, said_there in (("one", 17, "ours"), (two, 17, "theirs"), ("one", 18, "ours, later")):
         file = folder / place / "general" / f"2024-05-{day}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps([{"ts": f"17159{day}000.0001", "user": "U", "text": said_there}]))
@@ -183,7 +184,20 @@ def test_channels_of_one_name_in_two_workspaces_stay_apart_and_parts_of_one_do_n
     with build_tree(f"chats:{folder}", out=tmp_path / "tree") as tree:
         told = conversations(tree)
         assert [len(each) for title, each in told.items() if title.startswith("general")] == [2, 1]
-        assert len(told) == 3
+        assert len(told) == 3 and "general (two lines)" in told
+
+
+def test_conversations_of_two_formats_that_are_named_alike_in_every_way_end_no_build(tmp_path: Path) -> None:
+    folder = tmp_path / "exports"
+    (folder / "Slack" / "general").mkdir(parents=True)
+    for number, name in enumerate(("general", "Slack.general")):
+        export = {**telegram(2), "id": name, "name": name}
+        (folder / f"{number}.json").write_text(json.dumps(export))
+    day = folder / "Slack" / "general" / "2024-05-17.json"
+    day.write_text(json.dumps([{"ts": "1715917000.0001", "user": "U", "text": "hello"}]))
+    with build_tree(f"chats:{folder}", out=tmp_path / "tree") as tree:
+        assert len(turns(tree)) == 5
+        assert len([node for _, node in tree.walk() if node.kind == "conversation"]) == 3
 
 
 def test_the_order_of_an_export_stays_where_clocks_run_backwards(tmp_path: Path) -> None:

@@ -204,19 +204,14 @@ class Spool:
         exports = self._chats.setdefault((known, name), {})
         number = exports.get(export)
         if number is None:
-            title, key = " ".join((message.title or name).split()), key_of(name)
+            title, tag = message.title or name, ""
             if exports:  # whether it is the same one is seen when all of it is there
-                title, key = (
-                    f"{title} ({export.rpartition('/')[2] or file.name})",
-                    f"{key}~{hashed(export)[:8]}",
-                )
-            title = self._hide(encodable(title)[:_MOST_TITLE_CHARS])
+                title, tag = f"{title} ({export.rpartition('/')[2] or file.name})", f"~{hashed(export)[:8]}"
+            title = self._hide(encodable(" ".join(title.split()))[:_MOST_TITLE_CHARS])
+            # Another format may have a conversation of this name.
+            keys = (key_of(name) + tag, key_of(f"{known}.{name}") + tag, f"x{hashed(known, name)}{tag}")
             sql = "INSERT OR IGNORE INTO chat(key, title) VALUES (?, ?) RETURNING number"
-            added = self._store.execute(sql, (key, title)).fetchone()
-            if added is None:  # another format has a conversation of this name
-                added = self._store.execute(
-                    sql, (f"{key_of(f'{known}.{name}')}{key[len(key_of(name)) :]}", title)
-                ).fetchone()
+            added = next(filter(None, (self._store.execute(sql, (key, title)).fetchone() for key in keys)))
             number = exports[export] = int(added[0])
         return number
 

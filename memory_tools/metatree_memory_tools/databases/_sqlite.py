@@ -7,6 +7,7 @@ columns that the server says they come from, and expressions are refused by thei
 from __future__ import annotations
 
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -97,6 +98,9 @@ class SQLite:
             wal = path.with_name(path.name + "-wal")
             # Without a log there is nobody to share it with, and SQLite would want to make one in its folder.
             quiet = not wal.exists() or wal.stat().st_size == 0
+            if not quiet:
+                _check_log(wal)
+                _check_log(path.with_name(path.name + "-shm"))
             mode = "?mode=ro&immutable=1" if quiet else "?mode=ro"
             connection = _connect(path.absolute().as_uri() + mode)
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -264,6 +268,14 @@ class SQLite:
 
     def _is_late(self) -> int:
         return int(time.monotonic() > self._deadline)
+
+
+def _check_log(log: Path) -> None:
+    """Refuse a log that is a file elsewhere, too: SQLite writes into what lies beside a log when it reads one."""
+    with suppress(FileNotFoundError):
+        state = log.lstat()
+        if not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
+            raise UserError(f"{log.name!r} is a link, or no regular file: delete it, or copy the database")
 
 
 def _connect(location: str) -> sqlite3.Connection:

@@ -186,13 +186,19 @@ class DecisionReader(Reader):
             if answer.confidence is None or likely is None:
                 answers.append(answer)
                 continue
-            prior = min(_MOST_PRIOR, max(_LEAST_PRIOR, answer.confidence))
-            confidence = self._trust.yes_or_no(prior, likely[YES])
+            confidence = self._weighed(answer.confidence, likely[YES])
             if confidence >= request.sure:
                 answers.append(replace(answer, confidence=round(confidence, 4)))
             else:
                 notes.append(f"its closest passage answers with a probability of {confidence:.2f}")
         return Reading(tuple(answers), useful=bool(answers), notes="; ".join(notes) if not answers else "")
+
+    def _weighed(self, by_words: float, said: float) -> float:
+        if (
+            not self._by_passages
+        ):  # without the others of the tree its words tell nothing of a text, or of the model
+            return self._trust.weighed(0.5, said)
+        return self._trust.yes_or_no(min(_MOST_PRIOR, max(_LEAST_PRIOR, by_words)), said)
 
 
 def model_named(name: str, *, base_url: str | None = None, **options: Any) -> DecisionModel:

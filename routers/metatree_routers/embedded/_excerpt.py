@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
+from metatree.node import Node
+from metatree_routers.passages.candidates import is_code_text
 from metatree_routers.passages.statement import LEFT_OUT, is_cut
 
 MOST_CODE_LINES = 20
 """About how many lines of code are shown; a definition that is not longer is shown whole."""
 _SIGNATURE_LINES = 8
 _DOCSTRING_LINES = 3
+
+
+_DOCUMENTS = frozenset({".md", ".rst", ".txt", ".html", ".pdf", ".docx"})
+
+
+def shown(node: Node, content: str, quote: str, release: str = "") -> str:
+    """Return a quote as it is shown, below its release; a document that is full of code is a document."""
+    is_document = PurePosixPath(node.path or "").suffix.lower() in _DOCUMENTS
+    is_code = not is_document and is_code_text(node, content)
+    text = excerpt(content, quote, is_code=is_code)
+    return f"{release}\n{LEFT_OUT}\n{text}" if release and release not in text else text
 
 
 def excerpt(content: str, quote: str, *, is_code: bool) -> str:

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from pathlib import PurePosixPath
 
 from metatree._util.threads import off_loop
 from metatree.notes.placement import MEMORY_KIND
 from metatree.protocols import Answer, Passage, Reader, Reading, ReadRequest, Traits
-from metatree_routers.embedded._excerpt import excerpt
+from metatree_routers.embedded._excerpt import shown
 from metatree_routers.embedded._particulars import lacks_particulars
 from metatree_routers.embedded._table_rows import best_row, is_table, with_header
 from metatree_routers.embeddings.static import Embedder, static_embedder
 from metatree_routers.passages.asked import read_question
-from metatree_routers.passages.candidates import Text, is_code_text
+from metatree_routers.passages.candidates import Text
 from metatree_routers.passages.ranking import best_apart, rank_passages
 from metatree_routers.query.parse import sections
 from metatree_routers.query.wording import asking_terms
@@ -100,7 +99,7 @@ class EmbeddedReader(Reader):
         quote = best.text.strip("\n")
         return Answer(
             question,
-            _excerpt(request, quote),
+            shown(request.node, request.content, quote, best.release),
             quote,
             complete=not describes,
             confidence=best.score,
@@ -171,13 +170,3 @@ def _row(request: ReadRequest, question: str, embedder: Embedder | None) -> Answ
     quote = request.content[row.start : row.end]
     # One of some rows is no surer than a query of all.
     return Answer(question, with_header(request.content, quote), quote, confidence=min(row.score, ROWS_SURE))
-
-
-_DOCUMENTS = frozenset({".md", ".rst", ".txt", ".html", ".pdf", ".docx"})
-
-
-def _excerpt(request: ReadRequest, quote: str) -> str:
-    """Return a quote as it is shown; a document that is full of code is a document."""
-    is_document = PurePosixPath(request.node.path or "").suffix.lower() in _DOCUMENTS
-    is_code = not is_document and is_code_text(request.node, request.content)
-    return excerpt(request.content, quote, is_code=is_code)

@@ -471,6 +471,7 @@ class TextEvidence(Evidence):
         Each has the evidence for it.
         """
         from metatree_routers.passages.candidates import Text
+        from metatree_routers.passages.release import is_below_release, is_release
 
         scores = {
             scored.node_id: scored.score
@@ -480,12 +481,16 @@ class TextEvidence(Evidence):
         }
         covering = self._covering(self._corrected(question), under)
         wanted = dict.fromkeys([*scores, *covering])
-        found = {node.id: (node, content) for node, _, content in self._tree.texts(list(wanted)) if content}
+        given = [each for each in self._tree.texts(list(wanted)) if each[2]]
+        found = {node.id: (node, content) for node, _, content in given}
         best = [id_ for id_ in scores if id_ in found]
         first = dict.fromkeys(best[: PASSAGE_NODES - _COVERING])
         chosen = dict.fromkeys([*first, *(id_ for id_ in covering if id_ in found), *best])
+        parents = {node.id: parent for node, parent, _ in given if parent and is_below_release(node)}
+        titles = {node.id: node.title for node, _, _ in self._tree.texts(sorted(set(parents.values())))}
         for id_ in islice(chosen, PASSAGE_NODES):
-            yield Text(*found[id_], scores.get(id_, 0.0))
+            above = titles.get(parents.get(id_, ""), "")
+            yield Text(*found[id_], scores.get(id_, 0.0), above if is_release(above) else "")
 
     def _covering(self, question: str, under: str | None) -> list[str]:
         """Return the nodes whose texts hold most of a question's words, by weight; of equals the shorter first."""

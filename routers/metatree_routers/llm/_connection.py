@@ -38,6 +38,7 @@ REASONING_TOKENS = 4_000
 COUNTED_CHARS = 20_000
 """The tokens of a longer answer, of which the server does not say how many they are, are reckoned from its beginning:
 counting 3 MB holds the loop for 1.7 s."""
+_LIMITS = ("max_tokens", "max_completion_tokens")
 SHRINK = 0.5
 """A prompt that the server found too long is followed by one of this share."""
 
@@ -274,6 +275,8 @@ class Connection:
         if tokens_out is None:
             beginning = content[:COUNTED_CHARS]
             tokens_out = self.counter.text(beginning) * len(content) // max(1, len(beginning))
+            # No provider takes money for more than was asked for; one long answer of a server ends no search.
+            tokens_out = min([tokens_out, *(body[name] for name in _LIMITS if name in body)])
         details = getattr(usage, "prompt_tokens_details", None)
         cached = getattr(details, "cached_tokens", None) or 0
         amounts: dict[str, float] = {"tokens_in": tokens_in, "tokens_out": tokens_out}

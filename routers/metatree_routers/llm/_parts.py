@@ -114,7 +114,7 @@ class LLMReader(ModelPart, Reader):
 
     def _declines(self) -> str:
         trust = self.connection.trust_in_reading
-        return trust.too_poor(HEARD, "texts") or settled(trust)
+        return trust.too_poor(HEARD, "texts") or settled(trust, self.connection.trust)
 
     async def read(self, request: ReadRequest) -> Reading:
         short = clipped(
@@ -143,7 +143,9 @@ class LLMReader(ModelPart, Reader):
         reading = Reading(tuple(answers), new, notes, useful=bool(answers or new or notes))
         if self._passages is None or request.asked_for:
             return reading
-        return await SecondOpinion(self._passages, self.connection.trust_in_reading).on(request, reading)
+        return await SecondOpinion(
+            self._passages, self.connection.trust_in_reading, self.connection.trust
+        ).on(request, reading)
 
 
 def _question(label: str, questions: tuple[str, ...]) -> str | None:

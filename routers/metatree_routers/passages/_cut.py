@@ -16,6 +16,10 @@ LINES = 12
 """Lines of a passage, about."""
 LINE_CHARS = 100
 """A longer line counts as several."""
+LONG_CHARS = 1_000
+"""A line that is longer is cut where its sentences end."""
+_SENTENCES_CHARS = 250
+"""The least that is left of it in one."""
 MAX_CHARS = 400_000
 """A text is cut up to here."""
 MAX_PASSAGES = 2_000
@@ -25,6 +29,7 @@ _MOST_LEADS = 3
 
 _MARKDOWN = re.compile(r"\s{0,3}(#{1,6})\s+(\S.*?)\s*#*$")
 _UNDERLINE = re.compile(r"([=\-~^\"'`*+#.:_])\1{2,}\s*$")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*[ \t]+(?=[\"'(\[]*[A-Z0-9])")
 _RULES = "=-~^\"'`*+#.:_ \n"
 _ITEM = re.compile(r"\s*(?:[-*+•]|\(?\d{1,3}[.)]|:\w[\w ]*:)\s+\S|\s*-{1,2}\w")
 
@@ -51,13 +56,19 @@ class Span:
 
 
 def lines_of(text: str) -> list[Line]:
-    """Return the lines of a text, up to `MAX_CHARS`."""
+    """Return the lines of a text, up to `MAX_CHARS`; a paragraph in one line is several, cut where sentences end."""
     lines, start = [], 0
     for raw in text[:MAX_CHARS].split("\n"):
         stripped = raw.lstrip()
         indent = len(raw.expandtabs(4)) - len(stripped.expandtabs(4)) if stripped else -1
-        lines.append(Line(start, start + len(raw), indent))
-        start += len(raw) + 1
+        at, end = start, start + len(raw)
+        if len(raw) > LONG_CHARS:
+            for match in _SENTENCE_END.finditer(raw):
+                if start + match.start() - at >= _SENTENCES_CHARS:
+                    lines.append(Line(at, start + match.start(), indent))
+                    at = start + match.end()
+        lines.append(Line(at, end, indent))
+        start = end + 1
     return lines
 
 
@@ -125,13 +136,13 @@ def _beginnings(text: str, lines: list[Line], headings: dict[int, tuple[int, str
         if line.indent < 0:
             blank = True
             continue
-        since += 1
+        since += 1 + (line.end - line.start) // LINE_CHARS
         starts = blank or number in headings or since > _STEP
         if not starts and since > 1 and _ITEM.match(text, line.start, line.end):
             starts = True
         if starts:
             yield number
-            since = 1
+            since = 1 + (line.end - line.start) // LINE_CHARS
         blank = False
 
 

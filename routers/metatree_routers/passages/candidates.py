@@ -17,6 +17,7 @@ from metatree_routers.passages._cut import Line, Span, heading_end, lines_of, sp
 from metatree_routers.passages._exact import holds
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.features import Floats, PassageCandidate
+from metatree_routers.passages.release import IS_CHANGES, is_release, release_above, releases_of
 from metatree_routers.query.terms import expand, raw_tokens, term_counts
 
 KEPT: Final = 40
@@ -48,6 +49,8 @@ class Text:
     node: Node
     content: str
     evidence: float = 0.0
+    under: str = ""
+    """The release that it stands under, where it is a part of a changelog whose headings are nodes."""
 
 
 def weigh(asked: Asked, df: Mapping[str, int], n: int) -> dict[str, float]:
@@ -96,6 +99,15 @@ def _of_text(
     counts = [_counts(content[line.start : line.end], known) for line in lines]
     about = f"{node.path or node.id} {node.description[:_DESCRIPTION_CHARS]}"
     called = term_counts(f"{node.title} {node.path or node.id}").keys() & weights.keys()
+    raw_lines = content.split("\n") if IS_CHANGES.search(f"{node.id} {node.title}") else []
+    releases = releases_of(raw_lines)
+    above_all = text.under or (node.title if is_release(node.title) else "")
+
+    def release_at(start: int) -> str:
+        return (
+            release_above(raw_lines, releases, content.count("\n", 0, start), above_all) if raw_lines else ""
+        )
+
     in_title = [one for one in asked.exact if holds(node.title, one)]
     heaviest = max(weights.values(), default=0.0)
     scored: list[tuple[float, Span]] = []
@@ -103,7 +115,7 @@ def _of_text(
         own = content[lines[span.first].start : lines[span.last].end]
         if (is_code and len(own) > _MOST_CODE_CHARS) or asked.is_repeated_by(own[heading_end(own) :]):
             continue
-        leads = " ".join(span.leads)
+        leads = " ".join([*span.leads, release_at(lines[span.first].start)])
         above = called | (term_counts(leads).keys() & weights.keys())
         score = _bm25(counts[span.first : span.last + 1], _words_in(content, lines, span), above, weights)
         stretch = content[lines[span.first].start : lines[span.last].end] if asked.exact else ""
@@ -129,6 +141,7 @@ def _of_text(
                 content[lines[span.first].start : lines[span.last].end],
                 is_code,
                 text.evidence,
+                release_at(lines[span.first].start),
             ),
         )
         for score, span in _apart(scored)

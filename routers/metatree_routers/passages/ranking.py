@@ -18,7 +18,7 @@ import numpy as np
 
 from metatree.protocols import Passage
 from metatree_routers.embeddings.static import Embedder
-from metatree_routers.passages._cut import heading_end
+from metatree_routers.passages._cut import LONG_CHARS, heading_end
 from metatree_routers.passages._model import BIAS, CLAIM, RANKER
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.candidates import Text, candidates_of, weigh
@@ -149,10 +149,21 @@ def _whole(candidate: PassageCandidate, content: str) -> Passage:
     """Return a passage widened to the statements that it is part of, without a heading that its node says too."""
     skipped = 0 if candidate.is_code else heading_end(candidate.text)
     end = candidate.start + len(candidate.text)
-    start, end = whole_statement(content, candidate.start + skipped, end, is_code=candidate.is_code)
+    start = candidate.start + skipped
+    # Of a paragraph in one line it is some sentences, and widened it were the paragraph.
+    if not _is_in_long_line(content, start, end):
+        start, end = whole_statement(content, start, end, is_code=candidate.is_code)
     first = content.count("\n", 0, start) + 1
     text = content[start:end]
-    return Passage(candidate.node, candidate.title, text, start, (first, first + text.count("\n")), 0.0)
+    lines = (first, first + text.count("\n"))
+    return Passage(candidate.node, candidate.title, text, start, lines, 0.0, release=candidate.release)
+
+
+def _is_in_long_line(content: str, start: int, end: int) -> bool:
+    """Whether a stretch begins or ends in a line that is cut where its sentences end."""
+    ends = content.find("\n", end)
+    begins, stops = content.rfind("\n", 0, start) + 1, len(content) if ends < 0 else ends
+    return any(len(line) > LONG_CHARS for line in content[begins:stops].split("\n"))
 
 
 def _same_place(one: PassageCandidate, other: PassageCandidate) -> bool:

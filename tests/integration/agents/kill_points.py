@@ -10,6 +10,8 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,72 @@ def make_trip(ledger: Path) -> Domain:
     return domain
 
 
+def make_shop(ledger: Path, version: str, takes_over: tuple[str, ...] = ()) -> Domain:
+    """Return a domain in one of its versions: three things are picked; version 2 labels them as well."""
+    domain = Domain("shop", version=version, takes_over=takes_over)
+    domain.relation("picked", 1)
+
+    def note(what: str, context: TaskContext) -> None:
+        with ledger.open("a") as file:
+            file.write(f"go {what} {version} {context.key}\n")
+
+    @domain.task("pick(?n)", effect="(picked ?n)")
+    def pick(n: int, context: TaskContext) -> str:
+        note(f"pick-{n}", context)
+        return version
+
+    @domain.task("label()", when="(and (picked 1) (picked 2) (picked 3))")
+    def label(context: TaskContext) -> str:
+        note("label", context)
+        return version
+
+    domain.task("wait()", does={"receive": "paid"})
+    last = ["label()"] if version == "2" else []
+    domain.rule("finish()", name=f"finish-{version}", subgoals=["pick(3)", *last])
+    domain.rule("all()", subgoals=["pick(1)", "wait()", "pick(2)", "finish()"])
+    return domain
+
+
+def versions(folder: Path, name: str) -> None:
+    """Kill an agent of version 1 at each commit, in a process of both versions, of version 2, or of version 1.
+
+    `stays`: both versions are there. `moves`: version 2 takes over agents of version 1. `upgrade`: the process that is
+    killed has version 1, and those after it have version 2, which takes over.
+    """
+    results: list[dict[str, Any]] = []
+    begun = folder / "begun.db"
+    with Agents(begun, make_shop(folder / "begun.txt", "1")) as agents:
+        agents.run(agents.start("all()", id="a"))
+        agents.send("a", "paid")
+    for point in count():
+        place, ledger = folder / f"{point}.db", folder / f"{point}.txt"
+        shutil.copy(begun, place)
+        shutil.copy(folder / "begun.txt", ledger)
+        accept(place, own=True)
+        first, second = make_shop(ledger, "1"), make_shop(ledger, "2", ("1",) if name != "stays" else ())
+        older = [first] if name == "stays" else []
+        killed = _forked(place, first if name == "upgrade" and point else second, point, older)
+        for _ in range(2):
+            if _forked(place, second, 0, older):
+                raise SystemExit("a run without a kill died")
+        with Agents(place, second, older=older) as agents:
+            info = agents.show("a")
+        lines = [line.split()[1:] for line in ledger.read_text().splitlines()]
+        results.append(
+            {
+                "killed": killed,
+                "status": info.status,
+                "version": info.version,
+                "facts": sorted(map(list, info.facts)),
+                "lines": [[what, version] for what, version, _ in lines],
+                "keys": len({(what, key) for what, _, key in lines}),
+            }
+        )
+        if point and not killed:
+            break
+    print(json.dumps(results))
+
+
 DOMAINS: dict[str, tuple[Any, str]] = {"errand": (make_domain, "shop()"), "trip": (make_trip, "travel()")}
 
 
@@ -129,20 +197,20 @@ def main(folder: Path, name: str) -> None:
     print(json.dumps(results))
 
 
-def _forked(place: Path, domain: Domain, point: int) -> bool:
+def _forked(place: Path, domain: Domain, point: int, older: Sequence[Domain] = ()) -> bool:
     """Drive the agent in a child that is killed at a moment, or never; say whether it was."""
     child = os.fork()
     if child == 0:
         try:
-            _drive(place, domain, point)
+            _drive(place, domain, point, older)
         finally:
             os._exit(0)
     _, status = os.waitpid(child, 0)
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
-def _drive(place: Path, domain: Domain, point: int) -> None:
-    with Agents(place, domain, lease_s=0.2) as agents:
+def _drive(place: Path, domain: Domain, point: int, older: Sequence[Domain]) -> None:
+    with Agents(place, domain, older=older, lease_s=0.2) as agents:
         if point:
             _kill_at(point)
         agents.work(until_idle=True)
@@ -150,23 +218,23 @@ def _drive(place: Path, domain: Domain, point: int) -> None:
 
 def _kill_at(point: int) -> None:
     """Kill this process at the n-th moment right before or after a commit."""
-    count = 0
+    moment = 0
     execute, rows = Store.execute, Store.rows
 
     def counted(original: Any) -> Any:
         def call(self: Store, sql: str, *arguments: Any) -> Any:
-            nonlocal count
+            nonlocal moment
             commits = sql == "COMMIT" or (
                 not self._in_transaction and sql.lstrip().startswith(("INSERT", "UPDATE", "DELETE"))
             )
             if not commits:
                 return original(self, sql, *arguments)
-            count += 1
-            if count == point:
+            moment += 1
+            if moment == point:
                 os.kill(os.getpid(), signal.SIGKILL)
             found = original(self, sql, *arguments)
-            count += 1
-            if count == point:
+            moment += 1
+            if moment == point:
                 os.kill(os.getpid(), signal.SIGKILL)
             return found
 
@@ -177,4 +245,4 @@ def _kill_at(point: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    (main if sys.argv[2] in DOMAINS else versions)(Path(sys.argv[1]), sys.argv[2])

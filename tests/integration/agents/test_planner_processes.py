@@ -53,6 +53,38 @@ def test_children_and_undoing_that_are_killed_at_any_commit_end_as_the_undisturb
         assert {**one, "point": 0, "killed": False} == undisturbed, one
 
 
+@pytest.mark.parametrize("name", ["stays", "moves", "upgrade"])
+def test_versions_of_a_library_hold_though_processes_are_killed_at_any_commit(
+    tmp_path: Path, name: str
+) -> None:
+    """An agent goes on with the version that it began with, or moves to the one that takes it over, for good."""
+    done = subprocess.run(
+        [sys.executable, HERE / "kill_points.py", tmp_path, name], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    undisturbed, *killed = json.loads(done.stdout)
+    assert len([one for one in killed if one["killed"]]) > 30
+    assert undisturbed["version"] == ("1" if name == "stays" else "2")
+    for one in killed:
+        assert (one["status"], one["facts"]) == ("complete", [["picked", n] for n in (1, 2, 3)]), one
+        versions = [version for _, version in one["lines"]]
+        assert versions == sorted(versions), "no step of version 1 after one of version 2"
+        by_two = [what for what, version in one["lines"] if version == "2"]
+        steps = list(dict.fromkeys(what for what, _ in one["lines"]))
+        assert steps == ["pick-1", "pick-2", "pick-3", *(["label"] if "label" in by_two else [])]
+        assert one["keys"] == len(steps), "each step has the same key in every process and version"
+        if name == "stays":
+            assert versions == ["1"] * len(versions)
+        elif name == "moves":
+            assert (one["version"], by_two[-1]) == ("2", "label"), (
+                "what was not begun is planned with version 2"
+            )
+            assert versions[0] == "1", "what version 1 has done is not done again"
+    assert {one["version"] for one in killed} == (
+        {"1", "2"} if name == "upgrade" else {undisturbed["version"]}
+    )
+
+
 def test_the_write_of_a_stopped_process_is_refused_and_counted(tmp_path: Path) -> None:
     """Trace 8: two workers, the older one stopped past its lease and then continued."""
     place = tmp_path / "agents.db"

@@ -83,7 +83,7 @@ def test_tokens_are_estimated_where_the_server_does_not_say(
     assert result.usage.tokens_out > 10
 
 
-def test_the_tokens_of_a_long_answer_are_reckoned_from_its_beginning(
+def test_the_tokens_of_a_long_answer_are_at_most_those_that_were_asked_for(
     serve: Serve, router_for: RouterFor, tree: Tree
 ) -> None:
     counted: list[int] = []
@@ -95,8 +95,16 @@ def test_the_tokens_of_a_long_answer_are_reckoned_from_its_beginning(
     server = serve(lambda request: Reply('{"choice": "A", "reason": "' + "so " * 1_000_000 + '"}', usage={}))
     router = router_for(server, counter=TokenCounter(count, exact=True))
     result = search(QUESTION, tree=tree, router=router, evidence=False, limits=Limits(model_calls=1))
-    assert 700_000 < result.usage.tokens_out < 800_000
+    body = server.requests[0].body
+    assert result.usage.tokens_out == body.get("max_tokens", body.get("max_completion_tokens"))
     assert max(counted) <= 20_000
+
+
+def test_an_answer_of_three_megabytes_ends_no_search(serve: Serve, router_for: RouterFor, tree: Tree) -> None:
+    server = serve(lambda request: Reply("{" * 3_000_000, usage={}))
+    result = search(QUESTION, tree=tree, router=router_for(server), evidence=False)
+    assert len(server.requests) > 1 and result.ended != "limit"
+    assert result.usage.tokens_out < 100_000
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+from metatree_memory_tools import build_tree
 from metatree_routers.passages.asked import read_question
 from metatree_routers.passages.candidates import Text
 from metatree_routers.passages.features import FEATURES, PassageCandidate, features
@@ -88,6 +90,68 @@ def test_a_few_notes_that_do_not_say_it_are_not_claimed_at_the_default(notes: Tr
     assert not search(question, tree=notes, journal=":memory:").answers
 
 
+REFUNDS = {
+    "policy": "Refunds up to 100 euros are approved by Ann Miller.",
+    "desk": "Bob Stone approves refunds over 100 euros.",
+    "hours": "The desk opens at 9 and closes at 17.",
+}
+
+
+def test_two_answers_in_three_notes_are_no_reason_to_be_silent() -> None:
+    with Tree.create(":memory:") as tree:
+        for name, text in REFUNDS.items():
+            tree.add(Node(id=name, title=name.title(), content=text))
+        found = search("Who approves refunds?", tree=tree, journal=":memory:")
+        assert found.ended == "answered" and found.answers[0].sources[0].node in ("policy", "desk")
+        assert not search("Who approves trips?", tree=tree, journal=":memory:").answers
+
+
+def test_what_is_not_in_the_code_is_not_claimed_from_code_with_its_names(tmp_path: Path) -> None:
+    (tmp_path / "wait.py").write_text("def wait_for_server():\n    timeout = 30\n    return timeout\n")
+    (tmp_path / "README.md").write_text("# Waiting\n\nIt waits.\n")
+    with build_tree(str(tmp_path)) as tree:
+        question = "Which disks made the author change wait_for_server?"
+        assert not search(question, tree=tree, journal=":memory:").answers
+
+
+def test_a_book_in_one_line_answers_with_some_of_its_sentences() -> None:
+    said = "The lamp of the tower was lit by Ann Keeper in 1911. "
+    other = "The ship was rebuilt in the yard of the town, and sailed again in the spring. "
+    book = Node(id="book.txt", title="Book", content=other * 60 + said + other * 60)
+    with Tree.create(":memory:") as tree:
+        tree.add(book)
+        found = search("Who lit the lamp of the tower?", tree=tree, journal=":memory:", sure=0.0)
+        quote = found.answers[0].sources[0].quote
+        assert said.strip() in quote and len(quote) < 2500 and quote.strip().endswith(".")
+        assert quote in str(book.content)
+
+
+CHANGES = """\
+# Changes
+
+## 2.0.0 (2019-09-07)
+
+### Added
+
+- Literals of arrays.
+
+- Trigonometry in degrees.
+
+## 1.0.0 (2016-02-01)
+
+- Assignments may be nested.
+"""
+
+
+@pytest.mark.parametrize("name", ["CHANGELOG.md", "changelog"])
+def test_the_day_of_a_change_is_shown_with_it(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(CHANGES)
+    (tmp_path / "README.md").write_text("# Arrays\n\nLiterals of arrays are written in brackets: `[1, 2]`.\n")
+    with build_tree(str(tmp_path)) as tree:
+        found = search("When were literals of arrays added?", tree=tree, journal=":memory:", sure=0.0)
+        assert "2019-09-07" in found.answer and "Literals of arrays." in found.answer
+
+
 def test_a_number_beside_another_thing_is_less_likely_what_was_asked_for() -> None:
     asked = read_question("How many states may be on the stack?")
     said = (
@@ -151,7 +215,7 @@ def test_a_book_in_one_line_is_half_as_likely_to_answer() -> None:
     asked = read_question("How long does it wait between two tries?")
 
     def likely(more: int) -> float:
-        book = Text(Node(id="book", title="Book"), PAGES["network"] + " And so on." * more, 1.0)
+        book = Text(Node(id="book", title="Book"), PAGES["network"][:-1] + " and so on" * more, 1.0)
         return rank_passages(asked, [book], {}, 1, None)[0][1]
 
     assert likely(600) == pytest.approx(likely(500) / 2, rel=0.05)

@@ -22,6 +22,7 @@ from metatree_memory_tools import build_tree
 
 from metatree import Blackboard, Node, Source, Tree, search
 from metatree.errors import UserError
+from metatree.notes.archive import export_memory
 from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
 from metatree.storage.store import Store
@@ -61,6 +62,17 @@ COMMANDS = (
     ["service", "users", "list"],
     ["build", "."],
     ["trust", "--show"],
+)
+MORE = (
+    ["service", "check"],
+    ["context", "harbour is wrong"],
+    ["audit", "memory:0"],
+    ["forget", "--by", "mallory", "--yes", "--verify"],
+    ["answer", "r1:q1", "yes"],
+    ["describe", "--yes"],
+    ["import", "empty.metatree"],
+    ["install", "--dry-run", "--project"],
+    ["doctor"],
 )
 
 
@@ -195,9 +207,11 @@ def test_no_command_acts_for_who_prepared_the_folder(
     clone: Clone, prepare: Callable[[Clone], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     prepare(clone)
+    with Tree.create(clone.folder.parent / "empty.db") as empty:
+        export_memory(empty, clone.folder / "empty.metatree")
     before = state(clone.secret.parent)
     capfd.readouterr()
-    for command in COMMANDS:
+    for command in (*COMMANDS[:-2], *MORE, *COMMANDS[-2:]):
         code = run(command)
         said = capfd.readouterr()
         assert code in (0, 1, 2, 3, 5), command

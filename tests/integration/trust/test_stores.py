@@ -204,6 +204,29 @@ def test_no_journal_or_log_is_played_into_another_file(clone: Clone, name: str) 
         other.unlink(missing_ok=True)
 
 
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+@pytest.mark.parametrize("link", ["hard", "symbolic"])
+def test_nothing_is_written_through_a_link_beside_a_database_of_others(
+    clone: Clone, end: str, link: str
+) -> None:
+    """A source `database:FILE` is read with its log, and SQLite maps what is called `-shm` to write into it."""
+    made, read = clone.folder.parent / "made.db", clone.folder / "a.db"
+    with closing(sqlite3.connect(made)) as one:
+        one.execute("PRAGMA journal_mode=WAL")
+        one.execute("CREATE TABLE harbour(name TEXT)")
+        one.commit()
+        for name in ("", "-wal"):
+            shutil.copy(f"{made}{name}", f"{read}{name}")
+    linked = Path(f"{read}{end}")
+    linked.unlink(missing_ok=True)
+    clone.secret.write_bytes(b"x" * 32768)
+    os.link(clone.secret, linked) if link == "hard" else linked.symlink_to(clone.secret)
+    run(["build", f"database:{read}", "--tree", str(clone.folder.parent / "tree")])
+    assert clone.secret.read_bytes() == b"x" * 32768
+    linked.unlink()
+    assert run(["build", f"database:{read}", "--tree", str(clone.folder.parent / "other")]) == 0
+
+
 COMMANDS = (
     ["find", "harbour"],
     ["remember", "The harbour lies in the north"],

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from metatree.result import QuestionAnswer, Quote
 
 _QUOTE_LINES = 12
-_MOST_CODE_LINES = 400
-"""A longer definition is not shown whole."""
+_MOST_CODE_LINES = 40
+"""A longer definition stays cut, also where all is asked for: a class level of a hundred lines hides its answer."""
 _PASSAGE_LINES = 6
 _PASSAGE_CHARS = 800
 _SILENT = "The sources do not say, as far as this search can tell"

@@ -32,7 +32,7 @@ from metatree.durable import Effect, Event, Outcome, Signal
 from metatree.errors import UserError
 from metatree_agents.planner.agents._events import apply_signal, assert_goal
 from metatree_agents.planner.agents.bodies import fill_in
-from metatree_agents.planner.agents.state import AgentOptions, AgentState, plain
+from metatree_agents.planner.agents.state import ENDED, AgentOptions, AgentState, plain
 from metatree_agents.planner.domain import network as net
 from metatree_agents.planner.domain.conditions import atom_text, condition_text, group_of
 from metatree_agents.planner.domain.facts import facts_by_relation
@@ -50,7 +50,6 @@ from metatree_agents.planner.domain.network import (
 MACHINE: Final = "planner"
 WAITS: Final = frozenset(("ask", "sleep", "until", "receive", "agent"))
 """What tasks do that have no body, but wait for something."""
-ENDED: Final = ("complete", "failed", "cancelled")
 UNKNOWN_ENDS: Final = ("TaskCancelled", "timeout", "in_doubt")
 """Errors after which it is not known whether a body has done its work."""
 CLOSED: Final = "the agent ended"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from metatree.durable import Effect
-from metatree.errors import UnknownItem
+from metatree.errors import Conflict, UnknownItem
 from metatree_agents.planner.agents.state import AgentState
 from metatree_agents.planner.domain.conditions import atom_text
 from metatree_agents.planner.domain.network import is_planned
@@ -35,6 +35,7 @@ class AgentOnBoard:
         self._agent = agent
         self._next_entry = -1
         self._questions_sent: set[int] = set()
+        self._questions_over: set[int] = set()
         self._drawn_at_s = 0.0
         self._failed = False
 
@@ -81,7 +82,8 @@ class AgentOnBoard:
             self._next_entry = 0 if last is None else int(last.rpartition(":t")[2]) + 1
         entries = state.trace[self._next_entry :]
         questions = {key: text for key, text in state.questions.items() if key not in self._questions_sent}
-        if not entries and not questions:
+        over = state.questions.keys() - state.open_questions().keys() - self._questions_over
+        if not entries and not questions and not over:
             return
         listed: list[tuple[str, Any, About]] = [
             (
@@ -108,6 +110,18 @@ class AgentOnBoard:
         self.board.add_all(listed)
         self._next_entry = len(state.trace)
         self._questions_sent |= questions.keys()
+        for key in over:
+            self._withdraw(self.question_id(key))
+        self._questions_over |= over
+
+    def _withdraw(self, question: str) -> None:
+        """Take a question back that has no answer, since nobody waits for one any more."""
+        try:
+            item = self.board.get(question)
+            if item.get_value("answer") is None:
+                self.board.remove(question, if_version=item.version)
+        except (UnknownItem, Conflict):
+            pass  # it was taken back before, or answered meanwhile
 
     def show(self, state: AgentState) -> None:
         """Bring the agent's goals, intents and relations up to date."""

@@ -685,7 +685,7 @@ class Agents:
     def show(self, agent: str) -> AgentInfo:
         """Return an agent as its journal tells it. Raises UnknownRun."""
         state, records = self._state(agent)
-        waits = [text for key, text in state.questions.items() if key in state.issued]
+        waits = list(state.open_questions().values())
         stopped = records[-1].kind == "stop" and records[-1].body["ended"]
         status = state.ended or (
             "waiting" if stopped == "waiting" else "running" if len(records) > 1 else "pending"

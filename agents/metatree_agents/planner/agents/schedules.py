@@ -132,11 +132,7 @@ class Schedules:
 
     def _fire(self, schedule: CronSchedule, begin: Begin, now: float) -> list[str]:
         assert schedule.next_at is not None
-        due, following = [schedule.next_at], schedule.times(schedule.next_at)
-        next_at = next(following, None)
-        while next_at is not None and next_at <= now:
-            due = [*due[-_MOST_AT_ONCE + 1 :], next_at]
-            next_at = next(following, None)
+        due, next_at = _due(schedule, schedule.next_at, now)
         kept = [one for one in due if one > now - LATE_S]
         if schedule.missed == "all":
             kept = due
@@ -162,6 +158,25 @@ class Schedules:
 
     def _write(self, sql: str, values: tuple[Any, ...]) -> int:
         return self._database.attempt(lambda _: self._database.execute(sql, values))
+
+
+def _due(schedule: CronSchedule, first: float, now: float) -> tuple[list[float], float | None]:
+    """Return the last times from `first` until now, as many as are begun at once, and the next one.
+
+    Looked for from now backwards, further and further: a machine may have been off for years.
+    """
+    back = 3_600.0
+    while True:
+        begin = max(first, now - back)
+        following = schedule.times(begin)
+        due = [first] if begin == first else []
+        next_at = next(following, None)
+        while next_at is not None and next_at <= now:
+            due = [*due[-_MOST_AT_ONCE + 1 :], next_at]
+            next_at = next(following, None)
+        if begin == first or len(due) >= _MOST_AT_ONCE:
+            return due, next_at
+        back *= 8
 
 
 def _dump(schedule: CronSchedule) -> str:

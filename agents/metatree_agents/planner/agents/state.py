@@ -15,6 +15,8 @@ from metatree_agents.planner.domain.model import RESULT, Goal, Library
 from metatree_agents.planner.domain.network import Intent, lineage
 from metatree_agents.planner.planning.planning import PlanLimits
 
+ENDED: Final = ("complete", "failed", "cancelled")
+"""Intents that come to nothing else."""
 LONGEST_S: Final = 1e10
 """Some three hundred years."""
 
@@ -224,6 +226,17 @@ class AgentState:
     def purposes(self) -> set[tuple[str, int]]:
         """Return what effects in flight are for."""
         return set(self.issued.values())
+
+    def open_questions(self) -> dict[int, str]:
+        """Return the questions that somebody still waits for, by effect."""
+        if self.ended is not None:
+            return {}
+        return {
+            key: text
+            for key, text in self.questions.items()
+            if key in self.issued
+            and ((one := self.network.get(self.issued[key][1])) is None or one.status not in ENDED)
+        }
 
     def note(self, event: str, now: float, intent: Intent | None = None, detail: str = "") -> None:
         """Add an entry to the trace."""

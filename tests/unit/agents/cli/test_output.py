@@ -223,6 +223,8 @@ def test_code_has_the_numbers_of_its_lines_and_no_markup(tree: Tree, monkeypatch
         "  [1] f.py:15-16  f",
     ]
     assert '14      """' in list(answer_lines(result, tree, verbose=True))
+    content += "\n    c()" * 40
+    assert list(answer_lines(result, tree, verbose=True))[2] == "        …"
 
 
 def test_markup_of_an_answer_and_of_a_passage_is_shown_as_text(tree: Tree) -> None:

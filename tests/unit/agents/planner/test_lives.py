@@ -574,3 +574,33 @@ def test_an_agent_of_a_name_is_there_once() -> None:
         agents.start("nap()", id="a")
         with pytest.raises(RunExists):
             agents.start("nap()", id="a")
+
+
+# Questions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("goal", [None, ["may"]])
+def test_a_question_that_nobody_waits_for_any_more_is_taken_back(goal: Any) -> None:
+    domain = Domain("asking")
+    domain.task("may()", does={"ask": "May I?"})
+    domain.task("hear()", does={"receive": "go"})
+    domain.rule("all()", subgoals=["may()", "hear()"], order=False)
+    with Agents(":memory:", domain) as agents:
+        agent = agents.run(agents.start("all()")).id
+        assert agents.board is not None
+        assert [one.get_value("question") for one in agents.board.open_questions()] == ["May I?"]
+        agents.event(agent, "cancel", goal=goal)
+        info = agents.run(agent)
+        assert (info.status, info.questions) == ("cancelled" if goal is None else "waiting", ())
+        assert agents.board.open_questions() == []
+
+
+def test_a_question_that_was_answered_stays_on_the_board() -> None:
+    domain = Domain("asking")
+    domain.task("may()", does={"ask": "May I?"})
+    with Agents(":memory:", domain) as agents:
+        agent = agents.run(agents.start("may()")).id
+        assert agents.board is not None
+        agents.answer(agents.board.open_questions()[0].id, "yes")
+        assert agents.run(agent).result == "yes"
+        assert [one.get_value("answer") for one in agents.board.items("questions")] == ["yes"]

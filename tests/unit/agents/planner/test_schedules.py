@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import datetime
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from metatree_agents.planner import Agents, Domain
+from metatree_agents.planner.agents import schedules
 from metatree_agents.planner.agents.schedules import CronSchedule
 
 from metatree import UserError
@@ -129,6 +131,29 @@ def test_times_that_were_missed_are_made_up_for_as_asked(missed: Any, count: int
         _due(agents, 3 * MINUTE + time.time() % MINUTE)
         begun = len(agents.begin_due())
         assert begun - count in ((0,) if missed == "last" else (0, 1)), "another minute may just have begun"
+
+
+@pytest.mark.parametrize("cron", ["* * * * *", "0 6 * * *", "0 0 1 1 *", "0 0 29 2 *"])
+def test_years_that_were_missed_are_looked_for_from_now_backwards(
+    cron: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 0
+    times = CronSchedule.times
+
+    def counted(self: CronSchedule, after: float) -> Iterator[float]:
+        nonlocal count
+        for at in times(self, after):
+            count += 1
+            yield at
+
+    schedule, now = CronSchedule("a", cron, "UTC", ("grind",)), 1_790_000_000.0
+    first = next(times(schedule, 1_300_000_000.0))
+    listed = list(takewhile(lambda at: at <= now, times(schedule, max(first, now - 8 * 86_400))))
+    monkeypatch.setattr(CronSchedule, "times", counted)
+    due, next_at = schedules._due(schedule, first, now)
+    assert count < 20_000 and len(due) <= schedules._MOST_AT_ONCE
+    assert due[-len(listed) :] == listed[-len(due) :] or not listed
+    assert next_at == next(times(schedule, now))
 
 
 def test_missed_times_without_a_later_one_are_left_out() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from metatree_memory_tools.databases import delimited_type
-from metatree_memory_tools.databases._delimited import Delimited, read_delimited
+from metatree_memory_tools.databases._delimited import Delimited, _looks_misread, read_delimited
 from metatree_memory_tools.databases.delimited_type import DelimitedFile
 
 from metatree.trees.source_types import SourceFile
@@ -133,7 +133,10 @@ def test_a_file_that_is_too_large_is_a_text_alone(monkeypatch: pytest.MonkeyPatc
 @given(
     st.lists(
         st.lists(
-            st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=8),
+            # What looks like UTF-8 that was read as Latin-1 is put right.
+            st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=8).filter(
+                lambda cell: not _looks_misread(cell)
+            ),
             min_size=3,
             max_size=3,
         ),

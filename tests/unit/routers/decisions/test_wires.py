@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from metatree_routers.decisions import (
     Choice,
     DecisionModel,
+    DecisionReader,
     DecisionRouter,
     Likelihoods,
     Question,
@@ -27,7 +28,7 @@ from metatree_routers.decisions._router import model_named
 from metatree_routers.decisions._systemone import SystemOne
 from metatree_routers.llm.errors import BadKey, NotAModelServer, OutOfCredit, RequestRejected, UnknownModel
 
-from metatree import Node, Option, RouteRequest
+from metatree import Node, Option, ReadRequest, RouteRequest
 from metatree.errors import BadModelAnswer, MetatreeError, RouterUnavailable, UserError
 
 URL = "http://127.0.0.1:9/v1"
@@ -336,3 +337,26 @@ def test_whatever_a_server_says_are_probabilities_or_no_answer(shares: Any) -> N
     except BadModelAnswer:
         return
     assert sum(said.values()) == pytest.approx(1) and all(0 <= share <= 1 for share in said.values())
+
+
+def test_without_an_index_words_alone_do_not_speak_against_a_model() -> None:
+    """A text of the same words as the question seems to answer as long as no other is seen."""
+
+    class Knows:
+        name, max_options, max_questions = "knows", 255, 64
+        answers = 0.02
+
+        async def decide(self, state: str, questions: Mapping[str, Question]) -> Mapping[str, Likelihoods]:
+            return {name: {"yes": self.answers} for name in questions}
+
+    model = Knows()
+    reader = DecisionReader(model)
+    text = "The limit for session tokens in the queue of mail is 7548359 units."
+    request = ReadRequest(
+        Node("n", "n"), text, ("What is the limit for session tokens in the queue of mail?",)
+    )
+    for _ in range(20):
+        assert asyncio.run(reader.read(request)).answers == (), "it says that it does not answer"
+    model.answers = 0.98
+    [answer] = asyncio.run(reader.read(request)).answers
+    assert answer.confidence is not None and answer.confidence > 0.8

@@ -28,7 +28,7 @@ def passages(here: float, there: float) -> Any:
 
 
 def read(reading: Reading, here: float, there: float, trust: Trust | None = None) -> Reading:
-    opinion = SecondOpinion(passages(here, there), trust or Trust(prior=READS))
+    opinion = SecondOpinion(passages(here, there), trust or Trust(prior=READS), Trust())
     return asyncio.run(opinion.on(ReadRequest(HERE, "it is seven", ("q",)), reading))
 
 
@@ -88,11 +88,11 @@ def reading_run(trust: Trust, texts: int) -> str:
     """Read so many other texts in vain, then one of which the model says that it answers, all in one run."""
     memory = _memory.set({})
     try:
-        assert settled(trust) == "", "nothing was read"
+        assert settled(trust, Trust()) == "", "nothing was read"
         for number in range(texts):
-            opinion = SecondOpinion(passages(0.1, 0.1), trust)
+            opinion = SecondOpinion(passages(0.1, 0.1), trust, Trust())
             asyncio.run(opinion.on(ReadRequest(HERE, f"text {number}", ("q",)), NOTHING))
-        why = settled(trust)
+        why = settled(trust, Trust())
         claimed = bool(read(SAID, 0.1, 0.1, trust).answers)
         assert not (why and claimed), "it would have been worth asking"
         return "claimed" if claimed else "settled" if why else "not claimed"
@@ -104,6 +104,41 @@ def test_a_model_that_read_in_vain_is_believed_as_long_as_it_is_good_enough() ->
     assert [reading_run(middling(), texts) for texts in range(3)] == ["claimed", "not claimed", "settled"]
     assert [reading_run(proven(), texts) for texts in (0, 5, 10)] == ["claimed"] * 3
     assert [reading_run(Trust(prior=READS), texts) for texts in (0, 5)] == ["claimed", "not claimed"]
+
+
+def test_a_router_that_is_right_leads_to_texts_that_answer() -> None:
+    right, wrong = Trust(), Trust()
+    for _ in range(20):
+        right.learn(0.95, 1.0)
+        wrong.learn(0.95, 0.0)
+    claimed = []
+    for router in (right, Trust(), wrong):
+        opinion = SecondOpinion(passages(0.0, 0.4), Trust(prior=READS), router)
+        claimed.append(bool(asyncio.run(opinion.on(ReadRequest(HERE, "it is seven", ("q",)), SAID)).answers))
+    assert claimed == [True, False, False]
+
+
+def test_something_is_learned_where_the_passages_lean_to_the_first_text() -> None:
+    for said, better in ((SAID, True), (NOTHING, False)):
+        trust = Trust(prior=READS)
+        before = trust.accuracy
+        read(said, 0.2, 0.1, trust)
+        read(said, 0.4, 0.5, trust)
+        assert trust.accuracy == before, "as much speaks for neither"
+        read(said, 0.5, 0.1, trust)
+        assert (trust.accuracy > before) == better
+
+
+def test_what_is_asked_again_in_a_run_is_learned_from_once() -> None:
+    memory = _memory.set({})
+    try:
+        trust = Trust(prior=READS)
+        read(SAID, 0.9, 0.02, trust)
+        once = trust.accuracy
+        read(SAID, 0.9, 0.02, trust)
+        assert trust.accuracy == once > Trust(prior=READS).accuracy
+    finally:
+        _memory.reset(memory)
 
 
 def test_a_text_that_is_read_twice_in_vain_counts_once() -> None:
