@@ -104,8 +104,9 @@ def _in_toml(text: str, steps: Steps) -> tuple[int, int] | None:
             found = at
         elif key := _KEY.match(line):
             found = [*at, *key["name"].split(".")]
-        if found and found == list(steps[: len(found)]) and (best is None or len(found) > best[0]):
-            best = len(found), (number, len(line) - len(line.lstrip()) + 1)
+        depth = min(len(found), len(steps))
+        if depth and found[:depth] == list(steps[:depth]) and (best is None or depth > best[0]):
+            best = depth, (number, len(line) - len(line.lstrip()) + 1)
     return best and best[1]
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+from metatree.errors import MetatreeError, UserError
 from metatree_agents.planner.domain.conditions import Binding, Condition, free_variables, is_variable
+from metatree_agents.planner.domain.given import checked_value
 from metatree_agents.planner.domain.model import Library
 
 Row = tuple[Any, ...]
 Change = tuple[bool, str, Row]
 """Whether a fact is added, its relation, and its arguments."""
+
+MOST_ROWS: Final = 1_000_000
+"""How many facts a reader may return at once."""
 
 RelationReader = Callable[..., Iterable[Any]]
 """Reads a dynamic relation live: given its arguments, None for those that are asked for, returns tuples."""
@@ -144,8 +149,7 @@ class Facts:
             rows = self._current_table().matching(relation, terms)
             yield from sorted(rows, key=repr) if len(rows) > 1 else tuple(rows)
             return
-        for given in reader(*(None if is_variable(term) else term for term in terms)):
-            row = tuple(given) if isinstance(given, tuple | list) else (given,)
+        for row in _read(relation, reader, terms):
             if len(row) == len(terms) and all(
                 is_variable(term) or term == value for term, value in zip(terms, row, strict=True)
             ):
@@ -243,6 +247,24 @@ class Facts:
         rest = parts[:number] + parts[number + 1 :]
         for solution in self._solve(parts[number], binding):
             yield from self._all(rest, solution)
+
+
+def _read(relation: str, reader: RelationReader, terms: Row) -> Iterator[Row]:
+    """Yield the facts that a reader knows; raises UserError where it fails, or what it returns are no facts."""
+    where = f"the reader of relation {relation!r}"
+    try:
+        given = iter(reader(*(None if is_variable(term) else term for term in terms)))
+        for number, one in enumerate(given):
+            if number == MOST_ROWS:
+                raise UserError(
+                    f"{where} returned more than {MOST_ROWS:,} facts: heed the arguments that it is given"
+                )
+            row = tuple(one) if isinstance(one, tuple | list) else (one,)
+            yield tuple([checked_value(value, where) for value in row])
+    except MetatreeError:
+        raise
+    except Exception as exc:
+        raise UserError(f"{where} failed: {type(exc).__name__}: {exc}") from exc
 
 
 def facts_by_relation(listed: Iterable[Sequence[Any]]) -> dict[str, set[Row]]:

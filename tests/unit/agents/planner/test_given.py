@@ -234,6 +234,25 @@ def test_a_rule_that_returns_goals_without_end_fails_and_says_so() -> None:
         assert (info.status, "more than 100,000 goals" in info.detail) == ("failed", True)
 
 
+@pytest.mark.parametrize(
+    ("returned", "says"),
+    [
+        (lambda *_: 5, "the reader of relation 'p' failed: TypeError: 'int' object is not iterable"),
+        (lambda *_: 1 / 0, "the reader of relation 'p' failed: ZeroDivisionError"),
+        (lambda *_: [([1], 2)], r"the reader of relation 'p': the value \[1\] cannot be kept"),
+        (lambda *_: ((n, n) for n in iter(int, 1)), "returned more than 1,000,000 facts"),
+    ],
+)
+def test_a_reader_that_fails_fails_the_goal_and_is_named(returned: Callable[..., Any], says: str) -> None:
+    domain = _domain()
+    domain.reader("p")(returned)
+    domain.task("x()", when="(and (p ?a ?b) (not (p ?b ?a)))")
+    with Agents(":memory:", domain) as agents:
+        info = agents.run(agents.start("x()"))
+    assert info.status == "failed"
+    assert re.search(says, info.detail), info.detail
+
+
 def test_a_body_that_returns_what_is_no_fact_fails_and_the_agent_with_it() -> None:
     domain = _domain()
     domain.task("x()")(lambda: Done(1, facts=[("p", [1], {})]))
@@ -278,6 +297,7 @@ PLACES = [
     ("order = [[0, 1]]", "order = [[0, 7]]", "16:1: rule 'deliver': its order names a sub-goal"),
     ("at = 1", "at = 'x'", "4:1: relations, at: expected a table"),
     ("timeout_s = 3600", "timeout_s = -1", "7:1: goal 'deliver': "),
+    ("[[rules]]", "[[rule]]", "16:1: rule: unknown key"),
     ('"at(depot)"', '"at("', "1:11: fact 1: 'at(' does not end with `)`"),
 ]
 
@@ -316,6 +336,8 @@ tokens = re.findall(r"\w+|\s+|.", SHOP)
 def test_a_file_with_a_few_words_changed_is_read_or_refused_with_its_place(data: st.DataObject) -> None:
     words = list(tokens)
     for _ in range(data.draw(st.integers(1, 3))):
+        if not words:
+            break
         place = data.draw(st.integers(0, len(words) - 1))
         match data.draw(st.sampled_from(["drop", "double", "replace", "cut"])):
             case "drop":
