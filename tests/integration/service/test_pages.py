@@ -325,3 +325,21 @@ def test_the_description_says_that_a_key_stands_for_a_proof(service: Served) -> 
                 proof = {each["name"] for each in about["parameters"] if not each["required"]}
                 assert {"User", "Nonce", "Hash"} <= proof
     assert described["components"]["securitySchemes"]["API key"]["scheme"] == "bearer"
+
+
+def test_the_topic_of_the_latest_question_is_on_top_and_a_quote_stands_there_once(service: Served) -> None:
+    browser = entered(service, "User_1")
+    for topic, text in (
+        ("first", "How many watts?"),
+        ("second", "Who won the cup?"),
+        ("first", "And at night?"),
+    ):
+        assert service.user.ask(text, topic=topic, user="User_1").ok
+    listed = re.findall(r'href="/thread\?topic=(\w+)"', browser.get("/topics").text)
+    assert listed == ["first", "second"]
+    source = {"Node": "n", "Title": "Lamps", "Quote": "nine  watts", "Number": 1}
+    service.engine.answer("How many watts?", "nine watts", topic="first", Sources=[source], End="answered")
+    page = browser.get("/thread?topic=first").text
+    assert "Quotes what the answer says" in page
+    service.engine.answer("Who won the cup?", "Not said.", topic="second", End="nothing")
+    assert "what there is" in browser.get("/thread?topic=second").text

@@ -30,7 +30,7 @@ class Listed:
 async def topics_of(
     database: ServiceDatabase, owner: str, *, start: int = 0, words: str = "", trees: int = ALL
 ) -> tuple[list[Listed], bool]:
-    """Return some topics of a user, the newest first, and whether there are more.
+    """Return some topics of a user, that of the latest question first, and whether there are more.
 
     Args:
         words: what a question of the topic, its title or its name, says somewhere; all topics when it is empty.
@@ -46,7 +46,7 @@ async def topics_of(
         " JOIN query AS opening ON opening.topic = topic.id AND opening.seq = 1"
         " JOIN query ON query.topic = topic.id AND query.seq = topic.last_seq"
         f" WHERE topic.owner = ? AND (topic.trees & ?) = 0{among if words else ''}"
-        " ORDER BY topic.made_at DESC, topic.id LIMIT ? OFFSET ?",
+        " ORDER BY query.at DESC, topic.id LIMIT ? OFFSET ?",
         *(
             database.clock(),
             owner,

@@ -81,9 +81,14 @@ def _sources(query: Query) -> list[dict[str, Any]]:
                     "quote": quote,
                     "number": number,
                     "said_by": said_by,
+                    "whole": _words(source.get("Quote")) == _words("\n".join(query.answer or ())),
                 },
             )
     return list(rows.values())
+
+
+def _words(text: Any) -> list[str]:
+    return str(text or "").split()
 
 
 def _all(walk: list[PathNode]) -> Iterator[PathNode]:
