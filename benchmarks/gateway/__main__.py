@@ -29,7 +29,7 @@ from metatree_agents.gateway.gateway import Gateway
 from benchmarks.gateway.calls import compare
 from benchmarks.gateway.mixed import BenchTool, Request, ToolSet, described, mounted, sets
 from benchmarks.retrieval.baseline import BM25
-from benchmarks.retrieval.scores import Values, interval, metric
+from benchmarks.retrieval.scores import Values, interval
 from metatree import Tree
 
 K = 5
@@ -134,7 +134,7 @@ async def _measure(
             theirs, ours = (
                 np.array(
                     [
-                        metric(name, request.gold, row)
+                        float(not request.gold.isdisjoint(row[:1])) if name == "Hit@1" else request.share(row)
                         for request, row in zip(each.requests, answers, strict=True)
                     ]
                 )

@@ -18,6 +18,9 @@ from metatree_agents.gateway.servers_file import ServerEntry
 from benchmarks.retrieval.dataset import rows
 
 METHODS = ("get", "put", "post", "delete", "patch")
+EITHER = "LiveMCPBench any"
+"""LiveMCPBench as it counts itself: of tools that it calls alternatives, one is enough. Without this, what has
+alternatives is not asked for."""
 _OPERATIONS = 40
 """Of one description at most, so that no provider fills the tree."""
 _BATCH = 400
@@ -48,6 +51,12 @@ class Request:
 
     text: str
     gold: frozenset[str]
+    needs: tuple[frozenset[str], ...]
+    """For each thing that it needs, the tools that do it: one alone, unless the set says that others are as good."""
+
+    def share(self, ranked: Sequence[str]) -> float:
+        """Return the share of what it needs that is among these tools."""
+        return sum(not need.isdisjoint(ranked) for need in self.needs) / len(self.needs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +123,11 @@ def sets(data: Path, *, most: int, seed: int) -> list[ToolSet]:
         ("TMDB", routes, "restbench_tmdb"),
         ("MetaTool one", plugins, "metatool_single"),
         ("MetaTool two", plugins, "metatool_multi"),
+        (EITHER, live, "livemcpbench"),
     )
     return [
-        ToolSet(name, tools, _requests(folder / f"{file}.jsonl", most, seed)) for name, tools, file in given
+        ToolSet(name, tools, _requests(folder / f"{file}.jsonl", most, seed, either=name == EITHER))
+        for name, tools, file in given
     ]
 
 
@@ -125,10 +136,13 @@ def _with_more(row: Any) -> str:
     return "\n\n".join(each for each in (row["description"], row["description_for_model"]) if each)
 
 
-def _requests(file: Path, most: int, seed: int) -> list[Request]:
-    found = [
-        Request(" ".join(row["query"].split()), frozenset(row["gold"])) for row in rows(file) if row["gold"]
-    ]
+def _requests(file: Path, most: int, seed: int, *, either: bool) -> list[Request]:
+    found = []
+    for row in rows(file):
+        needs = row["gold_alternatives"] if either else [[tool] for tool in row["gold"]]
+        if needs:
+            gold = frozenset(tool for need in needs for tool in need)
+            found.append(Request(" ".join(row["query"].split()), gold, tuple(map(frozenset, needs))))
     return random.Random(seed).sample(found, min(most, len(found)))
 
 

@@ -1,12 +1,21 @@
-"""The order of the tools that evidence brings up first: a fitted sum over what is known of each beside the others.
+"""The order of the tools that evidence brings up first: one after the other, each for what those before it leave.
 
-Six numbers of a tool, each as its distance from the mean of the candidates in standard deviations; their weights are
-fitted to requests by `python -m benchmarks.gateway.fit` (a softmax over the candidates of a request, half of the
+Seven numbers of a tool, each as its distance from the mean of the candidates in standard deviations, are summed with
+weights. From the second place on, two more are added: how much nearer than the tools before it a tool comes to some
+step of the request, and to its words. So what does again what is there already falls behind what does the rest: five
+servers that check an address fill no five places where the request has a second step. The weights are fitted to
+requests by `python -m benchmarks.gateway.fit` (a softmax over the candidates that are left, at each place; half of the
 requests; docs/benchmarks/gateway.md has what they give for the other half).
 
+Source: maximal marginal relevance (Carbonell, Goldstein 1998), with the part of the request that is left in place of
+the similarity of two texts, and weights that are fitted.
+
 Lost: BM25 of the name and of the description by themselves, nearness of the name, of the first sentence, of the
-arguments and of the server, and nearness by static vectors that were fitted to 41,000 pairs of requests and tools of
-other sets (none adds a point); all of them together (worse on the half that was not fitted).
+arguments and of the server, nearness by static vectors that were fitted to 41,000 pairs of requests and tools of
+other sets, requests without the sentence that says why somebody asks (none adds a point); how many tools the server
+has (a server of 199 teaches that large ones are right); the length of the description (its sign changes with what is
+counted), the share of the request that a tool or its server says; a place for what is near to a tool that is placed, of
+its server or of another (nothing beside the two).
 """
 
 from __future__ import annotations
@@ -14,6 +23,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -31,12 +41,16 @@ from metatree_routers.query.wording import request_steps, request_words
 from metatree import Node, Tree
 from metatree.protocols import Scored
 
-FEATURES: Final = ("evidence", "request", "step", "name", "server", "words")
+FEATURES: Final = ("evidence", "request", "step", "name", "server", "words", "named")
 """What the evidence says of a tool; its nearness to the request, and to the step nearest to it; how much of its name is
 in the request, by rarity; what the evidence says of the best tool of its server; how near the words of the request,
-by rarity, come to any word of it."""
-WEIGHTS: Final = np.array([0.4, 0.2, 0.35, 0.1, 0.35, 0.2])
+by rarity, come to any word of it; how rare the name of its server is, where the request has all of it."""
+WEIGHTS: Final = np.array([0.4, 0.2, 0.4, 0.25, 0.6, 0.15, 0.3])
+GAINS: Final = np.array([0.6, 0.6])
+"""Weights of how much nearer than the tools before it a tool comes to the steps of the request, and to its words."""
 CANDIDATES: Final = 60
+PLACED: Final = 10
+"""So many tools have their places one after the other; those behind them have the order of their sums."""
 _TAKING: Final = 3
 """So many of the best tools have what finds their input by name behind them."""
 _UNSAID: Final = 0.05
@@ -45,10 +59,47 @@ _MOST_WORDS: Final = 30
 _LINE: Final = 200
 _MOST_VECTORS: Final = 50_000
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./{}]+")
+_TOKEN: Final = re.compile(r"[^\W_]+")
+_ANY_SERVER: Final = frozenset(("api", "mcp", "server"))
+_WORDS_UNIT: Final = 10.0
+"""Of what is gained in words, so that its weight is of the size of the others."""
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s|\n")
 
 Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What is known of the n tools that may be placed."""
+
+    features: Floats
+    """(n, 7) of each tool, in `FEATURES`: distances from the mean of all of them, in standard deviations."""
+    steps: Floats
+    """(n, s) the same of its nearness to each step of the request."""
+    words: Floats
+    """(n, w) how near it comes to each word of the request, times the share of that word by rarity."""
+
+    def gains(self, placed: Sequence[int]) -> Floats:
+        """Return (n, 2): how much nearer than those that are placed each tool comes to the steps, and to the words."""
+        if not placed:
+            return np.zeros((len(self.features), 2))
+        steps = self.steps - np.maximum(self.steps[placed].max(axis=0), 0.0)
+        words = self.words - self.words[placed].max(axis=0)
+        return np.stack(
+            [np.maximum(steps, 0.0).mean(axis=1), _WORDS_UNIT * np.maximum(words, 0.0).sum(axis=1)], axis=1
+        )
+
+    def order(self, weights: Floats, gains: Floats, most: int = PLACED) -> list[int]:
+        """Return the numbers of the tools, the likeliest first."""
+        sums = self.features @ weights
+        placed: list[int] = []
+        for _ in range(min(most, len(sums))):
+            left = sums + self.gains(placed) @ gains
+            left[placed] = -np.inf
+            placed.append(int(left.argmax()))
+        rest = set(placed)
+        return placed + [at for at in np.argsort(-sums, kind="stable").tolist() if at not in rest]
 
 
 class ToolEvidence(TextEvidence):
@@ -75,10 +126,8 @@ class ToolEvidence(TextEvidence):
         tools = self.tools(found)
         if len(tools) < 2:
             return found[:k]
-        features = self.features(questions[0], tools)
-        order = np.argsort(-(features @ WEIGHTS), kind="stable")
         own = {node.id: node for _, node in tools}
-        ids = [tools[at][1].id for at in order.tolist()]
+        ids = [tools[at][1].id for at in self.candidates(questions[0], tools).order(WEIGHTS, GAINS)]
         for finder, taking in self._finders(questions[0]).items():
             if finder in own and taking in ids[:_TAKING] and ids.index(finder) > ids.index(taking):
                 ids.remove(finder)
@@ -128,8 +177,8 @@ class ToolEvidence(TextEvidence):
         tools = [(each, nodes[each.node_id]) for each in found if each.node_id in nodes]
         return [(scored, node) for scored, node in tools if node.kind == KIND][:CANDIDATES]
 
-    def features(self, request: str, tools: Sequence[tuple[Scored, Node]]) -> Floats:
-        """Return (n, 6): how far each tool is from the mean of all of them, in standard deviations, in `FEATURES`."""
+    def candidates(self, request: str, tools: Sequence[tuple[Scored, Node]]) -> Candidates:
+        """Return what is known of these tools beside each other."""
         names = [_CAMEL.sub(" ", node.title).lower() for _, node in tools]
         texts = [f"{name} {node.description}" for name, (_, node) in zip(names, tools, strict=True)]
         evidence = np.array([scored.score for scored, _ in tools])
@@ -138,40 +187,57 @@ class ToolEvidence(TextEvidence):
         for server, score in zip(servers, evidence.tolist(), strict=True):
             best[server] = max(score, best.get(server, 0.0))
         wanted, named = term_counts(request).keys(), [term_counts(name).keys() for name in names]
-        frequencies, count = self.document_frequencies({*wanted, *(term for name in named for term in name)})
-        rarity = {term: math.log((count + 1) / (times + 0.5)) for term, times in frequencies.items()}
+        of_servers = {server: term_counts(_CAMEL.sub(" ", server)).keys() for server in best}
+        frequencies, count = self.document_frequencies(
+            {*wanted, *(term for terms in (*named, *of_servers.values()) for term in terms)}
+        )
         unknown = math.log((count + 1) / 0.5)
+        rarity = {term: math.log((count + 1) / (times + 0.5)) for term, times in frequencies.items()}
         weight = {term: max(0.0, rarity.get(term, unknown)) for name in named for term in name}
         shares = [
             sum(weight[term] for term in name if term in wanted) / (sum(map(weight.__getitem__, name)) or 1.0)
             for name in named
         ]
-        whole, step, words = self._near(request, texts, rarity, unknown)
-        of_server = np.array([best[server] for server in servers])
-        columns = (evidence, whole, step, np.array(shares), of_server, words)
-        return np.stack([_spread(each) for each in columns], axis=1)
+        asked = _tokens(request)
+        called = {
+            server: max((rarity.get(term, unknown) for term in terms), default=0.0)
+            if _says(asked, _tokens(server))
+            else 0.0
+            for server, terms in of_servers.items()
+        }
+        whole, steps, words = self._near(request, texts, rarity, unknown)
+        columns = (
+            evidence,
+            whole,
+            steps.max(axis=1),
+            np.array(shares),
+            np.array([best[server] for server in servers]),
+            words.sum(axis=1),
+            np.array([called[server] for server in servers]),
+        )
+        return Candidates(np.stack([_spread(each) for each in columns], axis=1), _spread(steps), words)
 
     def _near(
         self, request: str, texts: Sequence[str], rarity: dict[str, float], unknown: float
     ) -> tuple[Floats, Floats, Floats]:
-        """Return how near each text is to a request, to one of its steps, and to its words."""
+        """Return how near each text is to a request (n,), to its steps (n, s), and to its words by rarity (n, w)."""
         embedder = static_embedder() if self._embeddings else None
-        nothing = np.zeros(len(texts))
         if embedder is None:
-            return nothing, nothing, nothing
+            return np.zeros(len(texts)), np.zeros((len(texts), 1)), np.zeros((len(texts), 1))
         queries = embedder.embed([request, *(request_steps(request) or [request_words(request)])])
-        near = embedder.embed(list(texts)) @ queries.T
+        near = (embedder.embed(list(texts)) @ queries.T).astype(float)
         wanted = list(dict.fromkeys(_WORD.findall(request_words(request).lower())))
         if not wanted:
-            return near[:, 0].astype(float), near[:, 1:].max(axis=1).astype(float), nothing
+            return near[:, 0], near[:, 1:], np.zeros((len(texts), 1))
         weights = np.array([max(0.1, _rarity_of(word, rarity, unknown)) for word in wanted])
         asked = self._of_words(embedder, wanted)
         closest = []
         for text in texts:
             own = list(dict.fromkeys(_WORD.findall(_first(text).lower())))[:_MOST_WORDS]
-            sims = (asked @ self._of_words(embedder, own).T).max(axis=1) if own else np.zeros(len(wanted))
-            closest.append(float(sims @ weights / weights.sum()))
-        return near[:, 0].astype(float), near[:, 1:].max(axis=1).astype(float), np.array(closest)
+            closest.append(
+                (asked @ self._of_words(embedder, own).T).max(axis=1) if own else np.zeros(len(wanted))
+            )
+        return near[:, 0], near[:, 1:], np.array(closest) * weights / weights.sum()
 
     def _of_words(self, embedder: Embedder, words: Sequence[str]) -> npt.NDArray[np.float32]:
         known = self._vectors
@@ -191,5 +257,16 @@ def _rarity_of(word: str, rarity: dict[str, float], unknown: float) -> float:
     return rarity.get(next(iter(term_counts(word)), word), unknown)
 
 
+def _tokens(text: str) -> list[str]:
+    return [token for token in _TOKEN.findall(_CAMEL.sub(" ", text).lower()) if token not in _ANY_SERVER]
+
+
+def _says(tokens: Sequence[str], name: Sequence[str]) -> bool:
+    """Say whether a name stands among the tokens, all of it and in its order."""
+    return bool(name) and any(
+        tokens[at : at + len(name)] == name for at in range(len(tokens) - len(name) + 1)
+    )
+
+
 def _spread(values: npt.NDArray[np.floating]) -> Floats:
-    return np.asarray((values - values.mean()) / (values.std() + 1e-6), dtype=np.float64)
+    return np.asarray((values - values.mean(axis=0)) / (values.std(axis=0) + 1e-6), dtype=np.float64)

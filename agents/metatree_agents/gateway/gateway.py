@@ -287,7 +287,9 @@ class Gateway:
                 break
             left -= len(text)
             parts.append(text)
-        if not found:
+        if not found and missing and not len(self.catalog):
+            parts.append("No tool is known yet:")
+        elif not found:
             parts.append("No tool fits: use other words, or browse_tools()")
         return "\n".join([*parts, *(f"({line})" for line in missing)])
 

@@ -112,6 +112,15 @@ def test_a_server_that_does_not_start_keeps_no_other_waiting(bench: Bench, run: 
     run(main())
 
 
+def test_before_any_tool_is_known_no_other_words_are_asked_for(bench: Bench, run: Run) -> None:
+    async def main() -> None:
+        async with bench.gateway(office=odd("silent", start_seconds=1.5)) as gateway:
+            found = await gateway.find("say a thing again")
+            assert found.startswith("No tool is known yet:") and "(office" in found
+
+    run(main())
+
+
 def test_a_server_that_crashes_again_and_again_is_started_ever_more_rarely(bench: Bench, run: Run) -> None:
     async def main() -> None:
         async with bench.gateway(office=odd()) as gateway:

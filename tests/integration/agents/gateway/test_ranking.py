@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from metatree_agents.gateway._ranking import FEATURES, ToolEvidence
+from metatree_agents.gateway._ranking import FEATURES, GAINS, WEIGHTS, ToolEvidence
 from metatree_memory_tools.mcp_server.source import KIND
 from metatree_routers import TextEvidence
 
@@ -63,6 +63,45 @@ def test_a_request_without_a_word_of_any_tool_finds_what_is_near_in_meaning(tree
 
 def test_numbers_of_tools_are_told_beside_each_other(tree: Tree) -> None:
     evidence = ToolEvidence(tree)
-    features = evidence.features(REQUEST, evidence.tools(TextEvidence(tree).rank([REQUEST], k=60)))
-    assert features.shape[1] == len(FEATURES)
-    assert abs(features.mean(axis=0)).max() < 1e-6 and features.std(axis=0).max() < 1.01
+    found = evidence.tools(TextEvidence(tree).rank([REQUEST], k=60))
+    candidates = evidence.candidates(REQUEST, found)
+    assert candidates.features.shape == (len(found), len(FEATURES))
+    assert abs(candidates.features.mean(axis=0)).max() < 1e-6 and candidates.features.std(axis=0).max() < 1.01
+    assert sorted(candidates.order(WEIGHTS, GAINS)) == list(range(len(found)))
+
+
+def test_five_servers_that_do_one_step_leave_a_place_for_the_other(tree: Tree) -> None:
+    checks = ("Check an email address.", "Verify an email address.", "Validate an email address.")
+    with Tree.create(":memory:", title="Tools") as many:
+        for number in range(6):
+            server = f"verifier{number}"
+            many.add(Node(server, server, "Email verification", kind="mcp server"), ".")
+            many.add(Node(f"{server}/validate", "validate_email", checks[number % 3], kind=KIND), server)
+        many.add(Node("tunes", "tunes", "Sounds of videos", kind="mcp server"), ".")
+        many.add(Node("tunes/convert", "convert", "Convert a video to mp3.", kind=KIND), "tunes")
+        request = (
+            "Validate the email addresses of my readers. Also make an mp3 of the video about the launch."
+        )
+        evidence = ToolEvidence(many)
+        candidates = evidence.candidates(request, tools := evidence.tools(evidence.rank([request], k=60)))
+        ids = [node.id for _, node in tools]
+        alone = [ids[at] for at in candidates.order(WEIGHTS, GAINS * 0)]
+        together = [ids[at] for at in candidates.order(WEIGHTS, GAINS)]
+        assert together.index("tunes/convert") < min(2, alone.index("tunes/convert"))
+
+
+def test_a_server_that_the_request_names_comes_first() -> None:
+    with Tree.create(":memory:", title="Tools") as many:
+        for server in ("Post Office", "Mailcheap", "Letterbox"):
+            many.add(Node(server, server, "Mail for everybody", kind="mcp server"), ".")
+            many.add(Node(f"{server}/status", "status", "Get the status of the service.", kind=KIND), server)
+        for number in range(20):
+            many.add(Node(f"other{number}", f"other{number}", "Something else", kind="mcp server"), ".")
+        evidence = ToolEvidence(many)
+        request = "Check the status of the Post Office API."
+        found = evidence.tools(evidence.rank([request], k=60))
+        features = evidence.candidates(request, found).features[:, FEATURES.index("named")]
+        assert found[int(features.argmax())][1].id == "Post Office/status"
+        assert evidence.rank([request], k=1)[0].node_id == "Post Office/status"
+        away = evidence.candidates("Post me the status of the office.", found).features
+        assert abs(away[:, FEATURES.index("named")]).max() == 0
