@@ -1,6 +1,6 @@
 """Compare what is found with models of every quality with what is found without one.
 
-    python -m benchmarks.model_quality [--questions 200] [--seed 1] [--nodes] [--plot FILE]
+    python -m benchmarks.model_quality [--questions 200] [--seed 1] [--nodes | --answers] [--plot FILE]
 
 Each search looks for the one right section of this project's documentation (`returns="nodes"`, k=1), and for an answer
 from it. A model errs at random, and errs in what it rules out besides; it begins as one of which nothing is known, and
@@ -48,9 +48,15 @@ class Row:
 
 
 def measure(
-    name: str, tree: Tree, questions: Sequence[Question], model: Model | None, *, answers: bool = True
+    name: str,
+    tree: Tree,
+    questions: Sequence[Question],
+    model: Model | None,
+    *,
+    nodes: bool = True,
+    answers: bool = True,
 ) -> Row:
-    """Ask all questions, for nodes and, if that is asked for, for answers."""
+    """Ask all questions, for nodes, for answers, or for both."""
     router = None if model is None else model.router()
     parts: dict[str, Any] = {} if router is None else {"router": router}
     found, answered, claimed = 0, 0, 0
@@ -58,9 +64,10 @@ def measure(
     for question in questions:
         if model is not None:
             model.section = question.section
-        nodes = search(question.text, tree=tree, returns="nodes", k=1, accept=["section"], **parts)
-        found += [node.id for node in nodes.nodes] == [question.section]
-        calls.append(nodes.usage.model_calls)
+        if nodes:
+            first = search(question.text, tree=tree, returns="nodes", k=1, accept=["section"], **parts)
+            found += [node.id for node in first.nodes] == [question.section]
+            calls.append(first.usage.model_calls)
         if not answers:
             continue
         said = search(question.text, tree=tree, **parts)
@@ -75,7 +82,7 @@ def measure(
         found / count,
         answered / count,
         claimed / count,
-        statistics.fmean(calls),
+        statistics.fmean(calls or [0]),
         statistics.fmean(reading or [0]),
         statistics.fmean(tokens or [0]),
         None if router is None else router.connection.trust.accuracy,
@@ -100,18 +107,18 @@ def plot(rows: Sequence[tuple[float, Row]], without: Row, file: Path) -> None:
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.5))
     quality = [each for each, _ in rows]
-    left.plot(quality, [100 * row.found for _, row in rows], marker="o", label="with the model")
-    left.axhline(100 * without.found, linestyle="--", color="grey", label="without")
-    left.set(xlabel="how often the model is right", ylabel="right section first, %", ylim=(0, 105))
-    left.legend()
-    right.plot(quality, [row.calls for _, row in rows], marker="o", label="for a node")
+    left.set(xlabel="how often the model is right", ylabel="%", ylim=(0, 105))
+    if any(row.found for _, row in rows):
+        left.plot(quality, [100 * row.found for _, row in rows], marker="o", label="right section first")
+        left.axhline(100 * without.found, linestyle="--", color="grey", label="without a model")
+        right.plot(quality, [row.calls for _, row in rows], marker="o", label="for a node")
     if any(row.reading_calls for _, row in rows):
+        wrong = [100 * (row.claimed - row.answered) for _, row in rows]
+        left.plot(quality, [100 * row.answered for _, row in rows], marker="s", label="answered rightly")
+        left.plot(quality, wrong, marker="x", label="answered wrongly")
+        left.axhline(100 * without.answered, linestyle=":", color="grey", label="rightly, without a model")
         right.plot(quality, [row.reading_calls for _, row in rows], marker="s", label="for an answer")
-        left.plot(
-            quality, [100 * row.answered for _, row in rows], marker="s", label="answered, with the model"
-        )
-        left.axhline(100 * without.answered, linestyle=":", color="grey", label="answered, without")
-        left.legend()
+    left.legend()
     right.legend()
     right.set(xlabel="how often the model is right", ylabel="requests a search", ylim=(0, None))
     figure.tight_layout()
@@ -123,6 +130,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plot", type=Path, help="an SVG file to write")
+    parser.add_argument("--answers", action="store_true", help="search for answers alone")
     parser.add_argument(
         "--nodes", action="store_true", help="search for nodes alone, which takes half the time"
     )
@@ -135,7 +143,8 @@ def main() -> None:
         questions = questions_of(tree, chosen.questions, chosen.seed)
         print(f"{len(questions)} questions on {len(tree.ids(['section']))} sections, seed {chosen.seed}")
         print(f"{'model':28}  found  answered  claimed   calls  reading   tokens  trust")
-        without = measure("none", tree, questions, None, answers=not chosen.nodes)
+        what = {"nodes": not chosen.answers, "answers": not chosen.nodes}
+        without = measure("none", tree, questions, None, **what)
         print(line(without), flush=True)
         rows = []
         for quality in QUALITIES:
@@ -143,18 +152,20 @@ def main() -> None:
                 name = f"right {quality:.2f}, rules out {rules_out:.1f}"
                 if chosen.only and chosen.only not in name:
                     continue
-                model = Model(tree, quality, rules_out)
-                row = measure(name, tree, questions, model, answers=not chosen.nodes)
+                model = Model(tree, quality, rules_out, seed=chosen.seed)
+                row = measure(name, tree, questions, model, **what)
                 print(line(row), flush=True)
                 if rules_out == chosen.rules_out[0]:
                     rows.append((quality, row))
         for routes, reads in READERS if not chosen.nodes else ():
             name = f"routes {routes:.1f}, reads {reads:.1f}"
             if not chosen.only or chosen.only in name:
-                print(line(measure(name, tree, questions, Model(tree, routes, reads=reads))), flush=True)
+                print(
+                    line(measure(name, tree, questions, Model(tree, routes, reads=reads), **what)), flush=True
+                )
         for name, kind in ODD.items():
             if not chosen.only or chosen.only in name:
-                odd = measure(name, tree, questions, kind(tree, 0.0), answers=not chosen.nodes)
+                odd = measure(name, tree, questions, kind(tree, 0.0), **what)
                 print(line(odd), flush=True)
         if chosen.plot is not None:
             plot(rows, without, chosen.plot)

@@ -98,16 +98,20 @@ class Network:
         """Retract a fact and return the event it came with; 0 when it is not there."""
         facts = self.facts
         fact = (f0, f1, f2)
+        hits = self._hits(f0, f1, f2)
+        if not hits:  # a tuple is hashed anew for each look-up
+            since = facts.pop(fact, 0)
+            if since:
+                self.event += 1
+            return since
         if fact not in facts:
             return 0
         self.event = event = self.event + 1
-        hits = self._hits(f0, f1, f2)
-        if hits:
-            for alpha in hits:
-                for handle in alpha.on_remove:
-                    handle(f0, f1, f2, event)
-            for alpha in hits:
-                alpha.delete(f0, f1, f2)
+        for alpha in hits:
+            for handle in alpha.on_remove:
+                handle(f0, f1, f2, event)
+        for alpha in hits:
+            alpha.delete(f0, f1, f2)
         since = facts.pop(fact)
         if self._dirty:
             self._settle(event)
