@@ -6,13 +6,17 @@ import heapq
 import math
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from metatree.blackboard._rows import Filter, Rows
 from metatree.blackboard._words import Words, words_of
 
 if TYPE_CHECKING:
     from metatree.blackboard._item import Item
+
+
+_WHOLE: Final = 1.25
+"""How much more a word tells that is no part of a longer one."""
 
 
 class Triple(NamedTuple):
@@ -30,8 +34,8 @@ class Triple(NamedTuple):
 def find(rows: Rows, which: Filter, text: str, k: int) -> list[Item]:
     """Return the items that hold the most telling words of a text, best first, the newer first among equals.
 
-    A rare word tells more than a frequent one, and the words as they stand in the text half as much again. Words match
-    anywhere in the item, whatever their case.
+    A rare word tells more than a frequent one, a whole one more than a part of a longer one, the words as they stand in
+    the text half as much again. Words match anywhere in the item, whatever their case.
     """
     words = sorted(set(words_of(text)))
     if not words or k < 1:
@@ -41,15 +45,16 @@ def find(rows: Rows, which: Filter, text: str, k: int) -> list[Item]:
         holding, item_count = Words(rows).holding(words) if inside_transaction else rows.words.holding(words)
     if which != Filter():
         visible = rows.numbers(which)
-        holding, item_count = [numbers & visible for numbers in holding], len(visible)
+        holding, item_count = [(any_ & visible, exact & visible) for any_, exact in holding], len(visible)
     scores: dict[int, float] = {}
-    for numbers in holding:
+    for numbers, as_a_whole in holding:
         weight = math.log(1 + item_count / max(1, len(numbers)))
         for number in numbers:
-            scores[number] = scores.get(number, 0.0) + weight
-    with_all = set.intersection(*holding)
+            scores[number] = scores.get(number, 0.0) + weight * (_WHOLE if number in as_a_whole else 1.0)
+    with_all = set.intersection(*(numbers for numbers, _ in holding))
     if whole != words[0]:  # else all of them hold it
-        with_all = _holding_text(rows, sorted(with_all, reverse=True), whole, k)
+        best_first = sorted(with_all, key=lambda number: (scores[number], number), reverse=True)
+        with_all = _holding_text(rows, best_first, whole, k)
     for number in with_all:
         scores[number] *= 1.5
     best = heapq.nlargest(k, scores, key=lambda number: (scores[number], number))

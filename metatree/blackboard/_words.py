@@ -55,11 +55,19 @@ class Words:
         self._places: dict[str, array[int]] = {}
         """The places of each word, in order."""
 
-    def holding(self, words: list[str]) -> tuple[list[set[int]], int]:
-        """Return the numbers of the items that hold each word, as a part of a longer one, too; and of all items."""
+    def holding(self, words: list[str]) -> tuple[list[tuple[set[int], set[int]]], int]:
+        """Return for each word the items that hold it, also as a part of a longer one, and those with it as a whole.
+
+        Returns:
+            Their numbers, and how many items there are.
+        """
         with self._lock:
             self._catch_up()
-            found = [set(self._numbers_of(word)) for word in words]
+            number_at = self._numbers.__getitem__
+            found = [
+                (set(self._numbers_of(word)), set(filter(None, map(number_at, self._places.get(word, ())))))
+                for word in words
+            ]
             return found, len(self._place_of)
 
     def _numbers_of(self, word: str) -> Iterator[int]:

@@ -266,6 +266,20 @@ class CallLog:
         )
         return CallResult(json.loads(rows[0][0]), True, rows[0][1], rows[0][2]) if rows else None
 
+    def check(self, call: Call, *, tool: RecordedTool) -> None:
+        """Claim nothing, and say now what `claim` would say of a call that was interrupted.
+
+        Raises:
+            InDoubt: it was, and the tool is not repeatable.
+        """
+        rows = self._database.rows(
+            f"SELECT key, owner, expires_at > {self._database.now} FROM call WHERE hash = ? AND result IS NULL",
+            (call.hash,),
+        )
+        for made_by, owner, leased in rows:
+            at_work = leased and owner is not None and not is_dead(owner, shared=self._database.shared)
+            resolve_claim(CallRecord(None, made_by, False, bool(at_work)), key="", tool=tool, again=False)
+
     def keep(self, call: Call, result: Any, *, key: str, tool: RecordedTool) -> None:
         """Record a call that succeeded; one that somebody else has taken over meanwhile stays theirs.
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,7 +37,7 @@ FILES = {
 }
 MANY = 100_000
 ADMINISTERED = (
-    *("admin", "admin/users", "admin/keys", "admin/engines", "admin/limits", "admin/backups"),
+    *("admin", "admin/users", "admin/keys", "admin/trees", "admin/engines", "admin/limits", "admin/backups"),
     *("runs", "memories", "account", "tree"),
 )
 
@@ -71,11 +71,11 @@ class Site:
 
 
 @contextmanager
-def serving(*options: str) -> Iterator[Site]:
+def serving(*options: str, trees: Sequence[str] = ()) -> Iterator[Site]:
     """Run `metatree serve` as a person does, until the block ends."""
     command = [sys.executable, "-c", "from metatree_agents.cli import main; main()"]
     server = subprocess.Popen(
-        [*command, "serve", "--port", "0", *options],
+        [*command, "serve", *trees, "--port", "0", *options],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
@@ -125,6 +125,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     with serving("--source", str(folder)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server over two trees, with an engine inside that has both."""
+    folder = tmp_path_factory.mktemp("several")
+    for name, text in (
+        ("handbook", FILES["house.md"]),
+        ("recipes", "# Soup\n\nThe secret of the soup is one spoon of smoked paprika.\n"),
+    ):
+        (folder / name).mkdir()
+        (folder / name / "page.md").write_text(text)
+    named = [f"{name}={folder / name}" for name in ("handbook", "recipes")]
+    with serving("--database", str(folder / "service.db"), trees=named) as running:
         yield running
 
 
@@ -338,6 +353,46 @@ def test_a_whole_conversation(site: Site, visit: Visit, axe: str, size: tuple[in
     page.wait_for_url("**/login")
     page.goto(f"{site.url}/topics")
     assert "/login" in page.url
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["desktop", "phone"])
+def test_trees_are_chosen_beside_the_question_and_opened_by_tabs(
+    several: Site, visit: Visit, axe: str, size: tuple[int, int]
+) -> None:
+    """By keyboard: leave one tree out, ask, and look into the other."""
+    watch = visit(several, size)
+    page = watch.page
+    watch.log_in(several)
+    check(page, axe)
+    page.fill("#question", "What is the secret of the soup?")
+    tab_to(page, "handbook")
+    page.keyboard.press("Space")
+    picture(page, "trees")
+    page.focus("#question")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/thread?*")
+    page.wait_for_selector(".answer")
+    assert "paprika" in page.inner_text(".answer") and "Asks recipes" in page.inner_text("main")
+    check(page, axe)
+    picture(page, "trees-answer")
+    page.locator(".sources a").first.click()
+    page.wait_for_selector("mark.line")
+    assert "tree=recipes" in page.url
+    page.click("text=Show in the tree")
+    page.wait_for_selector("[role=treeitem]")
+    check(page, axe)
+    picture(page, "trees-tree")
+    page.click("nav[aria-label=Trees] a:has-text('handbook')")
+    page.wait_for_selector("[role=treeitem]")
+    page.keyboard.press("Tab")
+    page.locator("[role=treeitem]").first.press("ArrowDown")
+    page.goto(f"{several.url}/admin/trees")
+    page.fill("#i-who", "everybody")
+    page.click("button:has-text('Let in')")
+    page.wait_for_selector("[role=status].notice")
+    assert "everybody may ask handbook now." in page.inner_text(".notice")
+    check(page, axe)
+    picture(page, "admin-trees-two")
 
 
 def test_the_printed_link_logs_in_once_and_leaves_the_address(site: Site, visit: Visit, axe: str) -> None:

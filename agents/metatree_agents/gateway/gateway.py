@@ -376,10 +376,12 @@ class Gateway:
             mounted = self.catalog.get(tool_id)
             given = mounted.tool.validated(arguments)
             upstream, entry = self._upstreams[mounted.server], self._entries[mounted.server]
-            if key and not self.gate.forbids(mounted):
-                made = self._log.known(self._call(entry, mounted, given, key))
-                if made is not None and mounted.tool.changes:  # nothing is called, so nobody is asked
+            if key and mounted.tool.changes and not self.gate.forbids(mounted):
+                before = self._call(entry, mounted, given, key)
+                made = self._log.known(before)
+                if made is not None:  # nothing is called, so nobody is asked
                     return _reused(made, mounted), {"tool": mounted.id, "reused": True}
+                self._log.check(before, tool=mounted.tool)
             allowed, said = await self.gate.passes(mounted, given, caller.ask or _nobody, who=caller.name)
             if not self._is_current(mounted):
                 continue  # it changed while the person was asked

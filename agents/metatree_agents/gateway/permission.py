@@ -182,7 +182,8 @@ def _question(
     if mounted.twice:
         lines.append("Its server lists several tools of this name; it alone knows which one is called.")
     if earlier is not None:
-        lines.append(f"It is not as it was when {earlier.who} permitted it on {earlier.at[:10]}:")
+        who = f"{earlier.who}," if ", " in earlier.who else earlier.who
+        lines.append(f"It is not as it was when {who} permitted it on {earlier.at[:10]}:")
         lines.append(_difference(earlier.description, mounted.tool.description))
     else:
         lines.append("It may change something. Its server says of it:")

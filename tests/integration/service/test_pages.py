@@ -343,3 +343,16 @@ def test_the_topic_of_the_latest_question_is_on_top_and_a_quote_stands_there_onc
     assert "Quotes what the answer says" in page
     service.engine.answer("Who won the cup?", "Not said.", topic="second", End="nothing")
     assert "what there is" in browser.get("/thread?topic=second").text
+
+
+def test_what_was_said_of_an_answer_stands_beside_it(service: Served) -> None:
+    browser = entered(service, "User_1")
+    topic = asked(browser, "How many watts?")
+    service.engine.answer("How many watts?", "nine watts", topic=topic, End="answered")
+    fields = {"topic": topic, "seq": "1", "type": "Make Correction", "fragment": "nine watts"}
+    browser.send("/recommend", **fields, comment="Eleven since May.")
+    page = browser.get(f"/thread?topic={topic}").text
+    assert "Make Correction by User_1" in page and "Eleven since May." in page
+    (number,) = re.findall(r'name="number" value="(\d+)"', page)
+    assert browser.send("/memories/undo", number=number, topic=topic, seq="1").status_code == 303
+    assert "Make Correction by" not in browser.get(f"/thread?topic={topic}").text

@@ -363,3 +363,13 @@ def test_each_source_is_asked_its_own_questions_and_those_of_another(tmp_path: P
         ("q2", "b", BASELINE, "silent"),
     ]
     assert len(list((tmp_path / "trees").iterdir())) == 2
+
+
+def test_each_source_counts_the_same_in_a_fit() -> None:
+    def row(source: str, own: str = "", *, is_small: bool = False) -> Any:
+        return SimpleNamespace(source=source, own=own or source, is_small=is_small)
+
+    given = [row("large")] * 30 + [row("small")] * 10 + [row("tiny"), row("small", "large")]
+    weights = fit.weight_of_sources([*given, row("tiny", is_small=True)])
+    assert weights["large"] * 30 == pytest.approx(weights["small"] * 10)
+    assert weights["tiny"] == pytest.approx(weights["small"] * 10 / fit.LEAST_OF_SOURCE)

@@ -18,9 +18,13 @@ def scan(board: Blackboard, text: str, k: int = 10, **which: Unpack[Which]) -> l
     texts = [(item, item.json.casefold()) for item in board.items(**which)]
     holding = {word: sum(word in said for _, said in texts) for word in words}
     weights = {word: math.log(1 + len(texts) / max(1, holding[word])) for word in words}
+
+    def weight(word: str, said: str) -> float:
+        return weights[word] * (1.25 if word in re.findall(r"\w+", said) else 1.0)
+
     scored = [
         (
-            sum(weights[word] for word in words if word in said) * (1.5 if whole in said else 1),
+            sum(weight(word, said) for word in words if word in said) * (1.5 if whole in said else 1),
             item.number,
             item,
         )

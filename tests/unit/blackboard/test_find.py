@@ -54,6 +54,14 @@ def test_the_index_finds_what_looking_at_every_item_finds(steps: list[tuple[str,
                 board.update(item.id, {"text": text}) if kind == "update" else board.remove(item.id)
 
 
+def test_a_whole_word_comes_before_a_part_of_a_longer_one() -> None:
+    board = Blackboard()
+    whole = board.add("facts", {"text": "invoice777 is due"})
+    board.add_many("facts", [{"text": f"invoice777{n} is due"} for n in range(10)])
+    assert board.find("Invoice777", k=3)[0] == whole
+    assert len(board.find("invoice777", k=20)) == 11
+
+
 def test_items_that_changed_are_read_again_and_the_rest_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     board = Blackboard()
     items = board.add_many("facts", [{"text": f"word{n}"} for n in range(3_000)])
@@ -66,7 +74,7 @@ def test_items_that_changed_are_read_again_and_the_rest_is_not(monkeypatch: pyte
         return words_of(text)
 
     monkeypatch.setattr(_words, "words_of", recorded)
-    assert board.find("word17", k=200)[-1].id == items[17].id
+    assert board.find("word17")[0].id == items[17].id
     board.update(items[3].id, {"text": "other"})
     assert board.find("word3") == scan(board, "word3")
     assert board.find("other") == scan(board, "other")

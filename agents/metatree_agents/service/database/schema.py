@@ -224,6 +224,7 @@ ALTER TABLE topic ADD COLUMN trees BIGINT NOT NULL DEFAULT 1;
 ALTER TABLE recommendation ADD COLUMN trees BIGINT NOT NULL DEFAULT 1;
 ALTER TABLE lookup ADD COLUMN trees BIGINT NOT NULL DEFAULT 1;
 CREATE INDEX recommendation_withdraws ON recommendation(withdraws) WHERE withdraws IS NOT NULL;
+CREATE INDEX recommendation_topic ON recommendation(topic, number);
 CREATE INDEX recommendation_by ON recommendation(on_behalf_of, number);
 """
 

@@ -30,6 +30,8 @@ MISSING: Final = "Add Missing Info"
 NO_TREE: Final = 0
 """What a person said to a search, for themselves: no tree remembers it."""
 MOST_TOLD: Final = 100
+MOST_SHOWN: Final = 10
+"""How many recommendations of an answer stand beside it."""
 _STANDS: Final = (
     "r.withdraws IS NULL AND NOT EXISTS (SELECT 1 FROM recommendation WHERE withdraws = r.number)"
 )
@@ -149,6 +151,15 @@ class Recommendations:
             f" WHERE (CAST(? AS TEXT) IS NULL OR on_behalf_of = ?) AND (trees & ?) = 0 AND {_STANDS}"
             " ORDER BY number DESC LIMIT ? OFFSET ?",
             *(by, by, missing(trees), limit, start),
+        )
+        return [Recommendation(*row) for row in rows]
+
+    async def about(self, topic: str, query: str) -> list[Recommendation]:
+        """Return what was said of the answer to a question of a topic and not taken back, the latest first."""
+        rows = await self._database.rows(
+            "SELECT number, topic, on_behalf_of, query, fragment, comment, type, at FROM recommendation AS r"
+            f" WHERE topic = ? AND query = ? AND {_STANDS} ORDER BY number DESC LIMIT ?",
+            *(topic, query, MOST_SHOWN),
         )
         return [Recommendation(*row) for row in rows]
 

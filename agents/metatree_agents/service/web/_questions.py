@@ -50,6 +50,9 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "forms": forms(query.topic, query.seq, query.asked, admin=session.role == "admin")
         if query.status == "Waiting"
         else [],
+        "said_of_it": await service.recommendations.about(query.topic, query.text)
+        if query.answer is not None
+        else [],
         "told": [ask for ask in query.asked if ask.answer is not None],
     }
 

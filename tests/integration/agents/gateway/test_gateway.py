@@ -171,6 +171,10 @@ def test_nobody_is_asked_for_a_call_that_is_not_made_again(bench: Bench, run: Ru
             for _ in range(2):
                 caller = answering("once", questions)
                 await gateway.call("office/write", {"line": "a"}, key="the only one", caller=caller)
+            for _ in range(2):  # nobody knows whether it was done, and so it is not done again
+                caller = answering("once", questions)
+                result = await gateway.call("office/write_and_die", {"line": "a"}, key="2", caller=caller)
+                assert "may have" in said(result)
         (bench.folder / "deny.json").write_text('{"deny": ["office/write"]}')
         policy = ToolPolicy(bench.folder / "deny.json")
         async with Gateway(bench.entries(office=odd()), bench.memory, policy=policy) as gateway:
@@ -178,7 +182,7 @@ def test_nobody_is_asked_for_a_call_that_is_not_made_again(bench: Bench, run: Ru
             assert "the policy forbids" in said(result)
 
     run(main())
-    assert len(questions) == 1 and len(bench.calls("write")) == 1
+    assert len(questions) == 2 and len(bench.calls("write")) == 2 and len(bench.calls("write_and_die")) == 1
 
 
 def test_a_change_that_may_have_been_made_is_not_made_again(bench: Bench, run: Run) -> None:
