@@ -84,7 +84,8 @@ async def memories_page(
         session,
         "Recommendations and memories",
         tables,
-        lead="What people said of answers, and what the memory was told. What is taken back is found no more.",
+        lead="What people said of answers, and what the memory was told, by them and otherwise."
+        " What is taken back, above or below, is found no more.",
         notice=_SAID.get(said, ""),
     )
 
@@ -96,7 +97,10 @@ def _told(tree: Tree, session: Session, name: str) -> list[list[Cell]]:
         may = session.role == "admin" or any(each["who"] == session.name for each in said)
         rows.append(
             [
-                LinkCell(node.title or node.id, link("/node", id=node.id, tree=name or None)),
+                LinkCell(
+                    " ".join((node.content or node.title or node.id).split())[:160],
+                    link("/node", id=node.id, tree=name or None),
+                ),
                 ", ".join(dict.fromkeys(each["who"] for each in said)),
                 str(said[-1]["at"])[:19].replace("T", " ") if said else None,
                 [Button("Forget", "/memories/forget", {"id": node.id, "tree": name}, node.title[:60])]
