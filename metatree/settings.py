@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Self
 
+from metatree._util import toml_text
 from metatree._util.named_file import read_named
 from metatree.errors import UserError
 
@@ -112,7 +112,7 @@ def _checked_name(name: str, known: Mapping[str, Any], where: str) -> Any:
 def _read(path: Path) -> dict[str, Any]:
     try:
         text = read_named(path).decode()
-        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        content = json.loads(text) if path.suffix == ".json" else toml_text.loads(text)
     except OSError as exc:
         raise UserError(f"cannot read the settings in {str(path)!r}: {exc.strerror or exc}") from exc
     except ValueError as exc:  # also of JSON, TOML and UTF-8

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from metatree._util.zips import open_member
 from metatree.errors import UserError
 from metatree.node import Node
 from metatree.notes.notes import IMPORT, Forgotten, claims, forget, mentions
@@ -393,8 +394,11 @@ def _has_bytes(file: Path, forms: Sequence[str], room: _Room) -> bool | None:
         if not file.stat().st_size:
             return False
         if zipfile.is_zipfile(file):
-            with zipfile.ZipFile(file) as packed:
-                return any(_in_member(packed, name, wanted, room) for name in packed.namelist())
+            try:
+                with zipfile.ZipFile(file) as packed:
+                    return any(_in_member(packed, name, wanted, room) for name in packed.namelist())
+            except zipfile.BadZipFile:  # of a member too: it is damaged, or packed by another method
+                return None
         with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return any(data.find(form) >= 0 for form in wanted)
     except (OSError, zipfile.BadZipFile):
@@ -408,7 +412,7 @@ def _has_bytes(file: Path, forms: Sequence[str], room: _Room) -> bool | None:
 def _in_member(packed: zipfile.ZipFile, name: str, wanted: Sequence[bytes], room: _Room) -> bool:
     overlap = max(map(len, wanted))
     end = b""
-    with packed.open(name) as member:
+    with open_member(packed, name) as member:
         while block := member.read(_BLOCK):
             room.left -= len(block)
             if room.left < 0:

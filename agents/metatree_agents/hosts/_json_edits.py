@@ -9,13 +9,15 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 _TOKEN = re.compile(
     r"""(?P<skip>[ \t\r\n]+|//[^\n]*|/\*.*?\*/)"""
     r"""|(?P<text>"(?:[^"\\\n]|\\.)*")|(?P<mark>[{}\[\]:,])|(?P<plain>[\w.+-]+)""",
     re.DOTALL,
 )
+_MOST_TOKENS: Final = 1_000_000
+"""Of a file; each takes a hundred bytes and more."""
 _INDENTED = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
@@ -49,6 +51,8 @@ class _Parser:
             if match is None:
                 raise ValueError(f"line {_line(self.text, place)} is no JSON")
             if match.lastgroup != "skip":
+                if len(self.tokens) == _MOST_TOKENS:
+                    raise ValueError(f"it has more than {_MOST_TOKENS:,} values and brackets, too many for settings")
                 self.tokens.append((str(match.lastgroup), match[0], place))
             place = match.end()
         value = self._value()

@@ -10,6 +10,8 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
+from metatree._util import toml_text
+
 
 def parsed(text: str) -> Any:
     """Return what a file says.
@@ -69,7 +71,7 @@ def without_entry(text: str, keys: Sequence[str]) -> str:
 
 def _document(text: str) -> tomlkit.TOMLDocument:
     try:
-        tomllib.loads(text)  # which says better what is wrong
+        toml_text.loads(text)  # which says better what is wrong
         return tomlkit.parse(text)
     except (tomllib.TOMLDecodeError, TOMLKitError) as exc:
         raise ValueError(f"no TOML: {exc}") from None

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers import expat
 
+from metatree._util.zips import open_member
 from metatree_memory_tools.documents._document_text import MOST_CHARS, Extracted, Heading, tidy
 from metatree_memory_tools.text.descriptions import shorten
 
@@ -86,7 +87,7 @@ def _chunks(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
     """Yield the bytes of a member, and stop one that is a bomb, whatever its header says."""
     info = archive.getinfo(name)
     seen = 0
-    with archive.open(info) as member:
+    with open_member(archive, info) as member:
         while chunk := member.read(1 << 16):
             seen += len(chunk)
             if seen > MOST_MEMBER_BYTES or seen > max(_SMALL_MEMBER, _MOST_RATIO * info.compress_size):

@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from metatree._util.zips import open_member, read_member
 from metatree.errors import BrokenStore, UserError
 from metatree.notes.archive.format import (
+    LONGEST_MANIFEST,
     FORMAT,
     IMAGES,
     MANIFEST,
@@ -28,7 +30,6 @@ from metatree.notes.archive.format import (
 _MOST_TIMES: Final = 300
 _LARGEST_IMAGE: Final = 100_000_000
 _ALWAYS_ALLOWED: Final = 200_000_000
-_LONGEST_MANIFEST: Final = 1_000_000
 _IMAGE_NAME: Final = re.compile(r"[0-9a-f]{32}[\w.-]{0,40}\.[a-z0-9]{1,10}")
 
 
@@ -50,10 +51,16 @@ class Archive:
 
     def _manifest(self) -> dict[str, Any]:
         try:
-            if self._archive.getinfo(MANIFEST).file_size > _LONGEST_MANIFEST:
-                raise self._not_an_archive()
-            manifest = json.loads(self._archive.read(MANIFEST))
-        except (KeyError, ValueError, RecursionError) as exc:
+            manifest = json.loads(read_member(self._archive, MANIFEST, LONGEST_MANIFEST))
+        except (
+            KeyError,
+            ValueError,
+            RecursionError,
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            NotImplementedError,
+        ) as exc:
             raise self._not_an_archive() from exc
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise self._not_an_archive()
@@ -79,7 +86,7 @@ class Archive:
         assert name in MEMBERS
         number, digest = 0, hashlib.sha256()
         try:
-            with self._archive.open(f"{name}.jsonl") as lines:
+            with open_member(self._archive, f"{name}.jsonl") as lines:
                 while line := lines.readline(MAX_LINE + 1):
                     number += 1
                     digest.update(line)
@@ -110,15 +117,11 @@ class Archive:
         if not isinstance(name, str) or not _IMAGE_NAME.fullmatch(name):
             return None
         try:
-            with self._archive.open(IMAGES + name) as stream:
-                image = stream.read(_LARGEST_IMAGE + 1)
-            if len(image) <= _LARGEST_IMAGE:
-                return image
+            return read_member(self._archive, IMAGES + name, _LARGEST_IMAGE)
         except KeyError:
             return None
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as exc:
             raise self.damaged("images", 0, f"{name}: {exc}") from exc
-        raise self.damaged("images", 0, f"{name} is larger than {_LARGEST_IMAGE / 1e6:g} MB")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import json
 import os
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from metatree._util.secret_text import without_secrets
+from metatree._util.zips import read_member
 from metatree.errors import UserError
 from metatree.notes.archive.format import (
+    LONGEST_MANIFEST,
     EXPORTED_TABLES,
     FORMAT,
     HERE,
@@ -99,8 +102,17 @@ def _check(file: Path) -> None:
     if file.exists() and file.stat().st_size:
         try:
             with zipfile.ZipFile(file) as archive:
-                ours = json.loads(archive.read(MANIFEST)).get("format") == FORMAT
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile, AttributeError):
+                ours = json.loads(read_member(archive, MANIFEST, LONGEST_MANIFEST)).get("format") == FORMAT
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            AttributeError,
+            NotImplementedError,
+        ):
             ours = False
         if not ours:
             raise UserError(

@@ -22,6 +22,7 @@ VERSION: Final = 1
 """Raised when an older metatree could not read the file. Members and fields that are not known are passed over."""
 
 MANIFEST: Final = "manifest.json"
+LONGEST_MANIFEST: Final = 1_000_000
 IMAGES: Final = "images/"
 MEMBERS: Final = (
     "nodes",

@@ -38,6 +38,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from metatree._util import toml_text
 from metatree.errors import UserError
 from metatree.rules._working_memory import WorkingMemory
 from metatree.rules.language.conditions import Production
@@ -225,7 +226,7 @@ _RULE_KEYS: Final[Mapping[str, type]] = {"name": str, "when": str, "then": str, 
 
 def _from_toml(program: Program, text: str) -> Program:
     try:
-        data = tomllib.loads(text)
+        data = toml_text.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as exc:
         raise UserError(f"this is no TOML: {exc or 'it is nested too deep'}") from exc
     resolver = data.pop("resolver", None)

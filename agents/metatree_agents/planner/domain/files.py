@@ -31,6 +31,7 @@ from typing import Any, Final
 
 from metatree_memory_tools.reading.bounded_yaml import load_yaml
 
+from metatree._util import toml_text
 from metatree._util.named_file import read_named
 from metatree.errors import MissingExtra, UserError
 from metatree_agents.planner.domain._places import located
@@ -55,9 +56,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
     try:
         match file.suffix.lower():
             case ".toml":
-                import tomllib
-
-                data: Any = tomllib.loads(text)
+                data: Any = toml_text.loads(text)
             case ".yaml" | ".yml":
                 data = _yaml(text)
             case other:

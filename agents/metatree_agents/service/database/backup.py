@@ -36,6 +36,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 
+from metatree._util.zips import open_member, read_member
 from metatree.errors import BrokenStore, TransientError, UserError
 from metatree.notes.archive.format import MAX_LINE, checked_line
 from metatree.storage.acceptance import accept, survey
@@ -207,10 +208,10 @@ def verified(file: Path) -> Backup:
         with zipfile.ZipFile(file) as archive:
             manifest = _manifest(archive, file)
             for table, recorded in manifest["tables"].items():
-                with archive.open(f"{table}.jsonl") as stream:
+                with open_member(archive, f"{table}.jsonl") as stream:
                     _check(stream, recorded["sha256"], file)
             for name, recorded in manifest["files"].items():
-                with archive.open(name) as stream:
+                with open_member(archive, name) as stream:
                     _check(stream, recorded["sha256"], file)
     except OSError as exc:
         raise UserError(f"cannot read {str(file)!r}: {exc.strerror or exc}") from exc
@@ -235,10 +236,8 @@ def verified(file: Path) -> Backup:
 
 
 def _manifest(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
-    if max(archive.getinfo(name).file_size for name in (_MANIFEST, _SUM)) > _LONGEST_MANIFEST:
-        raise _broken(file, "its list is too long")
-    raw = archive.read(_MANIFEST)
-    if hashlib.sha256(raw).hexdigest().encode() != archive.read(_SUM):
+    raw = read_member(archive, _MANIFEST, _LONGEST_MANIFEST)
+    if hashlib.sha256(raw).hexdigest().encode() != read_member(archive, _SUM, _LONGEST_MANIFEST):
         raise _broken(file, "its list does not have its checksum")
     manifest: dict[str, Any] = json.loads(raw)
     if manifest["format"] > FORMAT or manifest["schema"] > SERVICE.version:
@@ -338,7 +337,7 @@ async def _fill(
         raise UserError(f"the backup has a column of {table} that this version does not know: upgrade it")
     into = f"INSERT INTO {table}({', '.join(columns)}) VALUES "
     marks = f"({', '.join('?' for _ in columns)})"
-    with archive.open(f"{table}.jsonl") as stream:
+    with open_member(archive, f"{table}.jsonl") as stream:
         lines = iter(lambda: stream.readline(MAX_LINE + 1), b"")
         rows = ([_from_json(value) for value in json.loads(checked_line(line))] for line in lines)
         while batch := list(islice(rows, _BATCH)):
@@ -367,7 +366,7 @@ def _unpacked(archive: zipfile.ZipFile, target: Path | None) -> Iterator[Path | 
             part.unlink(missing_ok=True)
             check_files(part)
             with (
-                archive.open(MEMORY) as stream,
+                open_member(archive, MEMORY) as stream,
                 os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out,
             ):
                 shutil.copyfileobj(stream, out)

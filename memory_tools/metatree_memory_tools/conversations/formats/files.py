@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
+from metatree._util.zips import open_member
 from metatree.errors import UserError
 from metatree.trees.source_files import open_inside
 from metatree_memory_tools.conversations.formats._captions import Captions
@@ -201,7 +202,7 @@ class _Unpacked(io.RawIOBase):
         self._given = 0
         self._stream: IO[bytes] | None = None  # when the file cannot be opened
         try:
-            self._stream = packed.open(member)
+            self._stream = open_member(packed, member)
         except _DAMAGED as exc:
             raise CutOff(f"it cannot be unpacked: {exc}") from exc
 
@@ -218,7 +219,8 @@ class _Unpacked(io.RawIOBase):
 
     def _counted(self, read: Callable[[int], bytes], size: int | None) -> bytes:
         try:
-            data = read(-1 if size is None else size)
+            left = self._most - self._given + 1
+            data = read(left if size is None or size < 0 else min(size, left))
         except _DAMAGED as exc:
             raise CutOff(f"it is damaged: {exc}") from exc
         self._given += len(data)
