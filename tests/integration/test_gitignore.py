@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build._gitignore import MOST_WILD, Patterns
+from metatree_memory_tools.build._gitignore import MOST_RULES, MOST_WILD, Patterns
 from metatree_memory_tools.build._ignore import MOST_RULES_BYTES
 from metatree_memory_tools.build._scan import _Walk, scan
 
@@ -211,3 +211,16 @@ def test_of_many_patterns_with_wildcards_as_many_are_followed_as_scans_can_match
     }
     monkeypatch.setattr("metatree_memory_tools.build._scan._MOST_PATTERNS", 0)
     assert "a.log" in scan(tmp_path).files
+
+
+def test_of_many_patterns_of_any_kind_as_many_are_kept_as_memory_is_for(tmp_path: Path) -> None:
+    """Of the files above a path together; a pattern that stands a thousand times is looked at once."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / ".gitignore").write_text("a\n" * (MOST_RULES - 3) + "!a\nb/\n")
+    (tmp_path / "in" / ".gitignore").write_text("c\nd\n")
+    for name in ("a", "b", "in/b", "in/c", "in/d"):
+        (tmp_path / name).write_text("text\n")
+    found = scan(tmp_path)
+    assert {path for path in found.files if not path.endswith(".gitignore")} == {"a", "b", "in/b", "in/d"}
+    assert set(found.notes) == {"in"}
+    assert len(Patterns(b"a\n" * 1_000)._literal) == 1

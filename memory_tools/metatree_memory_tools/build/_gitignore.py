@@ -21,6 +21,8 @@ _MOST_PATH = 4_096
 _CHUNK = 500
 MOST_WILD = 1_000
 """Patterns with wildcards, of all files that say something of one path: each costs a microsecond a path."""
+MOST_RULES = 50_000
+"""Patterns of any kind, of all files that say something of one path: each takes a hundred bytes."""
 _SPECIAL = re.compile(rb"[*?\[\\]")
 _CLASSES = {
     b"alnum": rb"[0-9A-Za-z]", b"alpha": rb"[A-Za-z]", b"blank": rb"[ \t]", b"cntrl": rb"[\x00-\x1f\x7f]",
@@ -64,40 +66,49 @@ def _without_spaces(line: bytes) -> bytes:
 class Patterns:
     """The patterns of one file."""
 
-    def __init__(self, text: bytes, most_wild: int = MOST_WILD) -> None:
+    def __init__(self, text: bytes, most_wild: int = MOST_WILD, most_rules: int = MOST_RULES) -> None:
         """Read the lines of a file; what is no valid pattern matches nothing, as in git.
 
         Args:
             text: what it says.
             most_wild: after so many patterns with wildcards, the rest is not followed.
+            most_rules: after so many patterns of any kind, too.
         """
         self._rules: list[Rule] = []
         self.wild = 0
         """How many patterns with wildcards there are."""
         self.is_cut = False
         for rule in rules_of(text):
+            if len(self._rules) >= most_rules:
+                self.is_cut = True
+                break
             if _SPECIAL.search(rule.pattern):
                 if self.wild >= most_wild:
                     self.is_cut = True
                     break
                 self.wild += 1
             self._rules.append(rule)
-        self._literal: dict[tuple[bool, bytes], list[int]] = {}
-        """Rules without wildcards, by what they match."""
+        self._literal: dict[tuple[bool, bytes], dict[bool, int]] = {}
+        """Of rules without wildcards, by what they match, the last one for folders alone and the last one for all."""
         self._wild: dict[bool, list[int]] = {True: [], False: []}
         for number, rule in enumerate(self._rules):
             if _SPECIAL.search(rule.pattern):
                 self._wild[rule.named].append(number)
             elif rule.pattern:
-                self._literal.setdefault((rule.named, rule.pattern), []).append(number)
+                self._literal.setdefault((rule.named, rule.pattern), {})[rule.folders] = number
+
+    @property
+    def count(self) -> int:
+        """How many patterns there are."""
+        return len(self._rules)
 
     def verdict(self, path: str, *, folder: bool) -> bool | None:
         """Return whether the last rule that matches a path leaves it out; None when none matches."""
         raw = path.encode("utf-8", "surrogateescape")
         best = -1
         for named, text in ((True, raw[raw.rfind(b"/") + 1 :]), (False, raw)):
-            for number in self._literal.get((named, text), ()):
-                if folder or not self._rules[number].folders:
+            for folders, number in self._literal.get((named, text), {}).items():
+                if folder or not folders:
                     best = max(best, number)
             best = max(best, self._last_wild(named, text, folder, best))
         return None if best < 0 else not self._rules[best].negative

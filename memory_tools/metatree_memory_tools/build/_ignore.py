@@ -7,7 +7,7 @@ import stat
 from bisect import bisect_left
 from pathlib import Path
 
-from metatree_memory_tools.build._gitignore import MOST_WILD, Patterns
+from metatree_memory_tools.build._gitignore import MOST_RULES, MOST_WILD, Patterns
 from metatree_memory_tools.git.index import tracked_below
 
 MOST_RULES_BYTES = 1 << 20
@@ -58,9 +58,13 @@ class IgnoreRules:
         """
         self._base = base
         self._above = above
-        before = 0 if above is None else above.wild
-        self._patterns = Patterns(text.encode("utf-8", "surrogateescape"), max(0, most_wild - before))
-        self.wild: int = before + self._patterns.wild
+        wild, count = (0, 0) if above is None else (above.wild, above.count)
+        self._patterns = Patterns(
+            text.encode("utf-8", "surrogateescape"), max(0, most_wild - wild), MOST_RULES - count
+        )
+        self.count: int = count + self._patterns.count
+        """How many patterns are in force."""
+        self.wild: int = wild + self._patterns.wild
         """How many patterns with wildcards are in force."""
         self.added = self._patterns.wild
         self.is_cut = self._patterns.is_cut

@@ -196,7 +196,7 @@ class _Walk:
             rules = IgnoreRules(inside, text, rules, min(MOST_WILD, self.patterns_left))
             self.patterns_left -= rules.added
             if rules.is_cut:
-                note = "has a .gitignore of more patterns with wildcards than are followed"
+                note = "has a .gitignore of more patterns, or more with wildcards, than are followed"
                 self.result.notes[path or "."] = note
         anything = False
         files = []
