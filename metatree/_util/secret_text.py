@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-SHAPES_VERSION: Final = "5"
+SHAPES_VERSION: Final = "6"
 """Another one has files read again, since other texts are masked."""
 
 NAME = (
@@ -87,10 +87,15 @@ _VALUE = re.compile(  # `- name: DB_PASSWORD` with `value: …` behind it, in YA
     rf"(?i){NAME}[\"']{{0,2}}\s{{0,3}},?\s{{0,40}}[\"']?value[\"']?\s{{0,3}}:\s{{0,3}}[\"']?"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
 )
-_ELEMENT = re.compile(rf"(?i){NAME}>(?P<value>{_LETTERS_AND_DIGITS}[^\s<>]{{8,200}})</")
+_ELEMENT = re.compile(  # also `<key>password</key><string>…</string>`
+    rf"(?i){NAME}(?:</key>\s{{0,40}}<string)?>(?P<value>{_LETTERS_AND_DIGITS}[^\s<>]{{8,200}})</"
+)
 _QUOTED = re.compile(
-    rf"(?i){NAME}(?![a-z0-9])[\"'\\]{{0,4}}\]?{_TYPE}\s{{0,3}}(?:=>?|:=|:)\s{{0,3}}\(?[brf]?\\?[\"'`]{{1,3}}"
+    rf"(?i){NAME}(?![a-z0-9])[\"'\\]{{0,4}}\]?{_TYPE}\s{{0,3}}(?:=>?|:=|:|<-|(?<=[\"']),)\s{{0,3}}\(?[brf]?\\?[\"'`]{{1,3}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'`\\]{{8,200}})\\?[\"'`]"
+)
+_INSIDE_QUOTES = re.compile(  # `"Server=db;Password=…;"`
+    rf"(?i)(?<=[;\"']){NAME}\s?=\s?(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})(?=[;\"'])"
 )
 _NAME_MARKS = ("pass", "pwd", "secret", "api", "access", "private", "account", "auth", "refresh", "token")
 """How the names begin: a search for these texts costs a tenth of one for the expression."""
@@ -190,6 +195,8 @@ def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]
         if any(mark in text for mark in marks):
             spans += _matches(kind, shape.finditer(text))
     spans += _matches("a password or key", _after_names(_QUOTED if code else _ASSIGNED, text))
+    if code:
+        spans += _matches("a password or key", _after_names(_INSIDE_QUOTES, text))
     if "value" in text:
         spans += _matches("a password or key", _after_names(_VALUE, text))
     if "</" in text:

@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from metatree._util.secret_columns import masked_columns
 from metatree._util.secret_text import masked, whole_secret
 from metatree.trees.text import decode
 
 _TABLES = (".csv", ".tsv")
-_LOOSE = frozenset(
-    (
-        *(
-            "bash",
-            "cfg",
-            "cnf",
-            "conf",
-            "config",
-            "eml",
-            "env",
-            "ini",
-            "ipynb",
-            "json",
-            "jsonl",
-            "md",
-            "markdown",
-            "mbox",
-        ),
-        *("ndjson", "properties", "rst", "sh", "text", "toml", "txt", "yaml", "yml", "zsh"),
-    )
+_CODE: Final = re.compile(
+    r"asm|astro|c|cc|cjs|clj|cljc|cljs|coffee|cpp|cr|cs|css|cts|cu|cuh|cxx|d|dart|el|elm|erl|ex|exs|f90|"
+    r"fs|fsx|gd|gemspec|gleam|glsl|go|gql|graphql|groovy|h|hcl|hh|hpp|hrl|hs|htm|html|hxx|inl|ipp|java|jl|"
+    r"js|jsx|kt|kts|less|lhs|lisp|lua|m|mjs|ml|mli|mm|mts|nim|nomad|odin|pas|php|phtml|pl|pm|proto|ps1|"
+    r"psm1|py|pyi|pyw|pyx|r|rake|rb|rkt|rs|s|sass|sc|scala|scm|scss|sol|sql|sv|svelte|svg|swift|t|tcl|tf|"
+    r"thrift|ts|tsx|v|vala|vb|vhd|vim|vue|wgsl|xsl|zig"
 )
-"""Ends of names of files whose passwords may stand without quotes."""
+"""Ends of names of program code. In all other files, known or not, a password may stand without quotes."""
+_COPIES: Final = re.compile(r"backup|bak|dist|example|in|j2|local|old|orig|sample|save|template|tmpl")
+"""Ends that say what a file of another kind is for: `app.py.bak`, `values.yaml.example`."""
 
 
 def is_code(path: str) -> bool:
     """Whether a file is program code, by its name: a password there is a text in quotes, and `token: Token2` is none.
 
     Example:
-        >>> [is_code(path) for path in ("src/app.py", "config/app.yaml", ".envrc", "Makefile", "main.tf")]
-        [True, False, False, False, True]
+        >>> [is_code(path) for path in ("src/app.py", "app.py.bak", "main.tf", ".envrc", "app.log", "Makefile")]
+        [True, True, True, False, False, False]
     """
     name = path.rpartition("/")[2].lower()
-    stem, dot, end = name.rpartition(".")
-    return bool(stem and dot) and end not in _LOOSE and not name.startswith(".env")
+    stem, _, end = name.rpartition(".")
+    while "." in stem and _COPIES.fullmatch(end):
+        stem, _, end = stem.rpartition(".")
+    return bool(stem and _CODE.fullmatch(end)) and not name.startswith(".env")
 
 
 def _masked(path: str, text: str) -> tuple[str, int]:

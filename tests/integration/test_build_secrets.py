@@ -207,3 +207,46 @@ def test_no_text_takes_long(text: str, code: bool) -> None:
     whole = text * (300_000 // len(text))
     said, _ = masked(whole, code=code)
     assert len(said) == len(whole)  # lines and columns stay
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "app.log",
+        "kettle.service",
+        "Dockerfile.prod",
+        "values.yaml.example",
+        "f.ini.bak",
+        "my.env.local",
+        "page.j2",
+        "a.desktop",
+        "notes.org",
+    ],
+)
+def test_what_is_no_program_may_have_passwords_without_quotes(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("about the kettle\nENV DB_PASSWORD=hunter19Zq7Kettle\n")
+    with build_tree(tmp_path) as tree:
+        assert all("hunter19" not in str(node) for _, node in tree.walk())
+        assert "about the kettle" in tree.content(name) and "hunter19" not in tree.content(name)
+    assert b"hunter19" not in (tmp_path / ".metatree" / "index.db").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "define('DB_PASSWORD', 'hunter19Zq7Kettle');",
+        'settings.put("password", "hunter19Zq7Kettle")',
+        'password <- "hunter19Zq7Kettle"',
+        "<key>password</key>\n\t<string>hunter19Zq7Kettle</string>",
+        'open("Server=x;Password=hunter19Zq7Kettle;")',
+    ],
+)
+def test_passwords_in_quotes_are_masked_in_programs_however_they_are_named(text: str) -> None:
+    assert masked(text, code=True) == (text.replace("hunter19Zq7Kettle", "*" * 17), 1)
+
+
+@pytest.mark.parametrize(
+    "text", ['f"password={x12345678}"', 'login(token, "abc12345678")', "token: Token2Class = x"]
+)
+def test_what_only_looks_so_stays(text: str) -> None:
+    assert masked(text, code=True) == (text, 0)
