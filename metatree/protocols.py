@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 from metatree.node import Node
 from metatree.result import QuestionNote
 
-SURE: Final = 0.65
+SURE: Final = 0.7
 """How likely an answer must be right to be claimed.
 
 On sources that the numbers were not fitted on, two of three claims were right then (docs/benchmarks/answers.md)."""

@@ -1,8 +1,8 @@
 """Members of zip archives that strangers made, unpacked no further than asked.
 
-`zipfile` unpacks of bzip2 and LZMA all that it has read of the packed bytes at once, whatever `read(n)` asks for, and of
-DEFLATE too where it is asked for all; so one kilobyte may become gigabytes. Neither we nor programs that make exports
-pack by anything but DEFLATE.
+`zipfile` unpacks of bzip2 and LZMA all that it has read of the packed bytes at once, whatever `read(n)` asks for, and
+of DEFLATE too where it is asked for all; so one kilobyte may become gigabytes. Neither we nor programs that make
+exports pack by anything but DEFLATE.
 """
 
 from __future__ import annotations

@@ -52,7 +52,9 @@ class _Parser:
                 raise ValueError(f"line {_line(self.text, place)} is no JSON")
             if match.lastgroup != "skip":
                 if len(self.tokens) == _MOST_TOKENS:
-                    raise ValueError(f"it has more than {_MOST_TOKENS:,} values and brackets, too many for settings")
+                    raise ValueError(
+                        f"it has more than {_MOST_TOKENS:,} values and brackets, too many for settings"
+                    )
                 self.tokens.append((str(match.lastgroup), match[0], place))
             place = match.end()
         value = self._value()

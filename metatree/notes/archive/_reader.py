@@ -16,9 +16,9 @@ from typing import Any, Final
 from metatree._util.zips import open_member, read_member
 from metatree.errors import BrokenStore, UserError
 from metatree.notes.archive.format import (
-    LONGEST_MANIFEST,
     FORMAT,
     IMAGES,
+    LONGEST_MANIFEST,
     MANIFEST,
     MAX_LINE,
     MEMBERS,

@@ -18,12 +18,12 @@ from metatree._util.secret_text import without_secrets
 from metatree._util.zips import read_member
 from metatree.errors import UserError
 from metatree.notes.archive.format import (
-    LONGEST_MANIFEST,
     EXPORTED_TABLES,
     FORMAT,
     HERE,
     IMAGES,
     LEFT_OUT_TABLES,
+    LONGEST_MANIFEST,
     MANIFEST,
     MEMBERS,
     PERMISSION_FACTS,

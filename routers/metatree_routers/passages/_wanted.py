@@ -59,14 +59,6 @@ _BY_WHOM: Final = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 """A person beside what they did, an address, or a name at the head of an entry."""
-_ASKS_DAY: Final = re.compile(
-    r"\bwhen (?:did|was|were|has|had)\b|\b(?:which|what) (?:day|date|year|month)\b|\bsince when\b",
-    re.IGNORECASE,
-)
-_DAY: Final = re.compile(
-    rf"\b(?:19|20)\d\d(?:[-./]?\d\d[-./]?\d\d)?\b|\b{_MONTH}[a-z]* (?:\d{{1,2}}\b|(?:19|20)\d\d)"
-    rf"|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}"
-)
 _ROLE: Final = "team|committee|group|board|office|department|staff|desk|head|manager|owner|chair|lead"
 _DOER: Final = re.compile(
     rf"\b([A-Z][\w'-]+|{_ROLE})(?: [A-Z][\w'-]+)?(?=,? (\w+)(?: (\w+))?)|\bby (?:the|an?) (?:\w+ )?(?:{_ROLE})\b"
@@ -127,18 +119,6 @@ def _does(asked: Asked, text: str) -> bool:
         ):
             return True
     return False
-
-
-def lacks_day(asked: Asked, text: str) -> bool:
-    """Say whether a question asks when something happened, and a text names no day, month or year.
-
-    Example:
-        >>> from metatree_routers.passages.asked import read_question
-        >>> asked = read_question("When did arrays come in?", embeddings=False)
-        >>> lacks_day(asked, "2.0.0 (2019-09-07)"), lacks_day(asked, "Arrays are made by []")
-        (False, True)
-    """
-    return _ASKS_DAY.search(asked.text) is not None and _DAY.search(text) is None
 
 
 def lacks_count(asked: Asked, text: str) -> bool:

@@ -24,14 +24,7 @@ import numpy.typing as npt
 
 from metatree_routers.embeddings.static import Embedder
 from metatree_routers.passages._exact import holds, is_defined
-from metatree_routers.passages._wanted import (
-    WANTED,
-    has_wanted,
-    lacks_count,
-    lacks_day,
-    lacks_default,
-    lacks_person,
-)
+from metatree_routers.passages._wanted import WANTED, has_wanted, lacks_count, lacks_default, lacks_person
 from metatree_routers.passages.asked import Asked
 from metatree_routers.query.key_terms import STRONG
 from metatree_routers.query.terms import expand, raw_tokens
@@ -44,7 +37,6 @@ FEATURES: Final = (
     "is_test", "cover", "exact_missing", "soft_cover", "wanted_near", "wanted_missing", "title_cover", "line_cover",
     "title_cosine", "pairs", "is_readme", "cover_with_head", "of_its_node", "changes_if_still", "code_by_code",
     "defines_exact", "amount_far", "version_far", "count_missing", "person_missing", "default_missing",
-    "day_missing", "entry_cover", "entry_lacks", "person_far", "worst_word",
 )  # fmt: skip
 """Distinct words of the question, of eight; cosine of the nearest line; words of the question by the nearest word of
 the passage, against the best candidate; exact things of the question that are there; whether it holds the kind of
@@ -129,9 +121,7 @@ def features(
     if not candidates:
         return np.zeros((0, len(FEATURES)))
     rows = np.array([_words_of(asked, candidate, weights) for candidate in candidates])
-    covers, line_covers, nearest_lines, by_entry = _soft_cover(asked, candidates, weights, embedder)
-    for number, name in enumerate(("entry_cover", "entry_lacks", "person_far", "worst_word")):
-        rows[:, FEATURES.index(name)] = by_entry[:, number]
+    covers, line_covers, nearest_lines = _soft_cover(asked, candidates, weights, embedder)
     rows[:, FEATURES.index("soft_cover")] = rows[:, FEATURES.index("soft_cover_of_best")] = covers
     rows[:, FEATURES.index("line_cover")] = line_covers
     rows[:, FEATURES.index("wanted_near")] = [
@@ -173,7 +163,6 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
     row["defines_exact"] = float(any(len(one) > 1 and is_defined(candidate.text, one) for one in asked.exact))
     row["count_missing"] = float(lacks_count(asked, candidate.text))
     row["person_missing"] = float(lacks_person(asked, candidate.text))
-    row["day_missing"] = float(lacks_day(asked, f"{candidate.release}\n{candidate.text}"))
     row["default_missing"] = float(lacks_default(asked, candidate.text))
     row["distinct_words"] = min(len(here & weights.keys()), _MOST_DISTINCT) / _MOST_DISTINCT
     if asked.exact:
@@ -240,7 +229,7 @@ def _soft_cover(
     candidates: Sequence[PassageCandidate],
     weights: Mapping[str, float],
     embedder: Embedder | None,
-) -> tuple[Floats, Floats, list[str], Floats]:
+) -> tuple[Floats, Floats, list[str]]:
     """Return how much of a question each passage says, by its nearest words, and its best line; and its best lines."""
     wanted = {
         raw: weight
@@ -252,56 +241,21 @@ def _soft_cover(
     heads = [_words(c.head) for c in candidates]
     every = sorted(set().union(*heads, *(words_ for of_one in words for words_ in of_one)))[:MOST_WORDS]
     if not wanted or not every:
-        return (
-            np.zeros(len(candidates)),
-            np.zeros(len(candidates)),
-            [""] * len(candidates),
-            np.zeros((len(candidates), 4)),
-        )
+        return np.zeros(len(candidates)), np.zeros(len(candidates)), [""] * len(candidates)
     column = {word: number for number, word in enumerate(every)}
     near = _nearness(list(wanted), every, embedder)
     share = np.array(list(wanted.values())) / sum(wanted.values())
     covers, line_covers, best_lines = np.zeros(len(candidates)), np.zeros(len(candidates)), []
-    by_entry = np.zeros((len(candidates), 4))
     for number, (of_one, head) in enumerate(zip(words, heads, strict=True)):
         by_line = np.array([_nearest(near, column, line) for line in (*of_one, head)])
         covers[number] = min(1.0, by_line.max(axis=0) @ share)
         line_covers[number] = (by_line[:-1] @ share).max(initial=0.0)
-        entries = _entries(candidates[number].text)
-        entry_covers = [by_line[entry].max(axis=0) @ share for entry in entries]
-        if entry_covers:
-            best = entries[int(np.argmax(entry_covers))]
-            said = "\n".join([*(lines[number][at] for at in best), candidates[number].release])
-            by_entry[number] = (
-                max(entry_covers),
-                asked.kind in WANTED and not has_wanted(asked, said),
-                lacks_person(asked, said),
-                ((1.0 - np.minimum(1.0, by_line.max(axis=0))) * share).max() / share.max(),
-            )
         windows = [
             by_line[at : min(at + _WINDOW, len(of_one))].max(axis=0) @ share for at in range(len(of_one))
         ]
         at = int(np.argmax(windows)) if windows else 0
         best_lines.append("\n".join(lines[number][max(0, at - 1) : at + _WINDOW + 1]))
-    return covers, line_covers, best_lines, by_entry
-
-
-_BEGINS_ENTRY = re.compile(r"\s*(?:[-*+•]|\(?\d{1,3}[.)]|\.(?:TP|PP|P|LP|IP|SH|SS)\b)(?=\s|$)")
-
-
-def _entries(text: str) -> list[list[int]]:
-    """Return the lines of each paragraph and each item of a list, by their numbers among those that are not blank."""
-    entries: list[list[int]] = []
-    number, begins = 0, True
-    for line in text.split("\n"):
-        if not line.strip():
-            begins = True
-            continue
-        if begins or _BEGINS_ENTRY.match(line):
-            entries.append([])
-        entries[-1].append(number)
-        number, begins = number + 1, False
-    return entries
+    return covers, line_covers, best_lines
 
 
 def _words(text: str) -> frozenset[str]:

@@ -16,7 +16,7 @@ from metatree_agents.planner.domain.syntax import PlannerSyntaxError
 Steps = Sequence[str | int]
 """Keys and places in lists, from the outside to the inside: `("tasks", 1, "when")`."""
 
-_HEADER: Final = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
+_HEADER: Final = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?$")
 _KEY: Final = re.compile(r"""\s*(?P<quote>["']?)(?P<name>[\w.-]+)(?P=quote)\s*=""")
 _READERS: Final[dict[str, Callable[[str], Any]]] = {
     "goal": group_of,
