@@ -46,9 +46,10 @@ _COMMENT_LINES = 20
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Definition = _Function | ast.ClassDef
+_WITH_BLOCKS: tuple[type[ast.AST], ...] = (*ast.stmt.__subclasses__(), ast.ExceptHandler, ast.match_case)
 _BLOCKS = {
     kind: tuple(name for name in ("body", "orelse", "finalbody", "handlers", "cases") if name in kind._fields)
-    for kind in (*ast.stmt.__subclasses__(), ast.ExceptHandler, ast.match_case)
+    for kind in _WITH_BLOCKS
 }
 """The fields of a statement that hold others."""
 
