@@ -97,8 +97,11 @@ _QUOTED = re.compile(
 _INSIDE_QUOTES = re.compile(  # `"Server=db;Password=…;"`
     rf"(?i)(?<=[;\"']){NAME}\s?=\s?(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})(?=[;\"'])"
 )
-_NAME_MARKS = ("pass", "pwd", "secret", "api", "access", "private", "account", "auth", "refresh", "token")
+_NAME_MARKS = ("passw", "passp", "pwd", "secret")
 """How the names begin: a search for these texts costs a tenth of one for the expression."""
+_KEY_MARKS = ("api", "private", "account")
+_TOKEN_MARKS = ("auth", "refresh", "token")
+"""How those begin that end in `key`, or in `token`; `access` ends in both."""
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
 _BODY = re.compile(r"[A-Za-z0-9+/=\s\\:,.()-]{0,20000}")
 _LONG = re.compile(r"[A-Za-z0-9+/=]{16}")
@@ -192,28 +195,33 @@ def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]
     """Return where secrets are, in order: start, end, kind."""
     spans = [(start, end, "a private key") for start, end in _private_keys(text)]
     for kind, marks, shape in _SHAPES:
-        if any(mark in text for mark in marks):
-            spans += _matches(kind, shape.finditer(text))
-    spans += _matches("a password or key", _after_names(_QUOTED if code else _ASSIGNED, text))
-    if code:
-        spans += _matches("a password or key", _after_names(_INSIDE_QUOTES, text))
-    if "value" in text:
-        spans += _matches("a password or key", _after_names(_VALUE, text))
-    if "</" in text:
-        spans += _matches("a password or key", _after_names(_ELEMENT, text))
+        for mark in marks:
+            if mark in text:
+                spans += _matches(kind, shape.finditer(text))
+                break
+    if places := _name_places(text):
+        named = ((_QUOTED, ""), (_INSIDE_QUOTES, "=")) if code else ((_ASSIGNED, ""),)
+        for shape, mark in (*named, (_VALUE, "value"), (_ELEMENT, "</")):
+            if mark in text:
+                found = (match for at in places if (match := shape.match(text, at)))
+                spans += _matches("a password or key", found)
     return sorted(spans)
 
 
-def _after_names(shape: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def _name_places(text: str) -> list[int]:
+    """Return where names of what holds a secret may begin."""
     lower = text.lower()
     if len(lower) != len(text):  # a few letters become two
         lower = "".join(char.lower() if char.isascii() else char for char in text)
-    for mark in _NAME_MARKS:
+    key, token = ("key" in lower, "token" in lower) if text.isascii() else (True, True)
+    marks = _NAME_MARKS + _KEY_MARKS * key + _TOKEN_MARKS * token + ("access",) * (key or token)
+    places = []
+    for mark in marks:
         at = lower.find(mark)
         while at >= 0:
-            if match := shape.match(text, at):
-                yield match
+            places.append(at)
             at = lower.find(mark, at + 1)
+    return places
 
 
 def _matches(kind: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int, str]]:

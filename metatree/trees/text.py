@@ -61,7 +61,7 @@ def encodable(text: str) -> str:
         >>> encodable("half \\ud83d of it")
         'half ? of it'
     """
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def lines_of(text: str) -> list[str]:

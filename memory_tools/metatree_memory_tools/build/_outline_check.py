@@ -75,16 +75,18 @@ class _Parts:
         for line in (part.start_line, part.end_line, *(line for pair in part.ranges for line in pair)):
             if type(line) is not int or not 0 <= line < 1 << 40:
                 raise NoOutline(f"the part {part.id[:80]!r} has the line {line!r}")
-        return replace(
-            part,
-            title=_text(part.title, "title"),
-            description=_text(part.description, "description"),
-            kind=_text(part.kind, "kind"),
-            digest=_text(part.digest, "digest"),
-            ranges=tuple((int(first), int(last)) for first, last in part.ranges),
-            attributes=_attributes(part.attributes),
-            parts=self.checked(part.parts, depth + 1) if part.parts else (),
-        )
+        fields: dict[str, Any] = {
+            "title": _text(part.title, "title"),
+            "description": _text(part.description, "description"),
+            "kind": _text(part.kind, "kind"),
+            "digest": _text(part.digest, "digest"),
+            "ranges": tuple((int(first), int(last)) for first, last in part.ranges),
+            "attributes": _attributes(part.attributes),
+            "parts": self.checked(part.parts, depth + 1) if part.parts else (),
+        }
+        if type(part) is OutlinePart and all(getattr(part, name) is value for name, value in fields.items()):
+            return part  # as nearly all are: to make one anew costs more than to look at it
+        return replace(part, **fields)
 
 
 def _is(value: object, kind: type, what: str) -> None:

@@ -303,6 +303,8 @@ def _digested(node: Node, content: str) -> Node:
 
 
 def _title(name: str) -> str:
+    if name.isprintable():
+        return name
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name)
 
 

@@ -46,6 +46,12 @@ _COMMENT_LINES = 20
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Definition = _Function | ast.ClassDef
+_WITH_BLOCKS: tuple[type[ast.AST], ...] = (*ast.stmt.__subclasses__(), ast.ExceptHandler, ast.match_case)
+_BLOCKS = {
+    kind: tuple(name for name in ("body", "orelse", "finalbody", "handlers", "cases") if name in kind._fields)
+    for kind in _WITH_BLOCKS
+}
+"""The fields of a statement that hold others."""
 
 
 class PythonCode(TextFiles):
@@ -309,11 +315,9 @@ def _imports(module: ast.Module) -> Iterator[tuple[int, str, tuple[tuple[str, st
                 yield 0, alias.name, ()
         elif isinstance(node, ast.ImportFrom):
             yield node.level, node.module or "", tuple((a.name, a.asname or a.name) for a in node.names)
-        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
-            for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-                inner = getattr(node, name, None)
-                if isinstance(inner, list):
-                    pending.extend(reversed(inner))
+        else:
+            for name in _BLOCKS.get(type(node), ()):
+                pending.extend(reversed(getattr(node, name)))
 
 
 def _unparsed(node: _Definition) -> str:

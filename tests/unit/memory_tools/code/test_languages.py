@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -897,3 +898,21 @@ def test_what_is_no_code_is_read_as_text_in_good_time(name: str, text: str) -> N
     outline = Code().outline(SourceFile(name, text.encode()))
     assert outline.parts
     assert "read as plain text" in outline.problem
+
+
+@pytest.mark.skipif(language_of("a.pl", b"") is None, reason="no grammar of Perl")
+def test_a_file_is_not_copied_at_each_of_its_words() -> None:
+    class Counted(bytes):
+        copied = 0
+
+        def __getitem__(self, at: Any) -> Any:
+            part = super().__getitem__(at)
+            Counted.copied += len(part)
+            return part
+
+    language = language_of("a.pl", b"")
+    assert language is not None
+    data = Counted(b"sub f { my $x = shift; return $x + 1 }\n" * 3_000)
+    tree = code._parse(language, data)
+    assert tree is not None and len(tree.root_node.children) == 3_000
+    assert Counted.copied < 1_000 * len(data)
