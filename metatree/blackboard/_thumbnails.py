@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 from importlib import import_module
 from pathlib import Path
@@ -38,7 +39,8 @@ def make_thumbnail(file: Path, longer_side_px: int) -> tuple[str, int, int] | No
             image.draft("RGB", (longer_side_px, longer_side_px))
             image.thumbnail((longer_side_px, longer_side_px))
             small = image if image.mode in ("RGB", "RGBA") else image.convert("RGB")
-            small.save(part, "WEBP", quality=80)
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+                small.save(out, "WEBP", quality=80)
             width, height = small.size
         part.replace(thumbnail)
     except Exception as exc:  # a decoder may raise anything on a broken file

@@ -103,7 +103,7 @@ def test_a_bomb_or_a_damaged_file_beside_the_tree_is_named_and_not_unpacked(
         settle(tree.memory)
     for name, how, data in (
         ("1.zip", zipfile.ZIP_DEFLATED, b"x"),
-        ("2.zip", zipfile.ZIP_BZIP2, bytes(50_000_000)),
+        ("2.zip", zipfile.ZIP_DEFLATED, bytes(50_000_000)),
         ("3.zip", zipfile.ZIP_STORED, b"x"),
     ):
         with zipfile.ZipFile(project / name, "w", how) as packed:

@@ -12,6 +12,7 @@ _LINE = re.compile(
     r"\s*(?:-\s+)?)?"
     r"(?P<speaker>[^\W\d_][\w .'’()&-]{0,39}?)\s*:(?!//)\s+(?P<text>\S.*)$"
 )
+_LONGEST_DATE = 80
 _ALONE = re.compile(r"^(?:date|on|session|---|===)?\s*[:\-=]*\s*(?P<date>.{6,40}?)\s*[:\-=]*$", re.IGNORECASE)
 _LEAST_TURNS = 4
 _LEAST_SHARE = 0.5
@@ -44,7 +45,8 @@ def of_transcript(text: str) -> Conversations:
             continue
         match = _LINE.match(line)
         if match is None:
-            alone = _ALONE.match(line.strip())
+            bare = " ".join(line.split())
+            alone = _ALONE.match(bare) if len(bare) <= _LONGEST_DATE else None
             when = iso(alone["date"]) if alone else ""
             if when:
                 date = when

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import date
 
 _FRONT = re.compile(r"\ufeff?---[ \t]*\n(.*?)\n?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_FIELD = re.compile(r"^([A-Za-z_][\w .-]{0,60}?)\s*:(?:\s+(.*?))?\s*$")
-_ITEM = re.compile(r"^\s*-\s+(.+?)\s*$")
+_FIELD = re.compile(r"^([A-Za-z_][\w .-]{0,60}?)\s*:(?:\s+(.*))?$")
+_ITEM = re.compile(r"^\s*-\s+(.+)$")
 _QUOTED = re.compile(r"^([\"'])(.*)\1$", re.DOTALL)
 _PIECE = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|\[\[[^\]]*\]\]|[^,]+)\s*(?:,|$)")
 _WIKI = re.compile(r"!?\[\[([^\[\]\n|]{1,300})(?:\|[^\[\]\n]{0,300})?\]\]")
@@ -106,6 +106,7 @@ def _front_matter(text: str) -> tuple[dict[str, str | list[str]], str]:
     found: dict[str, str | list[str]] = {}
     name = ""
     for line in front[1].split("\n"):
+        line = line.rstrip()
         item, given = _ITEM.match(line), _FIELD.match(line)
         if item is not None and name and not isinstance(found.get(name), str):
             values = found.setdefault(name, [])
@@ -129,7 +130,7 @@ def _front_matter(text: str) -> tuple[dict[str, str | list[str]], str]:
 def _plain(value: str) -> str:
     value = value.strip()
     quoted = _QUOTED.match(value)
-    value = quoted[2] if quoted is not None else re.sub(r"\s+#\s.*$", "", value)
+    value = quoted[2] if quoted is not None else re.sub(r"(?<!\s)\s+#\s.*$", "", value)
     return value[: 10 * _MOST_CHARS].strip()
 
 

@@ -16,7 +16,7 @@ MOST_HEADINGS = 10_000
 """Of a file of text. Each takes 1.5 kB while it is read, hundreds of times what the shortest ones take in the file."""
 
 _END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=:)\n\s*\n|\n\s*\n")
-_ROLE = re.compile(r":[\w:+.-]{1,60}:`~?!?([^`<]*?)(?:\s*<[^`>]*>)?`")
+_ROLE = re.compile(r":[\w:+.-]{1,60}:`~?!?([^`<]*(?<!\s))\s*(?:<[^`>]*>)?`")
 _UNDERLINE = re.compile(r"^\s*([=~\-^*#\"'`+.:_])\1{2,}\s*$", re.MULTILINE)
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|cf|vs|resp|approx|No)|\b[A-Z])\.$")
 

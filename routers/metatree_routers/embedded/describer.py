@@ -12,9 +12,9 @@ MAX_TITLE_CHARS = 80
 MAX_DESCRIPTION_CHARS = 240
 _READ_CHARS = 20_000
 
-_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
+_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(\S.*)$", re.MULTILINE)
 _UNDERLINED = re.compile(r"^(\S.*)\n(?:={3,}|-{3,})\s*$", re.MULTILINE)
-_HTML_TITLE = re.compile(r"<(?:title|h1)[^>]*>\s*(.*?)\s*</[^>]*>", re.IGNORECASE | re.DOTALL)
+_HTML_TITLE = re.compile(r"<(?:title|h1)[^>]*>(.*?)</[^>]*>", re.IGNORECASE | re.DOTALL)
 _DEFINED = re.compile(
     r"^\s*(?:async\s+)?(?:def|class|function|func|fn|interface|struct|type)\s+([A-Za-z_]\w*)", re.MULTILINE
 )
@@ -44,7 +44,10 @@ def _title(text: str) -> tuple[str, str]:
     ]
     if candidates:
         first = min(candidates, key=lambda match: match.start())
-        return _TAG.sub(" ", first.group(1)), text[first.end() :]
+        title = first.group(1).strip()
+        if first.re is _HEADING:
+            title = title.rstrip("#").rstrip() or title
+        return _TAG.sub(" ", title), text[first.end() :]
     for line in text.split("\n"):
         if any(letter.isalnum() for letter in line):
             start, end = next(sentences(line), (0, len(line)))

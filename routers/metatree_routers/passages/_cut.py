@@ -27,7 +27,7 @@ _STEP = 6
 """Lines between two beginnings in a block that has no other."""
 _MOST_LEADS = 3
 
-_MARKDOWN = re.compile(r"\s{0,3}(#{1,6})\s+(\S.*?)\s*#*$")
+_MARKDOWN = re.compile(r"\s{0,3}(#{1,6})\s+(\S.*)")
 _UNDERLINE = re.compile(r"([=\-~^\"'`*+#.:_])\1{2,}\s*$")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*[ \t]+(?=[\"'(\[]*[A-Z0-9])")
 _RULES = "=-~^\"'`*+#.:_ \n"
@@ -161,7 +161,7 @@ def _headings(text: str, lines: list[Line]) -> dict[int, tuple[int, str]]:
         if fenced:
             continue
         if heading := _MARKDOWN.match(raw):
-            found[number] = (len(heading[1]), heading[2])
+            found[number] = (len(heading[1]), heading[2].rstrip().rstrip("#").rstrip() or heading[2])
         elif number + 1 < len(lines) and (
             under := _UNDERLINE.match(text, lines[number + 1].start, lines[number + 1].end)
         ):

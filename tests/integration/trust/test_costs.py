@@ -40,7 +40,7 @@ from metatree_memory_tools.reading.own_process import ReadingFailed, read_apart
 from metatree_memory_tools.text import lines
 from metatree_routers import TextEvidence
 
-from metatree import Node, Tree
+from metatree import Node, Tree, search
 from metatree._util.secret_text import masked
 from metatree.errors import BrokenStore, StaleSource, UserError
 from metatree.notes.archive import _reader, export_memory, import_memory
@@ -481,3 +481,20 @@ def test_merge_keys_of_yaml_stay_few(clone: Clone) -> None:
     with pytest.raises(UserError, match="merge keys bring more"):
         _document._parsed("\n".join(lines).encode(), "api.yaml")
     assert load_yaml("a: &a {x: 1}\nb: {<<: *a, y: 2}") == {"a": {"x": 1}, "b": {"x": 1, "y": 2}}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("head.md", "# kettle{}b\nthe kettle is blue\n"),
+        ("front.md", "---\ntitle: b{}c\n---\n# Kettle\n"),
+        ("item.md", "---\ntags:\n  - b{}c\n---\n# Kettle\n"),
+        ("role.py", "def kettle():\n    '''The kettle.\n\n    :a:`{}x\n    '''\n"),
+        ("chat.txt", "Ann: a kettle\nBob: hi\nAnn: how\nBob: well\ndate{}x\nAnn: so\nBob: the kettle\n"),
+    ],
+)
+def test_blanks_in_a_line_cost_what_other_letters_do(name: str, text: str, tmp_path: Path) -> None:
+    """Of 400,000, quadratic is half an hour: this does not end, rather than fail."""
+    (tmp_path / name).write_text(text.format(" " * 400_000))
+    with build_tree(tmp_path) as tree:
+        search("What colour is the kettle?", tree=tree)

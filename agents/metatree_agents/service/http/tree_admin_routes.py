@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import Field, StringConstraints
+from pydantic import Field, StrictBool, StringConstraints
 
 from metatree.errors import UserError
 from metatree_agents.service.http._description import described
@@ -28,7 +28,7 @@ class TreeRight(Body):
 
     Tree: Name
     Who: Annotated[str, StringConstraints(min_length=1, max_length=80)]
-    May: bool
+    May: StrictBool
 
 
 class Membership(Body):
@@ -36,7 +36,7 @@ class Membership(Body):
 
     Group: Name
     Members: Annotated[list[Name], Field(min_length=1, max_length=1_000)]
-    Member: bool
+    Member: StrictBool
 
 
 class TreeShown(Body):
