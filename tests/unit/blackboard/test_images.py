@@ -192,3 +192,13 @@ def test_missing_package_is_named_where_it_is_needed(
     assert board.is_empty()
     with pytest.raises(MissingExtra):
         perceptual_hash(shot())
+
+
+def test_what_is_kept_of_an_image_is_for_its_user_alone(shot: Callable[..., Path], tmp_path: Path) -> None:
+    """Also in a folder that was there, as one of a clone is."""
+    (tmp_path / "b.db.images").mkdir()
+    with Blackboard(tmp_path / "b.db") as board:
+        board.add_image(shot(width=1_200, height=900))
+    files = list((tmp_path / "b.db.images").iterdir())
+    assert len(files) == 2
+    assert [file.stat().st_mode & 0o077 for file in files] == [0, 0]
