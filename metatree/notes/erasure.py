@@ -391,8 +391,11 @@ def _has_bytes(file: Path, forms: Sequence[str], room: _Room) -> bool | None:
     """Whether a file, or a member of a zip as exports are, holds one of these texts; None if it stays packed."""
     wanted = [form.encode("utf-8", "surrogatepass") for form in forms]
     try:
-        if not file.stat().st_size:
+        state = file.stat()
+        if not state.st_size:
             return False
+        if state.st_size > _MOST_UNPACKED and state.st_blocks * 512 < state.st_size // 2:  # mostly holes
+            return None
         if zipfile.is_zipfile(file):
             try:
                 with zipfile.ZipFile(file) as packed:

@@ -113,11 +113,13 @@ def test_a_bomb_or_a_damaged_file_beside_the_tree_is_named_and_not_unpacked(
     raw = bytearray((project / "0.zip").read_bytes())
     raw[60:200] = bytes(140)
     (project / "0.zip").write_bytes(raw)
+    with (project / "old.db").open("wb") as sparse:
+        sparse.truncate(20_000_000)
     capsys.readouterr()
     assert run(["forget", "--by", "ann", "-y", "--verify", "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
     places = {Path(each["place"]).name: each["what"] for each in said["traces"]}
-    assert places == dict.fromkeys(("0.zip", "2.zip", "3.zip"), "not looked into: it is packed")
+    assert places == dict.fromkeys(("0.zip", "2.zip", "3.zip", "old.db"), "not looked into: it is packed")
 
 
 def test_a_run_that_goes_on_is_named_and_not_deleted(project: Path) -> None:
