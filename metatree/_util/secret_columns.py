@@ -13,6 +13,9 @@ from metatree._util.secret_text import NAME
 
 _DELIMITERS = ",;\t|"
 _NAMED = re.compile(rf"(?i)(?:.{{0,60}}[_\s.-])?{NAME}(?:[_\s-]?(?:hash|value))?")
+_MOST_BEFORE = 20
+"""Lines before the names of columns: blank ones, comments, and what names the delimiter to Excel."""
+_LONGEST_HEAD = 100_000
 _SECRET = re.compile(r"(?=\S{0,200}\d)(?=\S{0,200}[A-Za-z])\S{8,200}")
 
 
@@ -20,19 +23,27 @@ def masked_columns(text: str) -> tuple[str, int]:
     """Return a table with `*` for each character of what its columns of secrets hold, and how many cells these were.
 
     Args:
-        text: the table, with the names of its columns in its first row; cells may stand in double quotes.
+        text: the table; the names of its columns stand in its first row that is no comment, or in one. Cells may stand in
+            double quotes.
 
     Example:
         >>> masked_columns("user,password" + chr(10) + "ann,hunter2hunter2")
         ('user,password\\nann,**************', 1)
     """
-    head = text.partition("\n")[0].removeprefix("\ufeff")
-    delimiter = max(_DELIMITERS, key=head.count)
-    named = [_NAMED.fullmatch(cell.strip().strip('"')) is not None for cell in head.split(delimiter)]
+    begin = 0
+    for _ in range(_MOST_BEFORE):
+        head, newline, _ = text[begin : begin + _LONGEST_HEAD].partition("\n")
+        bare = head.strip().lstrip("\ufeff#").lstrip()
+        delimiter = max(_DELIMITERS, key=bare.count)
+        named = [_NAMED.fullmatch(cell.strip().strip('"')) is not None for cell in bare.split(delimiter)]
+        may_precede = not bare or head.startswith("#") or bare.lower().startswith("sep=")
+        if any(named) or not newline or not may_precede:
+            break
+        begin += len(head) + 1
     if not any(named):
         return text, 0
     parts, at, number = [], 0, 0
-    for row, column, start, end in _cells(text, delimiter):
+    for row, column, start, end in _cells(text, delimiter, begin):
         if row and column < len(named) and named[column] and _SECRET.fullmatch(text, start, end):
             parts += [text[at:start], "*" * (end - start)]
             at, number = end, number + 1
@@ -49,11 +60,11 @@ def is_named_secret(name: str, value: str) -> bool:
     return _NAMED.fullmatch(name) is not None and _SECRET.fullmatch(value) is not None
 
 
-def _cells(text: str, delimiter: str) -> Iterator[tuple[int, int, int, int]]:
-    """Yield row, column, start and end of each cell, without its quotes."""
+def _cells(text: str, delimiter: str, at: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield row, column, start and end of each cell from a place on, without its quotes."""
     sign = re.escape(delimiter)
     cell = re.compile(rf'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^{sign}\r\n]*))(?P<end>{sign}|\r?\n|\r|\Z)')
-    at = row = column = 0
+    row = column = 0
     while (match := cell.match(text, at)) is not None:
         start, end = match.span("bare" if match["quoted"] is None else "quoted")
         yield row, column, start, end

@@ -9,7 +9,7 @@ from metatree._util.secret_columns import masked_columns
 from metatree._util.secret_text import masked, whole_secret
 from metatree.trees.text import decode
 
-_TABLES = (".csv", ".tsv")
+_TABLES = (".csv", ".tsv", ".tab")
 _CODE: Final = re.compile(
     r"asm|astro|c|cc|cjs|clj|cljc|cljs|coffee|cpp|cr|cs|css|cts|cu|cuh|cxx|d|dart|el|elm|erl|ex|exs|f90|"
     r"fs|fsx|gd|gemspec|gleam|glsl|go|gql|graphql|groovy|h|hcl|hh|hpp|hrl|hs|htm|html|hxx|inl|ipp|java|jl|"

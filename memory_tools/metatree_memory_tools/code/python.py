@@ -39,6 +39,8 @@ SIGNATURE_CHARS = 160
 
 _MOST_WORDS = 250_000
 """Of a longer file no tree is made: for two megabytes of the shortest statements it takes as many gigabytes."""
+_LONG_NAME = re.compile(r"(?<!\w)(?:\w++[\s\\]*+\.[\s\\]*+){500}")
+"""CPython's parser keeps each beginning of the dotted name of an import: 120 kB of `a.a.a…` take 4 GB."""
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 _COMMENT_LINES = 20
@@ -79,6 +81,8 @@ class PythonCode(TextFiles):
         try:
             if len(file.text) > _MOST_WORDS and sum(1 for _ in _WORD.finditer(file.text)) > _MOST_WORDS:
                 raise ValueError(f"more than {_MOST_WORDS:,} words and signs")
+            if _LONG_NAME.search(file.text):
+                raise ValueError("a name of more than 500 parts")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 module = ast.parse(file.text)

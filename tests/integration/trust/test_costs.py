@@ -498,3 +498,11 @@ def test_blanks_in_a_line_cost_what_other_letters_do(name: str, text: str, tmp_p
     (tmp_path / name).write_text(text.format(" " * 400_000))
     with build_tree(tmp_path) as tree:
         search("What colour is the kettle?", tree=tree)
+
+
+def test_a_dotted_name_takes_no_gigabytes(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(f"import {'a. ' * 20_000}b\n")
+    (tmp_path / "b.py").write_text(f"x = {'a.' * 400}b\ndef kettle(): ...\n")
+    with at_most(60), build_tree(tmp_path) as tree:
+        assert "a name of more than 500 parts" in str(tree.get("a.py").attributes)
+        assert "500 parts" not in str(tree.get("b.py").attributes)
