@@ -23,8 +23,8 @@ def masked_columns(text: str) -> tuple[str, int]:
     """Return a table with `*` for each character of what its columns of secrets hold, and how many cells these were.
 
     Args:
-        text: the table; the names of its columns stand in its first row that is no comment, or in one. Cells may stand in
-            double quotes.
+        text: the table; the names of its columns stand in its first row that is no comment, or in one. Cells may
+            stand in double quotes.
 
     Example:
         >>> masked_columns("user,password" + chr(10) + "ann,hunter2hunter2")
