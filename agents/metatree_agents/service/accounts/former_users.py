@@ -84,7 +84,5 @@ async def delete_left(do: Transaction, name: str) -> Left:
     for (topic,) in await do.rows("SELECT id FROM topic WHERE owner = ? ORDER BY id", name):
         await remove_topic(do, topic, name)
     await do.execute("DELETE FROM recommendation WHERE on_behalf_of = ? AND trees = ?", name, NO_TREE)
-    await do.execute(
-        "UPDATE recommendation SET on_behalf_of = ? WHERE on_behalf_of = ?", name + _LEFT, name
-    )
+    await do.execute("UPDATE recommendation SET on_behalf_of = ? WHERE on_behalf_of = ?", name + _LEFT, name)
     return found
