@@ -503,7 +503,9 @@ def test_blanks_in_a_line_cost_what_other_letters_do(name: str, text: str, tmp_p
         assert result.ended != "limit"
 
 
-@pytest.mark.parametrize("line", ["[{}", "[[{}a{}b", "[a]{}b", "{}[a", "[[a{}]]{}#{}]", "a{}b", '"{}=', "{}a.b{}"])
+@pytest.mark.parametrize(
+    "line", ["[{}", "[[{}a{}b", "[a]{}b", "{}[a", "[[a{}]]{}#{}]", "a{}b", '"{}=', "{}a.b{}"]
+)
 def test_a_line_of_a_domain_is_found_at_once(line: str) -> None:
     """Of 100,000 blanks, cubic is a year and quadratic two minutes; linear is milliseconds."""
     code = (
