@@ -148,7 +148,7 @@ def test_nothing_is_shown_of_a_repository_that_does_not_lead_back(
     prepare(folder, private)
     store = Store.open(":memory:")
     assert work_tree_state(folder) == (None, None)
-    told = [read_history(folder, store), *store.rows("SELECT * FROM history_commit")]
+    told: list[object] = [read_history(folder, store), *store.rows("SELECT * FROM history_commit")]
     for ask in (
         lambda: commit_text(folder, "HEAD"),
         lambda: blame_text(folder, "a.py"),
