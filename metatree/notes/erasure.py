@@ -21,7 +21,7 @@ from typing import Any, Final
 from metatree._util.zips import open_member
 from metatree.errors import UserError
 from metatree.node import Node
-from metatree.notes.notes import IMPORT, Forgotten, claims, forget, mentions
+from metatree.notes.notes import IMPORT, Forgotten, claims, earlier_texts, forget, made_by, mentions
 from metatree.notes.wishes import wishes_of
 from metatree.storage.database import Database
 from metatree.storage.store import Store
@@ -216,7 +216,7 @@ def _leave_to(tree: Tree, node: Node, others: list[dict[str, Any]], erased: Eras
         tree.update(replace(node, attributes={**node.attributes, "said": others}))
         erased.left_to_others.append(node.id)
         return
-    erased.texts += [str(each["text"]) for each in node.provenance.get("earlier", ())]
+    erased.texts += [each["text"] for each in earlier_texts(node)]
     tree.update(replace(node, provenance={**provenance, **others[-1], "said": others}))
     erased.left_to_others.append(node.id)
 
@@ -233,11 +233,11 @@ def _added(tree: Tree) -> Iterator[Node]:
 
 def _sayings(node: Node) -> list[dict[str, Any]]:
     """Return who said a node, when and where from, each time."""
-    return mentions(node) or claims(node) or ([dict(node.provenance)] if node.provenance.get("who") else [])
+    return mentions(node) or claims(node) or made_by(node)
 
 
 def _texts(node: Node) -> list[str]:
-    earlier = [str(each.get("text", "")) for each in node.provenance.get("earlier", ())]
+    earlier = [each["text"] for each in earlier_texts(node)]
     return [text for text in (node.content or node.description or node.title, *earlier) if text.strip()]
 
 
