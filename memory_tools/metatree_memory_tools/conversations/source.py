@@ -52,7 +52,8 @@ class Chats:
     """
 
     name = "chats"
-    version = "2"
+    version = "3"
+    on_disk = True
 
     def recognises(self, location: str) -> bool:
         """Whether a file is an export, or an archive with a file of one."""

@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
-from metatree_memory_tools.text._notes import Note, day_of, note_of, shown
+from metatree_memory_tools.text._notes import Note, day_of, note_of, shown, slug
 from metatree_memory_tools.text.descriptions import (
     MOST_HEADINGS,
     beginning,
@@ -53,7 +53,7 @@ class Markdown(TextFiles):
     """Markdown, by its headings; `#` in code is no heading."""
 
     name = "markdown"
-    version = "4"
+    version = "5"
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as Markdown does."""
@@ -151,16 +151,6 @@ def _headings(text: str, lines: Sequence[str]) -> list[_Heading]:
     for heading in headings:
         heading.slug = slugs.take(slug(heading.title))
     return headings
-
-
-def slug(title: str) -> str:
-    """Return a heading as the end of an address, as GitHub makes it.
-
-    Example:
-        >>> slug("What's new in 2.0?")
-        'whats-new-in-20'
-    """
-    return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") or "section"
 
 
 def plain(text: str) -> str:
