@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
+from metatree_agents.service.accounts.former_users import Choice, NameWasUsed, delete_left, left_under
 from metatree_agents.service.accounts.nonces import FORGET_S, end_of, forget, in_time
 from metatree_agents.service.database.database import ServiceDatabase, Statements, Transaction
 
@@ -109,12 +110,18 @@ class Users:
         self._known: dict[str, tuple[Role, str]] = {}
         """Role and secret of those who called."""
 
-    async def add(self, name: str, role: str, *, secret: str | None = None) -> str:
+    async def add(
+        self, name: str, role: str, *, secret: str | None = None, topics: Choice | None = None
+    ) -> str:
         """Add a user, or give one a new secret and role; return the secret.
 
         Nonces of an earlier secret are forgotten, so that secret must not come back.
 
+        Args:
+            topics: what becomes of what somebody of this name asked and recommended before, who is no user now.
+
         Raises:
+            NameWasUsed: there is such, and `topics` does not say.
             UserError: the name or role is none, or the secret is too short to be safe.
         """
         if not _NAME.fullmatch(name):
@@ -129,6 +136,10 @@ class Users:
         async with self._database.transaction() as do:
             sql = "SELECT secret FROM service_user WHERE name = ?"
             replaced = await do.row(sql + self._database.for_update, name)
+            if replaced is None and topics != "keep" and (left := await left_under(do, name)):
+                if topics is None:
+                    raise NameWasUsed(left)
+                await delete_left(do, name)
             await do.execute(
                 "INSERT INTO service_user(name, role, secret, made_at) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT(name) DO UPDATE SET role = excluded.role, secret = excluded.secret",
