@@ -87,7 +87,8 @@ def test_links_lead_to_notes_by_name_path_and_alias(vault: Path) -> None:
 def test_links_to_headings_lead_to_their_sections_while_these_are_there(
     vault: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = "# Sails\n\nOf [[Nell#^painted]] and [x](Ketch.md#sails).\n\n## Main sail: the *big* one\n\nRed.\n\n## Jib\n\nBlue.\n"
+    intro = "# Sails\n\nOf [[Nell#^painted]] and [x](Ketch.md#sails).\n\n"
+    text = intro + "## Main sail: the *big* one\n\nRed.\n\n## Jib\n\nBlue.\n"
     (vault / "Boats/Sails.md").write_text(text)
     (vault / "Boats/Rig.md").write_text(
         "# Rig\n\n[[Sails#Main sail the big one]], [[sails#jib|it]], [[Sails#Sails#Jib]], [[Sails#Gone]]\n"
