@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 
+from metatree_memory_tools.text.unique_names import slug
+
 _FRONT = re.compile(r"\ufeff?---[ \t]*\n(.*?)\n?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD = re.compile(r"^([A-Za-z_][\w .-]{0,60}?)\s*:(?:\s+(.*))?$")
 _ITEM = re.compile(r"^\s*-\s+(.+)$")
@@ -97,16 +99,6 @@ def _wiki(name: str) -> tuple[str, str]:
     note = note.partition("^")[0].strip()
     last = headings[-1].strip() if note and headings else ""
     return "note", note if not last or last.startswith("^") else f"{note}#{slug(last)}"
-
-
-def slug(title: str) -> str:
-    """Return a heading as the end of an address, as GitHub makes it.
-
-    Example:
-        >>> slug("What's new in 2.0?")
-        'whats-new-in-20'
-    """
-    return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") or "section"
 
 
 def _names(value: str | list[str]) -> Iterator[str]:

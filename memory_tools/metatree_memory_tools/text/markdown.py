@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
-from metatree_memory_tools.text._notes import Note, day_of, note_of, shown, slug
+from metatree_memory_tools.text._notes import Note, day_of, note_of, shown
 from metatree_memory_tools.text.descriptions import (
     MOST_HEADINGS,
     beginning,
@@ -20,7 +20,7 @@ from metatree_memory_tools.text.descriptions import (
     with_names,
 )
 from metatree_memory_tools.text.text_files import TextFiles
-from metatree_memory_tools.text.unique_names import UniqueNames
+from metatree_memory_tools.text.unique_names import UniqueNames, slug
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
