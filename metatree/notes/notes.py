@@ -25,6 +25,7 @@ from typing import Any, Final, Literal
 from metatree._util.secret_text import secrets_in
 from metatree.errors import UnknownNode, UserError
 from metatree.node import Node
+from metatree.notes.left_out import leave_out, messages_below
 from metatree.notes.placement import BRANCH, GROUP_KIND, MEMORY_KIND, Placement, place_of
 from metatree.notes.wishes import note_wishes, wishes_of
 from metatree.protocols import AnyDescriber, AnyEvidence, DescribeRequest, Evidence
@@ -72,7 +73,9 @@ class Forgotten:
 
     @property
     def command(self) -> str:
-        """The command that brings it back, for a shell."""
+        """The command that brings it back, for a shell; empty for messages of an export, which nothing brings back."""
+        if not self.undo:
+            return ""
         text = str(self.undo["text"])
         is_plain = not text.startswith(("@", "-"))
         words = ["metatree", "remember", *([text] if is_plain else [])]
@@ -256,13 +259,20 @@ def forget(tree: Tree, node: str | Node) -> Forgotten:
     """Take back a memory, or another node that somebody or a tool added, with what lies under it.
 
     Its words are overwritten in the file; what was built from a source and lies under it moves up. What runs
-    quoted from it stays in their journal.
+    quoted from it stays in their journal. A message, session or conversation of an export is left out of the tree from
+    then on, and the export is read again for that.
 
     Raises:
         UnknownNode: it is not in the tree.
-        UserError: it was built from a source, or is the root.
+        UserError: it was built from another source, or is the root.
     """
     node_id = node.id if isinstance(node, Node) else _memory_id(tree, node)
+    found = tree.get(node_id)
+    if not _was_added(tree, Layer(tree.memory), found) and (said := messages_below(tree, found)):
+        texts = tuple(tree.get(each.id) for each in said)
+        above = tree.parent(found) or ROOT
+        leave_out(tree, said)
+        return Forgotten(texts, above)
     with tree.memory.durable(), tree.memory.transaction():
         target = tree.get(node_id)
         layer = Layer(tree.memory)

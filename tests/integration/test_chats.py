@@ -12,9 +12,10 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.build.plugins import conversation_tools
 from metatree_memory_tools.conversations.tools import turns_around
 
-from metatree import Tree, search
+from metatree import Tree, UserError, search
 from metatree.node import Node
 from metatree.notes.wishes import standing
+from metatree.trees.source_types import SourceRef
 from tests.unit.memory_tools.conversations import samples
 
 pytestmark = pytest.mark.integration
@@ -439,3 +440,23 @@ def test_what_an_export_has_no_more_leaves_the_tree(tmp_path: Path, monkeypatch:
         tree.refresh()
         assert said(tree) == [f"message {number}" for number in range(1, 13)]
         assert standing(tree) == [] and "result.json/~wishes" not in tree
+
+
+def test_exports_that_are_not_there_are_no_source(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("# A\n")
+    exports = tmp_path / "exports"
+    for location in (f"chats:{exports}", "chats:exports-of-nobody"):
+        with pytest.raises(UserError, match="does not exist: give a file or a folder of chats"):
+            build_tree(tmp_path / "notes", location, out=tmp_path / "tree")
+    exports.mkdir()
+    (exports / "chat.json").write_text(json.dumps(telegram(3)))
+    build_tree(tmp_path / "notes", f"chats:{exports}", out=tmp_path / "tree").close()
+    exports.rename(tmp_path / "away")
+    with build_tree(tmp_path / "notes", *_kept(tmp_path / "tree"), out=tmp_path / "tree") as tree:
+        assert len(turns(tree)) == 3, "one that was there before keeps what was read"
+
+
+def _kept(place: Path) -> list[SourceRef]:
+    with Tree.open(place) as tree:
+        return [source for source in tree.sources() if source.type == "chats"]
