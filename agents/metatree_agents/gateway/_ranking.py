@@ -15,7 +15,7 @@ arguments and of the server, nearness by static vectors that were fitted to 41,0
 other sets, requests without the sentence that says why somebody asks (none adds a point); how many tools the server
 has (a server of 199 teaches that large ones are right); the length of the description (its sign changes with what is
 counted), the share of the request that a tool or its server says; a place for what is near to a tool that is placed, of
-its server or of another (nothing beside the two).
+its server or of another, what the evidence says of each step by itself (nothing beside the two).
 """
 
 from __future__ import annotations
