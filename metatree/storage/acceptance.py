@@ -43,6 +43,8 @@ _MOST: Final = 1_000_000
 """How many of each it compares to choose those; they take 150 bytes each, ten times what they take in a file."""
 _CHARS: Final = 200
 _SECONDS: Final = 25.0
+_MOST_BYTES: Final = 8_000_000_000
+"""Of a larger store not even a digest is made within that time."""
 _PERMISSION: Final = "permission:"
 _FLAG: Final = "flag:"
 _WISH: Final = "wish"
@@ -106,6 +108,8 @@ class Survey:
     """How many `permissions`, `authors` and `users` there are besides those listed."""
     signed: dict[str, str] = field(default_factory=dict)
     """What a mark would be over."""
+    digest: str = field(default="", compare=False)
+    """Of all that was in it, also of what is only counted; what a log beside it holds, too."""
 
 
 def stores_in(place: Path) -> list[Path]:
@@ -128,6 +132,7 @@ def survey(file: Path) -> Survey:
         UserError: one of its files is a link, or no regular file.
     """
     check_files(file)
+    digest = content_digest(file) if file.stat().st_size <= _MOST_BYTES else ""
     with closing(_reading(file)) as connection:
         trusted = False
         with suppress(MetatreeError, sqlite3.Error):
@@ -138,10 +143,12 @@ def survey(file: Path) -> Survey:
                 problem = _problem(connection)
             if not trusted and file.stat().st_nlink > 1:
                 problem = "it is the same file as one elsewhere (a hard link): copy it, and delete this name"
+            elif not trusted and not digest:
+                problem = "it is too large to look into"
             if problem:
                 return Survey(file, trusted, problem)
             connection.set_progress_handler(_deadline(), 100_000)
-            return _survey(connection, file, trusted)
+            return replace(_survey(connection, file, trusted), digest=digest)
         except sqlite3.Error as exc:
             excess = is_excess(exc, connection)
             return Survey(
@@ -156,7 +163,7 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
 
     Args:
         file: the store.
-        seen: what was shown of it; it is accepted only while it names the same sources. None looks now.
+        seen: what was shown of it; it is accepted only while all that is in it is the same. None looks now.
         own: whether its runs were begun by this user nevertheless, such as those of a backup.
 
     Raises:
@@ -166,6 +173,9 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
     if seen.problem:
         raise UserError(f"{str(file)!r} cannot be accepted: {seen.problem}; delete it, or ask who made it")
     check_files(file)
+    # Before it is opened, which may bring an older one up to date.
+    if content_digest(file) != seen.digest:
+        raise UserError(f"{str(file)!r} was changed meanwhile: look at it again")
     with Store.open(file, create=False, trust=True) as store:
         content = content_digest(file) if store.read_only else ""
         if replace(survey(file), trusted=seen.trusted) != seen:
