@@ -140,7 +140,9 @@ def test_what_finds_an_input_comes_behind_the_best_tool_that_takes_it(films: Tre
     moved = evidence._with_finders("Who directed Titanic?", [*ids, "films/GET /search/movie"], set(ids))
     assert moved == [*ids, "films/GET /search/movie"]  # what no request offers stays where it is
     everything = [f"films/{name}" for name in FILMS]
-    moved = evidence._with_finders("Who directed Titanic?", [*ids, "films/GET /search/movie"], set(everything))
+    moved = evidence._with_finders(
+        "Who directed Titanic?", [*ids, "films/GET /search/movie"], set(everything)
+    )
     assert moved == [ids[0], "films/GET /search/movie", *ids[1:]]
 
 
