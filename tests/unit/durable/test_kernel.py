@@ -362,20 +362,13 @@ def test_a_fatal_error_stops_the_run_and_its_effect_is_tried_anew_when_it_is_tak
 
 def test_the_time_of_a_run_that_failed_is_known() -> None:
     def work(effect: Effect, attempt: Attempt) -> str:
+        clock[0] += 7.5
         raise OSError("fatal")
 
-    times = iter([10.0, *[17.5] * 20])
-    journal = MemoryJournal()
-    token = journal.create("r", "chores", Record("begin", 0.0, body={"given": [["work:a"]]}))
-    replayed = replay(ChoreMachine(), journal.read("r"))
-    runner = Runner(
-        ChoreMachine(),
-        journal,
-        "r",
-        token,
-        handlers=World(work=work).handlers(),
-        policies={"work": Policy(fatal=(OSError,))},
-        now=lambda: next(times),
+    clock = [10.0]
+    policies = {"work": Policy(fatal=(OSError,))}
+    runner, replayed = begin(
+        MemoryJournal(), [["work:a"]], World(work=work), policies=policies, now=lambda: clock[0]
     )
     with pytest.raises(OSError, match="fatal"):
         asyncio.run(runner.drive(replayed))
