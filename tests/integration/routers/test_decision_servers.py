@@ -268,12 +268,17 @@ def test_each_request_of_two_orders_counts(serve: Callable[[Handle], Server], tr
     assert found.usage.model_calls == len(server.asked) > 0
 
 
-def test_a_server_of_garbage_is_dropped(serve: Callable[[Handle], Server], tree: Tree) -> None:
-    server = serve(lambda handler, body: reply(handler, {"answers": {"which": {"probabilities": {"A": 9}}}}))
-    alone = search(QUESTION, tree=tree)
-    found = search(QUESTION, tree=tree, router=router(server))
+@pytest.mark.parametrize("said", [{"which": {"probabilities": {"A": 9}}}, {}], ids=["garbage", "nothing"])
+@pytest.mark.parametrize("question", [QUESTION, "Which part of mail or search has zebras and retries?"])
+def test_a_server_of_garbage_is_dropped(
+    serve: Callable[[Handle], Server], tree: Tree, said: Any, question: str
+) -> None:
+    server = serve(lambda handler, body: reply(handler, {"answers": said}))
+    alone = search(question, tree=tree)
+    found = search(question, tree=tree, router=router(server))
     assert [answer.answer for answer in found.answers] == [answer.answer for answer in alone.answers]
-    assert len(server.asked) <= 20
+    assert found.usage.model_calls == len(server.asked) <= 20
+    assert "the search went on without it" in found.detail
 
 
 def test_a_busy_server_is_asked_again(serve: Callable[[Handle], Server], tree: Tree) -> None:
