@@ -162,7 +162,7 @@ def test_a_reader_that_doubts_leaves_the_question_open(serve: Callable[[Handle],
 
 
 def slow(handler: BaseHTTPRequestHandler, body: Any) -> None:
-    time.sleep(2)
+    time.sleep(60)
 
 
 def drips(handler: BaseHTTPRequestHandler, body: Any) -> None:
@@ -170,7 +170,7 @@ def drips(handler: BaseHTTPRequestHandler, body: Any) -> None:
     handler.send_header("content-length", "100000")
     handler.end_headers()
     with suppress(OSError):
-        for _ in range(200):
+        for _ in range(3_000):
             handler.wfile.write(b" ")
             handler.wfile.flush()
             time.sleep(0.02)
@@ -210,7 +210,7 @@ def test_what_a_server_does_on_the_network_is_an_error_in_time(
     asked = DecisionRouter(f"{wire}/m@{server.url}", cache=False, timeout_s=0.3, api_key="k")
     request = RouteRequest(("q?",), "", Node("n", "n"), (Option("a", "A"), Option("b", "B")))
     with pytest.raises(kind):
-        asyncio.run(asyncio.wait_for(asked.route(request), 5))
+        asyncio.run(asyncio.wait_for(asked.route(request), 30))
 
 
 @pytest.mark.parametrize("handle", [slow, drips, closes_early, closes_at_once, three_megabytes])
@@ -219,7 +219,7 @@ def test_a_chat_server_is_not_waited_for_either(serve: Callable[[Handle], Server
     asked = LLMRouter("m", base_url=server.url, cache=False, timeout_s=0.3, api_key="k")
     request = RouteRequest(("q?",), "", Node("n", "n"), (Option("a", "A"), Option("b", "B")))
     with pytest.raises((RouterUnavailable, NotAModelServer)):
-        asyncio.run(asyncio.wait_for(asked.route(request), 3))
+        asyncio.run(asyncio.wait_for(asked.route(request), 30))  # the first loads the SDK
 
 
 @pytest.mark.parametrize("kind", ["decisions", "chat"])
