@@ -91,14 +91,15 @@ class Keys:
     async def verified(self, key: str) -> Caller | None:
         """Return whose key this is, None when it is nobody's."""
         row = await self._database.row(
-            "SELECT service_user.name, service_user.role, service_key.used_at FROM service_key"
-            " JOIN service_user ON service_user.name = service_key.name WHERE service_key.hash = ?",
+            "SELECT service_user.name, service_user.role, service_key.used_at, service_use.left_at FROM service_key"
+            " JOIN service_user ON service_user.name = service_key.name"
+            " LEFT JOIN service_use ON service_use.name = service_key.name WHERE service_key.hash = ?",
             digest := _hash(key),
         )
         if row is None:
             return None
         now = self._database.clock()
-        if row[2] is None or abs(now - row[2]) > _USED_S:
+        if row[2] is None or abs(now - row[2]) > _USED_S or row[3] is not None:
             with suppress(TransientError):  # when it was used is noted by the next call then
                 await self._note_use(row[0], digest, now)
         return Caller(row[0], row[1])

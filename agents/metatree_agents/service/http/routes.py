@@ -236,6 +236,8 @@ async def get_new_queries(request: Request) -> Response:
                     break
                 if claim is not None:
                     service.metrics.attempts.inc(len(claim.queries))
+                    for query in claim.queries:
+                        service.waiting.answered(claim.topic, query.seq)
                     told = await service.recommendations.told_by_askers(claim.topic)
                     named = await service.tree_rights.names_in(claim.trees)
                     return JSONResponse(_batch(claim, service.settings.lease_s, named, told))

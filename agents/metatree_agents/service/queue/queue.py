@@ -247,6 +247,14 @@ class Queue:
             return query
         return None
 
+    async def holder(self, topic: str) -> tuple[str, float] | None:
+        """Return which engine has a topic and since when, None when none has it now."""
+        row = await self._database.row(
+            "SELECT engine, claimed_at FROM topic WHERE id = ? AND engine IS NOT NULL AND lease_until > ?",
+            *(topic, self._database.clock()),
+        )
+        return None if row is None else (str(row[0]), float(row[1] or 0.0))
+
     async def rename(self, topic: str, owner: str, title: str) -> bool:
         """Give a topic of this user a title, none when it is empty; False when it is not there or not theirs."""
         title = " ".join(title.split())

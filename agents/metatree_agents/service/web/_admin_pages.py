@@ -17,6 +17,7 @@ from metatree_agents.service.accounts.users import INSIDE, ROLES
 from metatree_agents.service.database.backup import back_up
 from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.http.bodies import stamp
+from metatree_agents.service.queue.statuses import SAID
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._account_pages import keys_table
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of, sessions_of
@@ -48,13 +49,10 @@ TABS: Final = (
     ("Limits", "/admin/limits"),
     ("Backups", "/admin/backups"),
 )
-_FIGURES: Final = (
-    ("Open", "open"),
-    ("Pending", "being answered"),
-    ("Waiting", "wait for a person"),
-    ("Failed", "failed"),
-)
+_FIGURES: Final = ("Open", "Pending", "Waiting", "Failed")
 _CHUNK: Final = 1 << 20
+_AGAIN_S: Final = 20
+"""How often an open page of the queue, or of the engines, is brought up to date."""
 _NOBODY: Final = (
     "Nobody is searching: no engine is connected. `metatree service worker` starts one on any machine."
 )
@@ -100,11 +98,12 @@ async def admin_page(
         tables,
         tabs=TABS,
         figures=[
-            *((f"{figures.queries[status]:,}", name) for status, name in _FIGURES),
+            *((f"{figures.queries[status]:,}", SAID[status]) for status in _FIGURES),
             (f"{await answered(service.database):,}", "answered"),
             (f"{free:,}", f"engine{'' if free == 1 else 's'} free here"),
         ],
         wrong="" if await service.admin.has_engines(waiting=free) else _NOBODY,
+        again=_AGAIN_S,
     )
 
 
@@ -112,7 +111,7 @@ def _query(row: dict[str, Any], attempts: int, *, again: bool) -> list[Cell]:
     cells: list[Cell] = [
         LinkCell(row["Query"][:100], link("/thread", topic=row["Topic"]) + f"#q{row['Seq']}"),
         row["Owner"],
-        row["Status"].lower(),
+        SAID[row["Status"]],
         _spaced(row["Asked"]),
         row["Engine"],
         f"{row['Attempts']} of {attempts}",
@@ -422,6 +421,7 @@ async def engines_page(request: Request, session: Administrator, service: Here) 
         figures=[(f"{free:,}", "free at this server")],
         lead="An engine is connected when it has a topic, or was heard of in the last two minutes.",
         wrong="" if await service.admin.has_engines(waiting=free) else _NOBODY,
+        again=_AGAIN_S,
     )
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from metatree_agents.service.http.wait_for import has_engines
 from metatree_agents.service.openai.answer_segments import numbers_of, quoted_sources, quotes_of
 from metatree_agents.service.openai.closest_passages import (
     closest_of,
@@ -29,16 +30,14 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
     """Return what the template of a question shows."""
     walk, latest = await search_path_so_far(service, query.topic, query.seq)
     head, rest = headline(query.text)
-    place = await service.queue.place(query.topic) if query.status == "Open" else None
-    waits = place is not None and not await service.admin.has_engines(
-        waiting=service.waiting.engines.with_trees(place.trees), trees=place.trees
-    )
+    holder = await service.queue.holder(query.topic) if query.status == "Pending" else None
     return {
         "query": query,
         "head": head,
         "rest": rest,
         "walk": walk,
-        "no_engine": waits,
+        "no_engine": query.status == "Open" and not await has_engines(service, query),
+        "holder": holder,
         "looked": list(dict.fromkeys(each.title for each in _all(walk) if each.read and not each.useful)),
         "latest": latest,
         "quotes": quotes_of(query.sources),

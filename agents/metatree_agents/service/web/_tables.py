@@ -107,6 +107,7 @@ def tables_page(
     shown: Sequence[ShownOnce] = (),
     notice: str = "",
     wrong: str = "",
+    again: int = 0,
     status: int = 200,
 ) -> Response:
     """Return a page of tables and forms.
@@ -116,6 +117,7 @@ def tables_page(
         figures: (number, what it counts).
         notice: what has just happened.
         wrong: what is wrong.
+        again: after how many seconds an open page is brought up to date, its forms apart; 0 for never.
     """
     return page(
         request,
@@ -131,4 +133,5 @@ def tables_page(
         shown=shown,
         notice=notice,
         wrong=wrong,
+        again=again,
     )
