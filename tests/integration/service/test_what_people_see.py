@@ -7,17 +7,22 @@ import html
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import requests
+from metatree_agents.service.engine._origins import with_origins
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.engine import Engine
 from metatree_agents.service.http import events
+from metatree_memory_tools import build_tree
 
 from metatree import Node, Tree
+from metatree.notes.notes import memories
 
 from .conftest import SECRETS, Served
+from .test_engine import working
 from .test_pages import answered, buttons, learned
 from .test_web import Browser, asked, entered
 
@@ -117,3 +122,86 @@ def test_an_engine_with_a_key_counts_as_soon_as_it_is_back(service: Served) -> N
         else:
             assert requests.post(f"{service.url}/api/leave", headers=key, json={}, timeout=60).ok
         assert ("Nobody is searching" in root.get("/admin").text) is not there
+
+
+# what an answer is from
+
+HANDBOOK = {
+    "holidays.md": "# Holidays\n\nEverybody has 28 days of holiday a year. Up to five days may be carried over into the next"
+    " year; they must be taken by 31 March.\n\n## Sick leave\n\nWhoever is ill tells their team by nine o'clock.\n",
+    "oncall.md": "# Who is on call\n\nMonday to Wednesday: Ines Ferro. Thursday to Sunday: Tom Berg.\n\n"
+    "Who is on call answers within 15 minutes. A night with a call gives half a day off.\n",
+}
+
+
+@pytest.fixture
+def handbook(tmp_path: Path) -> Iterator[Tree]:
+    folder = tmp_path / "handbook"
+    folder.mkdir()
+    for name, text in HANDBOOK.items():
+        (folder / name).write_text(text)
+    with build_tree(folder) as made:
+        yield made
+
+
+def test_a_promoted_answer_keeps_the_lines_that_it_is_from(serve: Serve, handbook: Tree) -> None:
+    service = serve(memory=handbook, answer_timeout_s=30.0, claim_timeout_s=5.0)
+    user = entered(service, "User_1")
+    with working(service, handbook):
+        topic = asked(user, "How many days may be carried over?")
+        first = service.user.get("check-query", Topic=topic, Seq="1").json()
+        (source,) = first["Sources"]
+        assert source["Place"] == "holidays.md" and source["Lines"] == [3, 3]
+        promote = buttons(user.get(f"/thread?topic={topic}").text, "/recommend")[0]
+        assert user.post("/recommend", promote).status_code == 303
+    learned(service, handbook)
+    (memory,) = memories(handbook)
+    with working(service, handbook):
+        topic = asked(user, "How many days may be carried over, and how?")
+        sources = service.user.get("check-query", Topic=topic, Seq="1").json()["Sources"]
+    assert [each["Number"] for each in sources] == [1, 2] and sources[1]["Node"] == memory.id
+    (file,) = [each for each in sources if each["Place"] == "holidays.md"]
+    assert (file["Lines"], file["SaidBy"], file["Number"]) == ([3, 3], "", 1)
+    page = words(user.get(f"/thread?topic={topic}").text)
+    assert "holidays.md, line 3" in page and "said by User_1" in page
+    assert "Promote Answer in How many days may be carried over?" in page and "((" not in page
+    # Where the file says it no longer, it is no source any more.
+    assert len(with_origins(handbook, [{"Node": memory.id, "Number": 1}])) == 2
+    handbook.update(replace(handbook.get(memory.id), attributes={"from": [{"node": file["Node"], "quote": "gone"}]}))
+    assert with_origins(handbook, [{"Node": memory.id, "Number": 1}]) == [{"Node": memory.id, "Number": 1}]
+
+
+def test_a_memory_names_no_topic_that_is_not_the_readers(service: Served) -> None:
+    one, two = entered(service, "User_1"), entered(service, "User_2")
+    secret = asked(one, "Is Bea pregnant?")
+    said = f"said by User_1 on 2026-11-24 (Make Correction, topic {secret})"
+    for browser in (one, two):
+        topic = asked(browser, "How many watts?")
+        sources = [{"Node": "m", "Title": "A memory", "Quote": ANSWER, "Number": 1, "SaidBy": said}]
+        service.engine.answer("How many watts?", ANSWER, topic=topic, Sources=sources, End="answered")
+        page = browser.get(f"/thread?topic={topic}").text
+        assert "said by User_1 on 2026-11-24: Make Correction" in words(page)
+        assert (secret in page) is (browser is one) and ("Is Bea pregnant?" in page) is (browser is one)
+
+
+def test_a_short_section_comes_whole(serve: Serve, handbook: Tree) -> None:
+    service = serve(memory=handbook, answer_timeout_s=30.0, claim_timeout_s=5.0)
+    with working(service, handbook):
+        topic = asked(entered(service, "User_1"), "Which colour has the telephone of who is on call?")
+        found = service.user.get("check-query", Topic=topic, Seq="1").json()
+    assert found["End"] == "closest"
+    (close,) = [each for each in found["Closest"] if each["Place"] == "oncall.md"]
+    assert "Tom Berg" in close["Quote"] and "half a day off" in close["Quote"] and close["Lines"] == [1, 5]
+
+
+def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(serve: Serve, handbook: Tree) -> None:
+    service = serve(memory=handbook, answer_timeout_s=30.0, claim_timeout_s=5.0)
+    user = entered(service, "User_1")
+    with working(service, handbook):
+        topic = asked(user, "How many days may be carried over?")
+        user.send("/ask", question="and when does that end?", topic=topic)
+        service.user.get("check-query", Topic=topic, Seq="1")
+        found = service.user.get("check-query", Topic=topic, Seq="2").json()
+    if found["End"] != "answered":
+        assert found["End"] == "closest"
+    assert "31 March" in str([found["Answer"], found["Closest"]])
