@@ -207,7 +207,8 @@ def test_the_queue_is_shown_and_repaired(
     assert run(["service", "queue", "status", *where]) == 0
     said = capfd.readouterr().out
     assert re.match(
-        r"1 waiting for an engine, the oldest for \d+ s; 1 being answered; 0 waiting for a person; 0 failed\n", said
+        r"1 waiting for an engine, the oldest for \d+ s; 1 being answered; 0 waiting for a person; 0 failed\n",
+        said,
     )
     assert "being answered by Inference_1, 1 attempt: T\\x1b[2J 1 of Ann, asked 20" in said
     assert "Inference_1 has T\\x1b[2J since 20" in said and "Ann (user): never seen" in said

@@ -321,7 +321,13 @@ def test_a_database_of_the_version_before_keeps_its_answers_and_takes_ends(place
         )
         for table, column in (*added, *((each, "trees") for each in ("topic", "recommendation", "lookup"))):
             await database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-        for table in ("service_tree", "service_tree_right", "service_group", "service_engine", "service_former"):
+        for table in (
+            "service_tree",
+            "service_tree_right",
+            "service_group",
+            "service_engine",
+            "service_former",
+        ):
             await database.execute(f"DROP TABLE {table}")
         await database.execute("UPDATE service_schema SET version = ?", SERVICE.first)
         await database.close()

@@ -528,7 +528,9 @@ def test_a_question_whose_engine_vanished_waits_for_one_on_every_page(serve: Ser
     assert service.engine.get("get-new-queries").json()["Topic"] == topic
     assert "waiting for an engine" in user.get(f"/thread?topic={topic}").text
     shown = root.get("/admin").text
-    assert "<dd>1</dd><dt>waiting for an engine</dt>" in shown and "<dd>0</dd><dt>being answered</dt>" in shown
+    assert (
+        "<dd>1</dd><dt>waiting for an engine</dt>" in shown and "<dd>0</dd><dt>being answered</dt>" in shown
+    )
     assert "<td>open</td>" in shown and "<td>pending</td>" not in shown
 
 

@@ -19,7 +19,7 @@ from metatree_agents.service.http import events
 from metatree_memory_tools import build_tree
 
 from metatree import Node, Tree
-from metatree.notes.notes import memories
+from metatree.notes.notes import memories, remember
 
 from .conftest import SECRETS, Served
 from .test_engine import working
@@ -127,8 +127,9 @@ def test_an_engine_with_a_key_counts_as_soon_as_it_is_back(service: Served) -> N
 # what an answer is from
 
 HANDBOOK = {
-    "holidays.md": "# Holidays\n\nEverybody has 28 days of holiday a year. Up to five days may be carried over into the next"
-    " year; they must be taken by 31 March.\n\n## Sick leave\n\nWhoever is ill tells their team by nine o'clock.\n",
+    "holidays.md": "# Holidays\n\nEverybody has 28 days of holiday a year. Up to five days may be carried over"
+    " into the next year; they must be taken by 31 March."
+    "\n\n## Sick leave\n\nWhoever is ill tells their team by nine o'clock.\n",
     "oncall.md": "# Who is on call\n\nMonday to Wednesday: Ines Ferro. Thursday to Sunday: Tom Berg.\n\n"
     "Who is on call answers within 15 minutes. A night with a call gives half a day off.\n",
 }
@@ -167,7 +168,9 @@ def test_a_promoted_answer_keeps_the_lines_that_it_is_from(serve: Serve, handboo
     assert "Promote Answer in How many days may be carried over?" in page and "((" not in page
     # Where the file says it no longer, it is no source any more.
     assert len(with_origins(handbook, [{"Node": memory.id, "Number": 1}])) == 2
-    handbook.update(replace(handbook.get(memory.id), attributes={"from": [{"node": file["Node"], "quote": "gone"}]}))
+    handbook.update(
+        replace(handbook.get(memory.id), attributes={"from": [{"node": file["Node"], "quote": "gone"}]})
+    )
     assert with_origins(handbook, [{"Node": memory.id, "Number": 1}]) == [{"Node": memory.id, "Number": 1}]
 
 
@@ -194,7 +197,9 @@ def test_a_short_section_comes_whole(serve: Serve, handbook: Tree) -> None:
     assert "Tom Berg" in close["Quote"] and "half a day off" in close["Quote"] and close["Lines"] == [1, 5]
 
 
-def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(serve: Serve, handbook: Tree) -> None:
+def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(
+    serve: Serve, handbook: Tree
+) -> None:
     service = serve(memory=handbook, answer_timeout_s=30.0, claim_timeout_s=5.0)
     user = entered(service, "User_1")
     with working(service, handbook):
@@ -205,3 +210,170 @@ def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(serve:
     if found["End"] != "answered":
         assert found["End"] == "closest"
     assert "31 March" in str([found["Answer"], found["Closest"]])
+
+
+# what was said of answers
+
+
+def test_memories_are_listed_once_and_by_their_words(service: Served, tree: Tree) -> None:
+    user = entered(service, "User_1")
+    topic = answered(service, user)
+    form = buttons(user.get(f"/thread?topic={topic}").text, "/recommend")[2]
+    said = {"type": "Make Correction", "fragment": ANSWER, "comment": "It has ten watts."}
+    assert user.post("/recommend", {**form, **said}).status_code == 303
+    remember(tree, "Deploys are on Tuesdays.", who="User_1", evidence=False)
+    learned(service, tree)
+    thread = words(user.get(f"/thread?topic={topic}").text)
+    assert "Make Correction by User_1, just now: It has ten watts." in thread
+    page = user.get("/memories").text
+    above, _, below = page.partition(">Memories</h2>")
+    assert ">It has ten watts.</a>" in above and "just now" in above and "(UTC)" not in page
+    assert "It has ten watts." not in below and "1 more is from the recommendations above" in below
+    assert ">Deploys are on Tuesdays.</a>" in below and len(buttons(below, "/memories/forget")) == 1
+    other = entered(service, "User_2").get("/memories").text.partition(">Memories</h2>")[2]
+    assert "It has ten watts." in other and not buttons(other, "/memories/forget")
+    (undo,) = buttons(above, "/memories/undo")
+    assert user.post("/memories/undo", undo).status_code == 303
+    below = user.get("/memories").text.partition(">Memories</h2>")[2]
+    assert "<del>It has ten watts.</del>" in below and len(buttons(below, "/memories/forget")) == 1
+    learned(service, tree)
+    assert "ten watts" not in user.get("/memories").text
+
+
+def test_an_export_says_what_it_is_of_who_asked_and_what_was_said_of_it(service: Served) -> None:
+    user = entered(service, "User_1")
+    topic = answered(service, user)
+    user.send("/topic/rename", topic=topic, title="The *lamps*")
+    assert user.post("/recommend", buttons(user.get(f"/thread?topic={topic}").text, "/recommend")[0]).ok
+    user.send("/ask", question="And who pays?", topic=topic)
+    lost = {"End": "nothing", "Think": ["read Hall: nothing of use"]}
+    service.engine.answer("And who pays?", "Nobody knows.", topic=topic, seq=2, **lost)
+    file = user.get("/thread/export", params={"topic": topic})
+    assert file.headers["Content-Disposition"] == 'attachment; filename="The-lamps.md"'
+    assert file.text.startswith(
+        "# The \\*lamps\\*\n\n## Question 1\n\n> How many watts?\n\n*Asked by User\\_1, 20"
+    )
+    assert "\n- Promote Answer by User\\_1, 20" in file.text
+    assert file.text.rstrip().endswith("What the search did:\n\n1. read Hall: nothing of use")
+    given = user.get("/thread/export", params={"topic": topic, "form": "json"}).json()
+    assert given["Title"] == "The *lamps*"
+    first, second = given["Queries"]
+    assert (first["AskedBy"], first["Recommended"][0]["Type"]) == ("User_1", "Promote Answer")
+    assert second["Recommended"] == [] and not any(" " in name for name in first)
+
+
+# narrow windows, and what is asked first
+
+
+def test_every_cell_has_its_name_and_what_has_no_way_back_is_asked_first(service: Served) -> None:
+    root = entered(service, "Admin_1")
+    page = root.get("/admin/users").text
+    for name in ("Name", "Role", "Last seen (UTC)"):
+        assert f'role="cell" data-name="{name}"' in page
+    asked_first = re.findall(r"<details class=\"asks-first\">.*?</details>", page, re.S)
+    removes = [each for each in asked_first if 'action="/admin/users/remove"' in each]
+    assert len(removes) == len(buttons(page, "/admin/users/remove")) == 5, "all but the administrator"
+    assert any("Take User_1 out? Secret, keys and log-ins end" in each for each in removes)
+    assert all('action="/admin/users/secret"' in page for each in asked_first)
+    assert root.get("/admin/users/add").url.endswith("/admin/users")
+    added = root.send("/admin/users/add", name="Ann", role="user").text
+    assert re.search(r'href="/admin/users" aria-current="page"', added)
+
+
+def test_lines_of_words_are_wrapped_and_those_of_code_are_not(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Holidays\n\nEverybody has 28 days of holiday a year.\n")
+    (tmp_path / "b.py").write_text("def holidays():\n    return 28\n")
+    with build_tree(tmp_path) as built:
+        page = entered(serve(memory=built), "User_1")
+        of = {
+            path: next(node for _, node in built.walk() if node.path == path and node.has_content)
+            for path in ("a.md", "b.py")
+        }
+        assert 'class="lines prose"' in page.get(f"/node?id={of['a.md'].id}").text
+        assert 'class="lines"' in page.get(f"/node?id={of['b.py'].id}").text
+
+
+# people who come and go
+
+
+def test_a_new_user_of_an_old_name_gets_no_topics_unasked(service: Served) -> None:
+    root, old = entered(service, "Admin_1"), entered(service, "User_1")
+    topic = asked(old, "Whose lamp is this?")
+    assert "What they asked stays" in root.send("/admin/users/remove", name="User_1").text
+    page = root.get("/admin/users").text
+    assert "Taken out, with topics left" in page and 'href="/topics?of=User_1"' in page
+    refused = root.send("/admin/users/add", name="User_1", role="user")
+    assert refused.status_code == 409 and "left 1 topic, which a new User_1 would see" in refused.text
+    assert 'value="User_1"' in refused.text and "delete them" in refused.text
+    shown = root.send("/admin/users/add", name="User_1", role="user", old="show them to the new user").text
+    secret = re.findall(r'class="shown"[^>]*>([^<]+)<', shown)[0]
+    again = Browser(service.url)
+    assert again.log_in("User_1", html.unescape(secret)).status_code == 303
+    assert "Whose lamp is this?" in again.get("/topics").text
+    assert "Taken out" not in root.get("/admin/users").text
+    root.send("/admin/users/remove", name="User_1")
+    (form,) = buttons(root.get("/admin/users").text, "/admin/users/delete-left")
+    assert "1 topic of User_1: deleted." in root.post("/admin/users/delete-left", form).text
+    assert root.get(f"/thread?topic={topic}").status_code == 404
+    assert root.post("/admin/users/delete-left", form).status_code == 404
+    assert root.send("/admin/users/add", name="User_1", role="user").status_code == 200
+
+
+def test_topics_of_others_are_listed_where_they_are_shared(serve: Serve, tree: Tree) -> None:
+    for shared in (True, False):
+        service = serve(memory=tree, shared=shared)
+        one, two = entered(service, "User_1"), entered(service, "User_2")
+        topic = asked(one, f"Whose lamp, shared {shared}?")
+        mine, others = two.get("/topics").text, two.get("/topics?others=1").text
+        assert ("Topics of others" in mine) is ("Topics of others" in others) is shared
+        assert (f"shared {shared}?" in others) is shared and f"shared {shared}?" not in mine
+        copied = one.get(f"/thread?topic={topic}").text
+        assert f'id="address">{service.url}/thread?topic={topic}<' in copied and "Copy link" in copied
+        assert ("Everybody who logs in here may read this topic." in copied) is shared
+        assert shared or "Only you and administrators may open this topic." in copied
+
+
+def test_hidden_topics_are_counted(serve: Serve, tree: Tree) -> None:
+    service = serve(trees={"house": tree})
+    assert service.admin.post("admin/set-tree", {"Name": "house"}).ok
+    right = {"Tree": "house", "Who": "User_1", "May": True}
+    assert service.admin.post("admin/set-tree-right", right).ok
+    user, root = entered(service, "User_1"), entered(service, "Admin_1")
+    asked(user, "How many watts?")
+    assert "hidden" not in words(user.get("/topics").text)
+    out = root.send("/admin/trees/right", tree="house", who="User_1").text
+    assert "User_1 may not ask house any more. This hides 1 topic from who asked." in words(out)
+    assert "1 topic is hidden: it searched a tree that you may not ask any more." in words(
+        user.get("/topics").text
+    )
+
+
+def test_a_key_has_a_name_and_says_where_it_goes(service: Served) -> None:
+    user, root = entered(service, "User_1"), entered(service, "Admin_1")
+    made = user.send("/account/key", label=" my  <laptop> ")
+    assert "my &lt;laptop&gt;" in made.text and "(such as: my laptop)" in made.text
+    (key,) = re.findall(r'class="shown"[^>]*>([^<]+)<', made.text)
+    example = html.unescape(re.findall(r'<pre class="example"[^>]*>(.*?)</pre>', made.text, re.S)[0])
+    assert f"OPENAI_BASE_URL={service.url}/v1" in example and f"OPENAI_API_KEY={key}" in example
+    curl = re.findall(r'curl -H "Authorization: Bearer (\S+)" (\S+)$', example, re.M)
+    assert (
+        requests.get(curl[0][1], headers={"Authorization": f"Bearer {curl[0][0]}"}, timeout=60).status_code
+        == 200
+    )
+    assert "End: key my &lt;laptop&gt;" in user.get("/account").text
+    assert "my &lt;laptop&gt;" in root.get("/admin/keys?of=User_1").text
+    given = root.send("/admin/keys/add", name="User_2", label="cron").text
+    assert ">cron<" in given and "OPENAI_BASE_URL" in given
+
+
+def test_a_topic_of_somebody_else_is_as_if_it_were_not_there(service: Served) -> None:
+    service.user.ask("Is Bea pregnant?", topic="is-bea-pregnant", user="User_1")
+    for route, more in (
+        ("get-topic-thread", {}),
+        ("check-query", {"Seq": "1"}),
+        ("get-lookups", {}),
+        ("events", {"Seq": "1"}),
+    ):
+        theirs = service.other_user.get(route, Topic="is-bea-pregnant", **more)
+        none = service.other_user.get(route, Topic="none", **more)
+        assert (theirs.status_code, theirs.text) == (404, none.text), route

@@ -23,7 +23,10 @@ def keep_origins(tree: Tree, memory: str, sources: Sequence[Mapping[str, Any]]) 
     node = tree.get(memory)
     found = list(_origins(node))
     for source in sources:
-        quote, its = str(source.get("Quote") or "").strip()[:_QUOTE_CHARS], tree.find(source.get("Node") or "")
+        quote, its = (
+            str(source.get("Quote") or "").strip()[:_QUOTE_CHARS],
+            tree.find(source.get("Node") or ""),
+        )
         # What another memory said is from where that one is from, which stands beside it among the sources.
         if quote and its is not None and its.id != memory and "who" not in its.provenance:
             found.append({"node": its.id, "quote": quote})

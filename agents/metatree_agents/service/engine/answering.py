@@ -262,7 +262,7 @@ def _whole_section(tree: Tree, node_id: str) -> dict[str, Any]:
 
 
 def _before(tree: Tree, query: EngineQuery) -> list[dict[str, Any]]:
-    """Return what the latest answer of the topic quoted, as what comes closest to a question without words of its own."""
+    """Return what the latest answer of the topic quoted, for a question without words of its own."""
     turns = [one for one in query.earlier if one.get("Seq", 0) < query.seq and one.get("Answer")]
     quoted = [turn for turn in turns if turn.get("End") not in ("closest", "nothing", "stopped")][-1:]
     sources = [source for turn in quoted for source in turn.get("Sources") or ()]

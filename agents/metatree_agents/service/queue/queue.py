@@ -67,6 +67,8 @@ class Query:
     run: str | None = None
     """By what name its run goes; None for a query of an older version, whose run goes by a hash."""
     ending: Ending = field(default_factory=Ending)
+    by: str = ""
+    """Who asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ class TopicTaken(Exception):
 
 
 _NAMES = (
-    "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run, ending"
+    "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run, ending,"
+    " asked_by"
 )
 COLUMNS: Final = "query." + _NAMES.replace(", ", ", query.")
 """Of which `query_of` makes a query."""
@@ -589,7 +592,23 @@ def _run() -> str:
 
 def query_of(row: Sequence[Any]) -> Query:
     """Return the query of a row of `COLUMNS`."""
-    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asks, run, ending = row
+    (
+        topic,
+        seq,
+        text,
+        status,
+        answer,
+        think,
+        sources,
+        model,
+        modifiers,
+        at,
+        attempts,
+        asks,
+        run,
+        ending,
+        by,
+    ) = row
     return Query(
         topic,
         int(seq),
@@ -605,4 +624,5 @@ def query_of(row: Sequence[Any]) -> Query:
         asks_of(asks),
         run,
         Ending() if ending is None else Ending(**json.loads(ending)),
+        by,
     )

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from metatree_memory_tools.text.readable import markup_of
+
 from metatree import Node, Tree
 from metatree.errors import MetatreeError
 
@@ -21,6 +23,8 @@ LINES: Final = 400
 LINE_CHARS: Final = 2_000
 LINKS: Final = 30
 FOUND: Final = 30
+MARKUP_CHARS: Final = 20_000
+"""How much of a text is looked at for its markup."""
 DEEPEST: Final = 30
 """How many levels of the tree are shown above a node; a link leads to those above."""
 
@@ -84,6 +88,8 @@ class NodeView:
     """How many lines the content has."""
     trouble: str = ""
     """Why there is no content to show, when there should be."""
+    prose: bool = False
+    """Whether the text is words, whose lines may be broken, and no code."""
     links: list[tuple[str, str, str, bool]] = field(default_factory=list)
     """(kind, id, title, whether it leaves this node)."""
 
@@ -162,7 +168,14 @@ def shown(
         )
         for number, line in enumerate(lines[first - 1 : first - 1 + LINES], start=first)
     ]
-    return NodeView(node, trail, page, window, first, len(lines), links=links)
+    return NodeView(node, trail, page, window, first, len(lines), prose=_is_prose(node, text), links=links)
+
+
+def _is_prose(node: Node, text: str) -> bool:
+    """Say whether a text is words: it has the markup of words, or it is of no file, or of one of plain text."""
+    path = node.path or ""
+    plain = not path or path.lower().endswith((".txt", ".pdf", ".docx"))
+    return plain or markup_of(text[:MARKUP_CHARS], path) in ("markdown", "rst", "html")
 
 
 def marked_lines(text: str, quotes: Sequence[str]) -> set[int]:

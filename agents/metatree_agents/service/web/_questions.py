@@ -30,7 +30,9 @@ _QUOTE_LINES = 6
 _QUOTE_CHARS = 400
 
 
-_SAID_IN: Final = re.compile(rf"(.*) \(({'|'.join(map(re.escape, TYPES))}), topic (.+?)\)(, and \d+ more times?)?")
+_SAID_IN: Final = re.compile(
+    rf"(.*) \(({'|'.join(map(re.escape, TYPES))}), topic (.+?)\)(, and \d+ more times?)?"
+)
 """How it is said of a memory that it was recommended, and in which topic."""
 
 

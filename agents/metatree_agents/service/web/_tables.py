@@ -35,9 +35,26 @@ class Button:
     choices: Sequence[str] = ()
     """What is to be chosen from, as the field `choice`."""
     chosen: str = ""
+    asks: str = ""
+    """What is asked before it is done, where there is no way back."""
 
 
-Cell = str | LinkCell | Sequence[Button] | None
+@dataclass(frozen=True, slots=True)
+class TimeCell:
+    """A cell that says how long ago something was."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class GoneCell:
+    """A cell whose text holds no more."""
+
+    text: str
+    why: str
+
+
+Cell = str | LinkCell | TimeCell | GoneCell | Sequence[Button] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +68,8 @@ class ListedTable:
     """What is said when there are no rows."""
     earlier: str | None = None
     later: str | None = None
+    hint: str = ""
+    """What is to be known of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +94,8 @@ class FormField:
     pattern: str = ""
     longest: int = 64
     """Characters."""
+    required: bool = True
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +104,8 @@ class ShownOnce:
 
     what: str
     value: str
+    example: str = ""
+    """How it is used, as lines to copy."""
 
 
 def paged(

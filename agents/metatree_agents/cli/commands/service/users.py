@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from metatree.errors import UserError
 from metatree_agents.cli import _options as options
@@ -32,6 +32,14 @@ def add(
             "`frontend`, `engine`, `user` or `admin`; by default the one that they have, `user` for a new one.",
         ),
     ] = None,
+    old_topics: Annotated[
+        Literal["delete", "keep"] | None,
+        options.option(
+            "--old-topics",
+            None,
+            "What becomes of topics of somebody of this name who was taken out: `delete`, or `keep` for the new one.",
+        ),
+    ] = None,
     *,
     service: ServiceOptions,
     json: options.Json = False,
@@ -41,13 +49,22 @@ def add(
     \b
     Example: metatree service users add Inference_2 --role engine
     """
+    from metatree_agents.service.accounts.former_users import delete_left
+    from metatree_agents.service.accounts.users import NameLeft
+
     _not_inside(name)
 
     async def added(users: Users) -> tuple[str, str, bool, bool]:
         roles = {known: has for known, has, _ in await users.list()}
         assigned = role or roles.get(name, "user")
-        return assigned, await users.add(name, assigned), not roles, name in roles
+        try:
+            secret = await users.add(name, assigned, takes_topics=old_topics == "keep")
+        except NameLeft as exc:
+            raise UserError(f"{exc} (`--old-topics delete` or `--old-topics keep`)") from exc
+        return assigned, secret, not roles, name in roles
 
+    if old_topics == "delete":
+        service.call(lambda opened: delete_left(opened, name), create=True)
     role, secret, first, again = _with_users(service, added, create=True)
     if json:
         output.write_json("service users add", {"name": name, "role": role, "secret": secret})
