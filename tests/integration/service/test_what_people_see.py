@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import requests
@@ -207,9 +208,32 @@ def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(
         user.send("/ask", question="and when does that end?", topic=topic)
         service.user.get("check-query", Topic=topic, Seq="1")
         found = service.user.get("check-query", Topic=topic, Seq="2").json()
-    if found["End"] != "answered":
-        assert found["End"] == "closest"
-    assert "31 March" in str([found["Answer"], found["Closest"]])
+        user.send("/ask", question="Who won the cup in 1954?", topic=topic)
+        other = service.user.get("check-query", Topic=topic, Seq="3").json()
+    assert (other["End"], other["Closest"]) == ("nothing", []), "it names something that is not there"
+    assert found["End"] == "closest" and "say again what it is about" in found["Answer"][0]
+    (before,) = found["Closest"]
+    assert (
+        "31 March" in before["Quote"]
+        and before["Place"] == "holidays.md"
+        and before["Question"] == found["Query"]
+    )
+    page = words(user.get(f"/thread?topic={topic}").text)
+    assert "quoted what stands below. Closest passages:" in page
+
+
+def test_what_is_found_shows_the_line_and_not_its_heading_again(serve: Serve, handbook: Tree) -> None:
+    page = entered(serve(memory=handbook), "User_1").get("/find?q=holiday").text
+    lines = [html.unescape(each) for each in re.findall(r'<p class="line">([^<]*)</p>', page)]
+    assert lines and not any(each.startswith("#") for each in lines) and "28 days of holiday" in lines[0]
+
+
+def test_the_lines_of_a_node_are_those_that_are_shown(serve: Serve, handbook: Tree) -> None:
+    node = next(node for _, node in handbook.walk() if node.title.startswith("Holidays") and node.lines)
+    page = entered(serve(memory=handbook), "User_1").get(f"/node?id={quote(node.id)}").text
+    assert "holidays.md, lines 1–4" in page or "holidays.md, lines 1–3" in page
+    last = re.findall(r'class="line" data-n="(\d+)"', page)[-1]
+    assert f"lines 1–{last}" in page
 
 
 # what was said of answers
@@ -224,7 +248,7 @@ def test_memories_are_listed_once_and_by_their_words(service: Served, tree: Tree
     remember(tree, "Deploys are on Tuesdays.", who="User_1", evidence=False)
     learned(service, tree)
     thread = words(user.get(f"/thread?topic={topic}").text)
-    assert "Make Correction by User_1, just now: It has ten watts." in thread
+    assert "Corrected by User_1, just now: It has ten watts." in thread
     page = user.get("/memories").text
     above, _, below = page.partition(">Memories</h2>")
     assert ">It has ten watts.</a>" in above and "just now" in above and "(UTC)" not in page

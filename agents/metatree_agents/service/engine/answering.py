@@ -11,6 +11,8 @@ from hashlib import sha256
 from textwrap import shorten
 from typing import Any, Final
 
+from metatree_routers.query.key_terms import key_terms_of
+
 from metatree import Limits, Tree, aresume, asearch, load_run
 from metatree.errors import LeaseLost, MetatreeError, RunExists, TransientError, UnknownRun
 from metatree.notes.notes import said_by
@@ -18,7 +20,14 @@ from metatree.result import PersonQuestion, QuestionAnswer, SearchResult, TraceE
 from metatree.trees.layer import Layer
 from metatree_agents.service.engine._at_limit import same_question, with_person
 from metatree_agents.service.engine._origins import place_in, with_origins
-from metatree_agents.service.queue.models import NOT_SAID, End, Ending, EngineAnswer, EngineQuery
+from metatree_agents.service.queue.models import (
+    ABOUT_BEFORE,
+    NOT_SAID,
+    End,
+    Ending,
+    EngineAnswer,
+    EngineQuery,
+)
 
 NOT_IN_SOURCE: Final = "not in the source"
 _EARLIER_CHARS: Final = 160
@@ -38,6 +47,8 @@ PASSAGES: Final = 30
 """How many passages that come close are given back."""
 QUOTE_CHARS: Final = 4_000
 """How much of each: it may be the whole text of a node."""
+FEW_WORDS: Final = 0.5
+"""A question whose words weigh less (`key_terms_of`) names nothing: `and when does that end?` has 0.2."""
 SECTION_LINES: Final = 12
 SECTION_CHARS: Final = 700
 """Up to how much text a section is shown whole in place of a passage of it: as much as people are shown of one."""
@@ -204,8 +215,15 @@ def _with_before(tree: Tree, query: EngineQuery, reply: EngineAnswer) -> EngineA
     """Return a reply that has nothing to show with what was quoted before in the topic, which it may be about."""
     if reply.ending.end != "nothing" or reply.ended not in ("answered", "exhausted"):
         return reply
-    before = _before(tree, query)
-    return replace(reply, ending=replace(reply.ending, end="closest", closest=before)) if before else reply
+    own = sum(word.weight for word in key_terms_of(query.text))
+    before = _before(tree, query) if own < FEW_WORDS else []
+    if not before:
+        return reply
+    return replace(
+        reply,
+        answer=[f"{NOT_SAID} {ABOUT_BEFORE}"],
+        ending=replace(reply.ending, end="closest", closest=before),
+    )
 
 
 def found_so_far(tree: Tree, query: EngineQuery) -> EngineAnswer:
