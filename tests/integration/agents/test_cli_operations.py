@@ -231,13 +231,13 @@ def test_the_queue_is_shown_and_repaired(
     assert run(["service", "queue", "requeue", "other", "--seq", "1", *where]) == 0
     assert "opened 1 query again" in capfd.readouterr().err
     assert run(["service", "queue", "status", *where]) == 0
-    assert "1 open" in capfd.readouterr().out
+    assert "1 waiting for an engine" in capfd.readouterr().out
     assert run(["service", "queue", "stop", "other", "--seq", "1", *where]) == 0
     assert "stopped 1 query" in capfd.readouterr().err
     assert run(["service", "queue", "stop", "other", *where]) == 1
     assert "nothing is searched or queued there" in capfd.readouterr().err
     assert run(["service", "queue", "status", *where]) == 0
-    assert "0 open" in capfd.readouterr().out
+    assert "0 waiting for an engine" in capfd.readouterr().out
 
 
 def test_a_backup_as_json_and_checked(

@@ -344,13 +344,18 @@ async def topic_of(service: Service, who: Caller, given: dict[str, str]) -> str:
 
 
 async def _require_sight(service: Service, who: Caller, place: TopicPlace, user: str | None = None) -> None:
-    """Raise 404, as for none, when a topic is not the caller's to see, not that of the user it says to act for, or
-    searches a tree that they may not ask. Names are made of the words of questions: nobody may try which there are."""
-    theirs = service.queue.shared or not (
-        (who.role == "user" and place.owner != who.name) or (user is not None and place.owner != user)
-    )
-    if not theirs or not await may_read(service, who, place, user):
+    """Raise 404, as for none, when a topic is not the caller's to see, or not that of the user it says to act for.
+
+    Names are made of the words of questions, so nobody may try which there are. Whose it is hears, by 403, that it
+    searches a tree that they may not ask any more.
+    """
+    own = place.owner == who.name if who.role == "user" else user in (None, place.owner)
+    if not own and not service.queue.shared:
         raise refused(404, _NO_TOPIC)
+    if not await may_read(service, who, place, user):
+        if not own:
+            raise refused(404, _NO_TOPIC)
+        raise refused(403, f"this topic searches a tree that {user or who.name} may not ask")
 
 
 def answered(query: Query) -> dict[str, Any]:

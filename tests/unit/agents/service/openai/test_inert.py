@@ -151,6 +151,8 @@ def test_words_without_any_stay_markdown_and_so_does_code_of_a_model() -> None:
 @example(["- a", f"      {PICTURE}"], [True, False, True, True], "a", "a")
 @example([f"a|b\n-|-\n`{PICTURE} | a`|c"], [False] * 4, "a", "a")
 @example([">" * 25 + PICTURE], [False] * 4, "a", "a")
+@example(["\r[r]: http://a.example/p.png"], [True, False, False, False], PICTURE, PICTURE)
+@example(["\r[r]: http://a.example/p.png"], [False] * 4, PICTURE, PICTURE)
 def test_nothing_that_memory_or_a_model_says_is_fetched(
     texts: list[str], quoted: list[bool], title: str, place: str
 ) -> None:
