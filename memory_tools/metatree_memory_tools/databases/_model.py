@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
+
+from metatree._util.secret_text import masked, without_secrets
 
 SAMPLE_ROWS = 10
 SECRET = re.compile(
@@ -88,6 +90,16 @@ class Rows:
         """Return a hash of what is shown: 32 hexadecimal digits."""
         content = repr((self.columns, self.rows)).encode("utf-8", "replace")
         return blake2b(content, digest_size=16).hexdigest()
+
+
+def rows_without_secrets(rows: Iterable[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+    """Return rows with `*` for what looks like a secret in a cell, as in a file of text; keys in PEM form, too.
+
+    Example:
+        >>> rows_without_secrets([("ann", "password=hunter2hunter2", 3)])
+        (('ann', 'password=**************', 3),)
+    """
+    return tuple(tuple(without_secrets(value, masked)[0] for value in row) for row in rows)
 
 
 class OpenDatabase(Protocol):

@@ -326,7 +326,6 @@ def test_a_database_of_the_version_before_keeps_its_answers_and_takes_ends(place
             "service_tree_right",
             "service_group",
             "service_engine",
-            "service_former",
         ):
             await database.execute(f"DROP TABLE {table}")
         await database.execute("UPDATE service_schema SET version = ?", SERVICE.first)

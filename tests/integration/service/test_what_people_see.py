@@ -325,16 +325,16 @@ def test_a_new_user_of_an_old_name_gets_no_topics_unasked(service: Served) -> No
     topic = asked(old, "Whose lamp is this?")
     assert "What they asked stays" in root.send("/admin/users/remove", name="User_1").text
     page = root.get("/admin/users").text
-    assert "Taken out, with topics left" in page and 'href="/topics?of=User_1"' in page
+    assert "Topics of people who are no users" in page and 'href="/topics?of=User_1"' in page
     refused = root.send("/admin/users/add", name="User_1", role="user")
-    assert refused.status_code == 409 and "left 1 topic, which a new User_1 would see" in refused.text
-    assert 'value="User_1"' in refused.text and "delete them" in refused.text
-    shown = root.send("/admin/users/add", name="User_1", role="user", old="show them to the new user").text
+    assert refused.status_code == 409 and "User_1 was here before and left 1 topic:" in refused.text
+    assert 'value="User_1"' in refused.text and "delete it" in refused.text
+    shown = root.send("/admin/users/add", name="User_1", role="user", old="show it to the new user").text
     secret = re.findall(r'class="shown"[^>]*>([^<]+)<', shown)[0]
     again = Browser(service.url)
     assert again.log_in("User_1", html.unescape(secret)).status_code == 303
     assert "Whose lamp is this?" in again.get("/topics").text
-    assert "Taken out" not in root.get("/admin/users").text
+    assert "no users" not in root.get("/admin/users").text
     root.send("/admin/users/remove", name="User_1")
     (form,) = buttons(root.get("/admin/users").text, "/admin/users/delete-left")
     assert "1 topic of User_1: deleted." in root.post("/admin/users/delete-left", form).text

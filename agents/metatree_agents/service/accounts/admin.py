@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from metatree_agents.service.accounts.tree_rights import UNNAMED
+from metatree_agents.service.accounts.tree_rights import HEARD_S, UNNAMED
 from metatree_agents.service.accounts.users import SEEN_S
 from metatree_agents.service.database.database import ServiceDatabase, Statements
 from metatree_agents.service.http.bodies import stamp
@@ -14,8 +14,6 @@ from metatree_agents.service.queue.statuses import LISTED, SHOWN
 from metatree_agents.service.queue.turns import OPENED, join, open_again
 
 MOST: Final = 1_000
-HEARD_S: Final = 130.0
-"""For how long an engine counts as connected that was heard of: it asks once a minute, which is noted as often."""
 ENGINE_S: Final = 24 * 3600.0
 """For how long it is kept which trees an engine had."""
 _UNSETTLED: Final = ("Open", "Pending", "Waiting", "Failed")

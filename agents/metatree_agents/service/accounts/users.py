@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
+from metatree_agents.service.accounts.former_users import Choice, NameWasUsed, delete_left, left_under
 from metatree_agents.service.accounts.nonces import FORGET_S, end_of, forget, in_time
 from metatree_agents.service.database.database import ServiceDatabase, Statements, Transaction
 from metatree_agents.service.database.servers import servers_of
@@ -102,23 +103,6 @@ async def note_use(do: Statements, name: str, now: float) -> None:
     )
 
 
-class NameLeft(UserError):
-    """Somebody of this name was taken out and left topics, which a new user of the name would see.
-
-    Args:
-        name: the name.
-        topics: how many there are.
-    """
-
-    def __init__(self, name: str, topics: int) -> None:
-        self.topics = topics
-        many = f"{topics:,} topic{'' if topics == 1 else 's'}"
-        super().__init__(
-            f"somebody called {name} was taken out before and left {many}, which a new {name} would see: say what"
-            " becomes of them, or choose another name"
-        )
-
-
 class Users:
     """The table of users, and the nonces that they used."""
 
@@ -131,17 +115,17 @@ class Users:
         """Role and secret of those who called."""
 
     async def add(
-        self, name: str, role: str, *, secret: str | None = None, takes_topics: bool = False
+        self, name: str, role: str, *, secret: str | None = None, topics: Choice | None = None
     ) -> str:
         """Add a user, or give one a new secret and role; return the secret.
 
         Nonces of an earlier secret are forgotten, so that secret must not come back.
 
         Args:
-            takes_topics: whether a new one gets the topics of somebody of the name who was taken out.
+            topics: what becomes of what somebody of this name asked and recommended before, who is no user now.
 
         Raises:
-            NameLeft: there are such topics, and a new one does not take them.
+            NameWasUsed: there is such, and `topics` does not say.
             UserError: the name or role is none, or the secret is too short to be safe.
         """
         if not _NAME.fullmatch(name):
@@ -156,14 +140,10 @@ class Users:
         async with self._database.transaction() as do:
             sql = "SELECT secret FROM service_user WHERE name = ?"
             replaced = await do.row(sql + self._database.for_update, name)
-            if replaced is None and not takes_topics:
-                left = await do.row(
-                    "SELECT count(*) FROM topic WHERE owner = ? AND owner IN (SELECT name FROM service_former)",
-                    name,
-                )
-                if left is not None and left[0]:
-                    raise NameLeft(name, int(left[0]))
-            await do.execute("DELETE FROM service_former WHERE name = ?", name)
+            if replaced is None and topics != "keep" and (left := await left_under(do, name)):
+                if topics is None:
+                    raise NameWasUsed(left)
+                await delete_left(do, name)
             await do.execute(
                 "INSERT INTO service_user(name, role, secret, made_at) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT(name) DO UPDATE SET role = excluded.role, secret = excluded.secret",
@@ -225,14 +205,7 @@ class Users:
             await _log_out(do, name)
             for table in ("service_key", "service_use", "service_engine"):
                 await do.execute(f"DELETE FROM {table} WHERE name = ?", name)
-            # Somebody else of that name, later, may ask no more than a new user, and sees what is left here only where
-            # an administrator says so.
-            await do.execute(
-                "INSERT INTO service_former(name, at) SELECT CAST(? AS TEXT), CAST(? AS DOUBLE PRECISION)"
-                " WHERE EXISTS (SELECT 1 FROM topic WHERE owner = ?)"
-                " ON CONFLICT(name) DO UPDATE SET at = excluded.at",
-                *(name, self._database.clock(), name),
-            )
+            # Somebody else of that name, later, may ask no more than a new user.
             await do.execute("DELETE FROM service_tree_right WHERE who = ?", f"user:{name}")
             await do.execute("DELETE FROM service_group WHERE member = ?", name)
 

@@ -56,7 +56,6 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "service_nonce_end": ("ends_at",),
     "service_use": ("name",),
     "service_key": ("hash",),
-    "service_former": ("name",),
     "service_tree": ("name",),
     "service_tree_right": ("tree", "who"),
     "service_group": ("name", "member"),

@@ -233,8 +233,6 @@ _LEAVING: Final = """
 ALTER TABLE service_use ADD COLUMN left_at DOUBLE PRECISION;
 -- What its owner calls a key.
 ALTER TABLE service_key ADD COLUMN label TEXT NOT NULL DEFAULT '';
--- Names of users that were taken out and left topics: whoever is called so later does not get them unasked.
-CREATE TABLE service_former(name TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL);
 """
 
 SERVICE: Final = Schema(

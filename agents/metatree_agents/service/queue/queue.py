@@ -272,14 +272,7 @@ class Queue:
     async def remove(self, topic: str, owner: str) -> bool:
         """Take a topic of this user out with all that belongs to it; False when it is not there or not theirs."""
         async with self._database.transaction() as do:
-            row = await do.row("DELETE FROM topic WHERE id = ? AND owner = ? RETURNING asker", topic, owner)
-            if row is None:
-                return False
-            for table in ("query", "progress", "chat"):
-                await do.execute(f"DELETE FROM {table} WHERE topic = ?", topic)
-            await forget_wishes(do, topic)
-            await leave(do, row[0])
-        return True
+            return await remove_topic(do, topic, owner)
 
     # answering
 
@@ -583,6 +576,18 @@ class Queue:
             *(self._database.clock(), missing(trees), limit),
         )
         return min(limit, int(row[0])) if row else 0
+
+
+async def remove_topic(do: Transaction, topic: str, owner: str) -> bool:
+    """Do what `Queue.remove` does, as a part of a transaction."""
+    row = await do.row("DELETE FROM topic WHERE id = ? AND owner = ? RETURNING asker", topic, owner)
+    if row is None:
+        return False
+    for table in ("query", "progress", "chat"):
+        await do.execute(f"DELETE FROM {table} WHERE topic = ?", topic)
+    await forget_wishes(do, topic)
+    await leave(do, row[0])
+    return True
 
 
 def _run() -> str:

@@ -13,8 +13,8 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response, StreamingResponse
 
 from metatree.errors import MetatreeError, UserError
-from metatree_agents.service.accounts.former_users import delete_left, former_users
-from metatree_agents.service.accounts.users import INSIDE, ROLES, NameLeft
+from metatree_agents.service.accounts.former_users import Choice, NameWasUsed, delete_left, left_by_all
+from metatree_agents.service.accounts.users import INSIDE, ROLES
 from metatree_agents.service.database.backup import back_up
 from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.http.bodies import stamp
@@ -52,8 +52,8 @@ TABS: Final = (
     ("Backups", "/admin/backups"),
 )
 _FIGURES: Final = ("Open", "Pending", "Waiting", "Failed")
-_DELETE: Final = "delete them"
-_HAND_OVER: Final = "show them to the new user"
+_OLD: Final[dict[str, Choice]] = {"delete it": "delete", "show it to the new user": "keep"}
+"""What may become of what somebody of a name left, for people."""
 _CHUNK: Final = 1 << 20
 _AGAIN_S: Final = 20
 """How often an open page of the queue, or of the engines, is brought up to date."""
@@ -179,9 +179,11 @@ async def release(_: Administrator, service: Here, given: Form) -> Response:
 
 
 @router.get("/admin/users")
-async def users_page(request: Request, session: Administrator, service: Here, start: Number = 0) -> Response:
+async def users_page(
+    request: Request, session: Administrator, service: Here, start: Number = 0, left: Number = 0
+) -> Response:
     """List the users, with what can be done about each."""
-    return await _users(request, session, service, start=start)
+    return await _users(request, session, service, start=start, left=left)
 
 
 async def _users(
@@ -190,6 +192,7 @@ async def _users(
     service: Service,
     *,
     start: int = 0,
+    left: int = 0,
     shown: Sequence[ShownOnce] = (),
     notice: str = "",
     wrong: str = "",
@@ -221,9 +224,7 @@ async def _users(
         ),
     ]
     if given:
-        inputs.append(
-            FormField("old", "The topics of who left", choices=(_DELETE, _HAND_OVER), value=_DELETE)
-        )
+        inputs.append(FormField("old", "What was left", choices=[*_OLD], value=next(iter(_OLD))))
     add = PageForm(
         "Add somebody",
         "/admin/users/add",
@@ -235,7 +236,10 @@ async def _users(
         request,
         session,
         "Users",
-        [ListedTable("Users", columns, listed, "There is nobody.", earlier, later), *await _left(service)],
+        [
+            ListedTable("Users", columns, listed, "There is nobody.", earlier, later),
+            *await _left(service, start, left),
+        ],
         tabs=TABS,
         forms=[add],
         shown=shown,
@@ -275,28 +279,40 @@ def _doings(name: str, role: str, *, own: bool) -> tuple[Cell, Cell]:
     return [change], [*doings, remove]
 
 
-async def _left(service: Service) -> list[ListedTable]:
-    """Return the table of those who were taken out and left topics; none when there is nobody."""
+async def _left(service: Service, start: int, before: int) -> list[ListedTable]:
+    """Return the table of names that no user has and that own topics; none when there is none.
+
+    Args:
+        start: where the page of users begins.
+        before: how many of these names are on pages before.
+    """
+    async with service.database.snapshot() as do:
+        left = await left_by_all(do, start=before, limit=PAGE + 1)
     rows: list[list[Cell]] = [
         [
             each.name,
             LinkCell(f"{each.topics:,}", link("/topics", of=each.name)),
-            TimeCell(each.at),
             [
                 Button(
-                    "Delete topics",
+                    "Delete",
                     "/admin/users/delete-left",
                     {"name": each.name},
-                    f"of {each.name}",
+                    f"what {each.name} asked",
                     asks=f"Delete what {each.name} asked, with the answers? Nothing brings it back.",
                 )
             ],
         ]
-        for each in await former_users(service.database)
+        for each in left[:PAGE]
     ]
-    hint = "A new user of such a name gets these topics only where you say so."
-    columns = ("Name", "Topics", "Taken out", "")
-    return [ListedTable("Taken out, with topics left", columns, rows, "", hint=hint)] if rows else []
+    earlier = link("/admin/users", start=start or None, left=max(0, before - PAGE)) if before else None
+    later = link("/admin/users", start=start or None, left=before + PAGE) if len(left) > PAGE else None
+    hint = (
+        "They were taken out, or a frontend asked for them. A new user of such a name sees these topics only where you"
+        " say so."
+    )
+    heading = "Topics of people who are no users"
+    columns = ("Name", "Topics", "")
+    return [ListedTable(heading, columns, rows, "", earlier, later, hint=hint)] if rows else []
 
 
 def _of_others(session: Session, given: dict[str, str]) -> str:
@@ -320,12 +336,10 @@ async def add_user(request: Request, session: Administrator, service: Here, give
     if name in [known for known, _, _ in await service.users.list()]:
         wrong = f"There is a user {name} already: give them a new secret, or choose another name."
         return await _users(request, session, service, wrong=wrong, status=409)
-    if given.get("old") == _DELETE:
-        await delete_left(service.database, name)
     try:
-        secret = await service.users.add(name, role, takes_topics=given.get("old") == _HAND_OVER)
-    except NameLeft as exc:
-        wrong = f"{str(exc)[:1].upper()}{str(exc)[1:]}, in the form below."
+        secret = await service.users.add(name, role, topics=_OLD.get(given.get("old", "")))
+    except NameWasUsed as exc:
+        wrong = f"{name} was here before and left {exc.left}: say below what becomes of it, or choose another name."
         return await _users(
             request, session, service, wrong=wrong, given={"name": name, "role": role}, status=409
         )
@@ -394,12 +408,16 @@ async def remove_user(request: Request, session: Administrator, service: Here, g
 async def delete_topics_left(
     request: Request, session: Administrator, service: Here, given: Form
 ) -> Response:
-    """Delete the topics that somebody left who was taken out."""
+    """Delete what somebody left who is no user."""
     name = given.get("name", "")
-    count = await delete_left(service.database, name)
-    if not count:
-        raise PageError(404, "Nobody of this name was taken out, or there are no topics of theirs.")
-    said = f"{count:,} topic{'' if count == 1 else 's'} of {name}: deleted."
+    try:
+        async with service.database.transaction() as do:
+            left = await delete_left(do, name)
+    except UserError as exc:
+        raise PageError(422, str(exc)) from None
+    if not left:
+        raise PageError(404, "There is nothing left of anybody of this name.")
+    said = f"{left} of {name}: deleted."
     return await _users(request, session, service, notice=said)
 
 

@@ -16,8 +16,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from metatree.errors import UserError
+from metatree_agents.service.accounts.former_users import NameWasUsed
 from metatree_agents.service.accounts.other_logins import OtherLogins
-from metatree_agents.service.accounts.users import Caller, NameLeft
+from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._guard import cookie_name, session_of, sessions_of, way_back, with_cookie
 from metatree_agents.service.web._replies import PageError, redirect
@@ -49,12 +50,9 @@ async def _known(service: Service, name: str) -> Caller:
     if row is None and service.settings.other_logins.adds:
         try:
             await service.users.add(name, "user")
-        except NameLeft:
-            raise PageError(
-                403,
-                f"Somebody called {name[:64]} was here before you and left topics: an administrator has to add you, or"
-                " to delete them first.",
-            ) from None
+        except NameWasUsed:
+            said = f"Somebody called {name} was here before: an administrator may add you."
+            raise PageError(403, said) from None
         except UserError as exc:
             raise PageError(403, f"{str(exc)[:1].upper()}{str(exc)[1:]}.") from None
         return Caller(name, "user")

@@ -57,6 +57,7 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
                     for who in may
                 ]
                 or "administrators alone",
+                [Button("Remove", "/admin/trees/remove", {"tree": tree.name}, tree.name)],
             ]
         )
     groups: list[list[Cell]] = [
@@ -70,7 +71,7 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
         for name, members in (await service.tree_rights.groups()).items()
     ]
     tables = [
-        ListedTable("Trees", ("Name", "Title", "On this server", "Engines", "Who may ask"), rows, _NONE),
+        ListedTable("Trees", ("Name", "Title", "On this server", "Engines", "Who may ask", ""), rows, _NONE),
         ListedTable("Groups", ("Name", "Members"), groups, "There is no group."),
     ]
     names = [tree.name for tree in trees]
@@ -135,6 +136,14 @@ async def set_title(request: Request, session: Administrator, service: Here, giv
     await _done(service.tree_rights.set_of([name]))
     await _done(service.tree_rights.add(name, title=given.get("title", "")[:200] or name))
     return await _trees(request, session, service, f"{name} has another title now.")
+
+
+@router.post("/admin/trees/remove")
+async def remove(request: Request, session: Administrator, service: Here, given: Form) -> Response:
+    """Take out a tree that nothing was asked of, and that no engine has."""
+    name = given.get("tree", "")
+    await _done(service.tree_rights.remove(name))
+    return await _trees(request, session, service, f"{name} is not a tree of this service any more.")
 
 
 @router.post("/admin/groups/join")
