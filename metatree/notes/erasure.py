@@ -22,7 +22,7 @@ from metatree._util.zips import open_member
 from metatree.errors import UserError
 from metatree.node import Node
 from metatree.notes.left_out import IDENTITY, leave_out
-from metatree.notes.notes import IMPORT, Forgotten, claims, forget, mentions
+from metatree.notes.notes import IMPORT, Forgotten, claims, earlier_texts, forget, made_by, mentions
 from metatree.notes.wishes import wishes_of
 from metatree.storage.database import Database
 from metatree.storage.store import Store
@@ -226,7 +226,7 @@ def _leave_to(tree: Tree, node: Node, others: list[dict[str, Any]], erased: Eras
         tree.update(replace(node, attributes={**node.attributes, "said": others}))
         erased.left_to_others.append(node.id)
         return
-    erased.texts += [str(each["text"]) for each in node.provenance.get("earlier", ())]
+    erased.texts += [each["text"] for each in earlier_texts(node)]
     tree.update(replace(node, provenance={**provenance, **others[-1], "said": others}))
     erased.left_to_others.append(node.id)
 
@@ -258,11 +258,11 @@ def _sayings(node: Node) -> list[dict[str, Any]]:
     if IDENTITY in node.attributes:
         about, mount = node.attributes, node.id.partition("/")[0]
         return [{"who": about.get("speaker"), "at": about.get("at"), "source": mount}]
-    return mentions(node) or claims(node) or ([dict(node.provenance)] if node.provenance.get("who") else [])
+    return mentions(node) or claims(node) or made_by(node)
 
 
 def _texts(node: Node) -> list[str]:
-    earlier = [str(each.get("text", "")) for each in node.provenance.get("earlier", ())]
+    earlier = [each["text"] for each in earlier_texts(node)]
     if IDENTITY in node.attributes and node.content:  # an export has who said it, and when, elsewhere
         return [node.content.partition(f"{node.attributes.get('speaker')}: ")[2] or node.content]
     return [text for text in (node.content or node.description or node.title, *earlier) if text.strip()]

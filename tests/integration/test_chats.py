@@ -355,6 +355,28 @@ def test_secrets_in_messages_are_masked_and_wishes_are_of_a_file(tmp_path: Path)
     )
 
 
+def test_what_ids_are_made_of_is_masked_as_titles_are(tmp_path: Path) -> None:
+    keys = ["AKIA" + each * 4 for each in ("Z7Q2", "Q2Z7", "X9V3")]
+    rows = [
+        {"conversation_id": key, "id": keys[2], "role": "user", "content": f"message {number}"}
+        for number, key in enumerate(keys[:2])
+    ]
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    (folder / "chat.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    slack = dict(samples.SLACK)
+    (folder / "slack.zip").write_bytes(
+        samples.packed({name.replace("general", keys[0]): value for name, value in slack.items()})
+    )
+    export = telegram(2)
+    (folder / "result.json").write_text(json.dumps({**export, "name": keys[1], "id": keys[1]}))
+    with build_tree(f"chats:{folder}", out=tmp_path / "tree") as tree:
+        assert len(turns(tree)) > 2
+        ids = " ".join(node.id for _, node in tree.walk())
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "tree").iterdir() if path.is_file())
+    assert not [key for key in keys if key in ids or key.encode() in kept]
+
+
 def test_links_in_a_folder_of_exports_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text(json.dumps(telegram(3)))
     folder = tmp_path / "exports"

@@ -163,7 +163,7 @@ class Spool:
                     last[chat] = own
                 if known.ordered:  # where a clock goes back, the order of the export stays
                     when = rank[chat] = max(rank.get(chat, ""), when)
-                key = key_of(message.id) if message.id else self._numbered(chat, message)
+                key = self._key(message.id) if message.id else self._numbered(chat, message)
                 if self.left_out and _identity(_called(known.name, message, file), key) in self.left_out:
                     continue
                 text = self._hide(encodable(message.text)[:MOST_CHARS])
@@ -182,7 +182,7 @@ class Spool:
                         author,
                         text,
                         message.at,
-                        key_of(message.reply) if message.reply else "",
+                        self._key(message.reply) if message.reply else "",
                     ),
                 )
         finally:
@@ -205,6 +205,10 @@ class Spool:
         ).fetchone()
         return f"x{like}" if number == 1 else f"x{like}.{number}"
 
+    def _key(self, name: str) -> str:
+        """Return a name as a part of an id, which is kept and shown as it is."""
+        return key_of(name) if self._hide(name) == name else f"x{hashed(name)}"
+
     def _chat(self, known: str, message: ChatMessage, file: ExportFile, export: str) -> int:
         name = message.chat or message.title or file.name
         called = _called(known, message, file)
@@ -216,9 +220,9 @@ class Spool:
                 title, tag = f"{title} ({export.rpartition('/')[2] or file.name})", f"~{hashed(export)[:8]}"
             title = self._hide(encodable(" ".join(title.split()))[:_MOST_TITLE_CHARS])
             # Another format may have a conversation of this name.
-            keys = (key_of(name) + tag, key_of(f"{known}.{name}") + tag, f"x{hashed(known, name)}{tag}")
+            names = (self._key(name), self._key(f"{known}.{name}"), f"x{hashed(known, name)}")
             sql = "INSERT OR IGNORE INTO chat(key, title, called) VALUES (?, ?, ?) RETURNING number"
-            tried = (self._store.execute(sql, (key, title, called)).fetchone() for key in keys)
+            tried = (self._store.execute(sql, (key + tag, title, called)).fetchone() for key in names)
             added = next(filter(None, tried))
             number = exports[export] = int(added[0])
         return number

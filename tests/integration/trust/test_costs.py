@@ -22,6 +22,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from metatree_agents.cli._main import run
 from metatree_agents.planner.domain.files import read_file
 from metatree_agents.service.database.backup import verified
 from metatree_agents.service.engine.client import MOST_BYTES, ServiceClient, ServiceRefused
@@ -515,6 +516,15 @@ def test_a_line_of_a_domain_is_found_at_once(line: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
     assert (done.returncode, done.stdout) == (0, "(3, 1)\n"), done.stderr
+
+
+def test_a_place_of_blanks_is_shown_at_once(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of a million, quadratic is an hour: this does not end, rather than fail."""
+    record = {"type": "mcp", "location": " " * 1_000_000 + "x", "options": {}}
+    with closing(sqlite3.connect(clone.metatree / "index.db")) as made, made:
+        made.execute("UPDATE meta SET value = ? WHERE key = 'sources'", (json.dumps([record]),))
+    assert run(["trust", "--show"]) == 0
+    assert "starts" in capfd.readouterr().out
 
 
 def test_a_dotted_name_takes_no_gigabytes(tmp_path: Path) -> None:
