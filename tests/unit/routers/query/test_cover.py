@@ -125,4 +125,6 @@ def test_a_speaker_goes_on_with_a_subject_in_the_next_turn_of_their_own() -> Non
     for number, said in enumerate((need, rain, rain, rain, rain, rain, "The yawl is for sale.", rain, need)):
         log.say("bob" if number % 2 else "ann", said)
     found = _turns(TextEvidence(tree), "Does the yawl need a mast?")
-    assert found.index("1/9") < found.index("1/1"), "of two that say the same, the one by another on the subject"
+    assert found.index("1/9") < found.index("1/1"), (
+        "of two that say the same, the one by another on the subject"
+    )
