@@ -67,7 +67,8 @@ class BrokenStore(UserError):
 
     path: str
     reason: str
-    """`damaged`, `foreign` (a file of another program) or `newer` (written by a newer version)."""
+    """`damaged`, `foreign` (a file of another program), `newer` (written by a newer version), or `begun` (an index
+    whose first build got nowhere)."""
 
     def __init__(self, message: str, *, path: str, reason: str = "damaged") -> None:
         super().__init__(message, path=path, reason=reason)

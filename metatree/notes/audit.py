@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from metatree.node import Node
-from metatree.notes.notes import claims, mentions
+from metatree.notes.notes import claims, earlier_texts, made_by, mentions
 from metatree.notes.wishes import KIND as WISH
 from metatree.notes.wishes import standing, taken_back, wishes_of
 from metatree.trees.tree import Tree
@@ -38,9 +38,7 @@ class Audit:
 def audit(tree: Tree, node: str) -> Audit:
     """Return where a node comes from and what it replaced; raises `UnknownNode`."""
     found = tree.get(tree.resolve(node))
-    replaced = [
-        {"text": each["text"], "until": each["until"]} for each in found.provenance.get("earlier", ())
-    ]
+    replaced = earlier_texts(found)
     holds = True
     if found.kind == WISH:
         earlier = taken_back(tree).get(found.id)
@@ -49,9 +47,7 @@ def audit(tree: Tree, node: str) -> Audit:
         )
         holds = any(wish.node == found.id for wish in standing(tree))
     export = str(found.provenance.get("file") or "an export")
-    said = mentions(found) or [{"at": "", "source": None, **each, "export": export} for each in claims(found)]
-    if not said and found.provenance.get("who"):
-        said = [{name: found.provenance.get(name) for name in ("who", "at", "source")}]
+    said = mentions(found) or [{**each, "export": export} for each in claims(found)] or made_by(found)
     return Audit(
         found,
         found.description

@@ -21,11 +21,13 @@ from typing import Any, Final
 from metatree._util.zips import open_member
 from metatree.errors import UserError
 from metatree.node import Node
-from metatree.notes.notes import IMPORT, Forgotten, claims, forget, mentions
+from metatree.notes.left_out import IDENTITY, leave_out
+from metatree.notes.notes import IMPORT, Forgotten, claims, earlier_texts, forget, made_by, mentions
 from metatree.notes.wishes import wishes_of
 from metatree.storage.database import Database
 from metatree.storage.store import Store
-from metatree.trees.tree import Tree
+from metatree.trees.sources import FILES, is_path
+from metatree.trees.tree import ROOT, Tree
 
 _LEAST_CHARS: Final = 16
 """A shorter piece of a text says nothing by itself, unless it is all of the text."""
@@ -125,7 +127,8 @@ class Trace:
 def forget_said(tree: Tree, said: Said) -> Erased:
     """Forget all that fits, in one transaction; what others said too stays theirs.
 
-    What lies below a forgotten node and does not fit moves up. Raises `UserError` for what was built from a source.
+    What lies below a forgotten node and does not fit moves up. Messages of exports that fit are left out of the tree
+    from then on. Raises `UserError` for what was built from another source, and for an export that cannot be read.
     """
     erased = Erased()
     with tree.memory.durable(), tree.memory.transaction():
@@ -138,6 +141,10 @@ def forget_said(tree: Tree, said: Said) -> Erased:
                 _leave_to(tree, node, others, erased)
             else:
                 _forget_one(tree, node_id, chosen.keys(), erased)
+    if messages := said.chosen(_exported(tree, said)):
+        texts = [tree.get(node_id) for node_id in messages]
+        leave_out(tree, texts)
+        _note(erased, Forgotten(tuple(texts), ROOT))
     return erased
 
 
@@ -156,6 +163,9 @@ def meant(tree: Tree, said: Said) -> Erased:
         going = [node_id, *(each for child in below for each in _going(tree, child, chosen.keys()))]
         erased.nodes += [each for each in going if each not in erased.titles]
         erased.titles |= {each: f": {tree.get(each).title}" for each in going}
+    messages = said.chosen(_exported(tree, said))
+    erased.nodes += messages
+    erased.titles |= {each: f": {node.description}" for each, node in messages.items()}
     return erased
 
 
@@ -216,7 +226,7 @@ def _leave_to(tree: Tree, node: Node, others: list[dict[str, Any]], erased: Eras
         tree.update(replace(node, attributes={**node.attributes, "said": others}))
         erased.left_to_others.append(node.id)
         return
-    erased.texts += [str(each["text"]) for each in node.provenance.get("earlier", ())]
+    erased.texts += [each["text"] for each in earlier_texts(node)]
     tree.update(replace(node, provenance={**provenance, **others[-1], "said": others}))
     erased.left_to_others.append(node.id)
 
@@ -231,13 +241,30 @@ def _added(tree: Tree) -> Iterator[Node]:
             yield node
 
 
+def _exported(tree: Tree, said: Said) -> Iterator[Node]:
+    """Yield the messages of exports, which the tree can be read without; those of one person where one is meant."""
+    if said.node is not None:
+        return
+    rows = tree.index.rows(
+        f"SELECT id FROM node WHERE kind = 'turn' AND json_extract(attributes, '$.{IDENTITY}') IS NOT NULL"
+        " AND (:who IS NULL OR json_extract(attributes, '$.speaker') = :who) ORDER BY seq",
+        {"who": said.who},
+    )
+    yield from filter(None, (tree.find(node_id) for (node_id,) in rows))
+
+
 def _sayings(node: Node) -> list[dict[str, Any]]:
     """Return who said a node, when and where from, each time."""
-    return mentions(node) or claims(node) or ([dict(node.provenance)] if node.provenance.get("who") else [])
+    if IDENTITY in node.attributes:
+        about, mount = node.attributes, node.id.partition("/")[0]
+        return [{"who": about.get("speaker"), "at": about.get("at"), "source": mount}]
+    return mentions(node) or claims(node) or made_by(node)
 
 
 def _texts(node: Node) -> list[str]:
-    earlier = [str(each.get("text", "")) for each in node.provenance.get("earlier", ())]
+    earlier = [each["text"] for each in earlier_texts(node)]
+    if IDENTITY in node.attributes and node.content:  # an export has who said it, and when, elsewhere
+        return [node.content.partition(f"{node.attributes.get('speaker')}: ")[2] or node.content]
     return [text for text in (node.content or node.description or node.title, *earlier) if text.strip()]
 
 
@@ -366,14 +393,18 @@ def _quoting_runs(store: Database, forms: Sequence[str]) -> list[tuple[int, str,
 
 
 def _files(tree: Tree) -> list[Path]:
-    """Return the files that a tree consists of, and what else lies beside them: copies and exports."""
+    """Return the files that a tree consists of, the exports that it reads, and copies that lie beside it."""
     if tree.path is None:
         return []
     folder = tree.path if tree.path.is_dir() else tree.path.parent
     beside = [folder, folder.parent] if tree.path.is_dir() else [folder]
     inner = set(folder.rglob("*")) if tree.path.is_dir() else set()
     near = {file for place in beside for file in place.iterdir() if _may_be_copy(file)}
-    return sorted(file for file in inner | near if file.is_file() and not file.is_symlink())
+    read = {
+        Path(source.location) for source in tree.sources() if source.type not in FILES and is_path(source)
+    }
+    exports = {file for place in read for file in (place.rglob("*") if place.is_dir() else (place,))}
+    return sorted(file for file in inner | near | exports if file.is_file() and not file.is_symlink())
 
 
 def _may_be_copy(file: Path) -> bool:

@@ -25,6 +25,7 @@ from typing import Any, Final, Literal
 from metatree._util.secret_text import secrets_in
 from metatree.errors import UnknownNode, UserError
 from metatree.node import Node
+from metatree.notes.left_out import leave_out, messages_below
 from metatree.notes.placement import BRANCH, GROUP_KIND, MEMORY_KIND, Placement, place_of
 from metatree.notes.wishes import note_wishes, wishes_of
 from metatree.protocols import AnyDescriber, AnyEvidence, DescribeRequest, Evidence
@@ -72,7 +73,9 @@ class Forgotten:
 
     @property
     def command(self) -> str:
-        """The command that brings it back, for a shell."""
+        """The command that brings it back, for a shell; empty for messages of an export, which nothing brings back."""
+        if not self.undo:
+            return ""
         text = str(self.undo["text"])
         is_plain = not text.startswith(("@", "-"))
         words = ["metatree", "remember", *([text] if is_plain else [])]
@@ -192,19 +195,38 @@ def _last_said(node: Node) -> tuple[str, str]:
 
 def mentions(node: Node) -> list[dict[str, Any]]:
     """Return who said a memory, when, and where from, each time that it was said; empty for any other node."""
-    said = node.provenance.get("said")
-    nobody = {"who": "", "at": "", "source": None}
-    return (
-        [nobody | each for each in said if isinstance(each, dict)] if isinstance(said, list | tuple) else []
-    )
+    return [_saying(each) for each in _records(node.provenance.get("said"))]
+
+
+def made_by(node: Node) -> list[dict[str, Any]]:
+    """Return who made a node that is no memory, as `mentions`; empty where nobody is named."""
+    return [_saying(node.provenance)] if node.provenance.get("who") else []
+
+
+def earlier_texts(node: Node) -> list[dict[str, str]]:
+    """Return the texts that a memory replaced, as `text`, and `until` when each held; the earliest first."""
+    return [_texts_of(each, "text", "until") for each in _records(node.provenance.get("earlier"))]
+
+
+def _records(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list; a store or an export that others made may have anything in its place."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list | tuple) else []
+
+
+def _saying(record: Mapping[str, Any]) -> dict[str, Any]:
+    source = record.get("source")
+    return {**_texts_of(record, "who", "at"), "source": None if source is None else str(source)}
+
+
+def _texts_of(record: Mapping[str, Any], *names: str) -> dict[str, str]:
+    return {name: "" if record.get(name) is None else str(record[name]) for name in names}
 
 
 def claims(node: Node) -> list[dict[str, Any]]:
     """Return who is said to have said a text that came with somebody else's export; empty for any other node."""
-    said = node.attributes.get("said")
-    if node.provenance.get("by") != IMPORT or not isinstance(said, list):
+    if node.provenance.get("by") != IMPORT:
         return []
-    return [dict(each) for each in said if isinstance(each, dict)]
+    return [_saying(each) for each in _records(node.attributes.get("said"))]
 
 
 def said_by(node: Node) -> str:
@@ -224,7 +246,7 @@ def said_by(node: Node) -> str:
     text = f"said by {provenance['who']} on {str(provenance.get('at', ''))[:10]}"
     if provenance.get("source"):
         text += f" ({provenance['source']})"
-    more = len(provenance.get("said", ())) - 1
+    more = len(mentions(node)) - 1
     return text + (f", and {more} more time{'s' if more > 1 else ''}" if more > 0 else "")
 
 
@@ -237,13 +259,20 @@ def forget(tree: Tree, node: str | Node) -> Forgotten:
     """Take back a memory, or another node that somebody or a tool added, with what lies under it.
 
     Its words are overwritten in the file; what was built from a source and lies under it moves up. What runs
-    quoted from it stays in their journal.
+    quoted from it stays in their journal. A message, session or conversation of an export is left out of the tree from
+    then on, and the export is read again for that.
 
     Raises:
         UnknownNode: it is not in the tree.
-        UserError: it was built from a source, or is the root.
+        UserError: it was built from another source, or is the root.
     """
     node_id = node.id if isinstance(node, Node) else _memory_id(tree, node)
+    found = tree.get(node_id)
+    if not _was_added(tree, Layer(tree.memory), found) and (said := messages_below(tree, found)):
+        texts = tuple(tree.get(each.id) for each in said)
+        above = tree.parent(found) or ROOT
+        leave_out(tree, said)
+        return Forgotten(texts, above)
     with tree.memory.durable(), tree.memory.transaction():
         target = tree.get(node_id)
         layer = Layer(tree.memory)
@@ -372,7 +401,7 @@ def _updated(
         other = _memory_with_text(tree, _key(text))
         if other is not None and other.id != node.id:
             raise UserError(f"{other.id!r} says the same already: forget {node.id!r} instead")
-        earlier = [*node.provenance.get("earlier", ()), {"text": node.content, "until": mention["at"]}]
+        earlier = [*earlier_texts(node), {"text": node.content, "until": mention["at"]}]
         provenance = {**node.provenance, **mention, "said": [*mentions(node), mention]}
         if _key(text) != _key(node.content or ""):
             provenance["earlier"] = earlier

@@ -43,6 +43,8 @@ _MOST: Final = 1_000_000
 """How many of each it compares to choose those; they take 150 bytes each, ten times what they take in a file."""
 _CHARS: Final = 200
 _SECONDS: Final = 25.0
+_MOST_BYTES: Final = 8_000_000_000
+"""Of a larger store not even a digest is made within that time."""
 _PERMISSION: Final = "permission:"
 _FLAG: Final = "flag:"
 _WISH: Final = "wish"
@@ -106,6 +108,8 @@ class Survey:
     """How many `permissions`, `authors` and `users` there are besides those listed."""
     signed: dict[str, str] = field(default_factory=dict)
     """What a mark would be over."""
+    digest: str = field(default="", compare=False)
+    """Of all that was in it and its log, also of what is only counted; empty for one that is trusted."""
 
 
 def stores_in(place: Path) -> list[Path]:
@@ -129,7 +133,7 @@ def survey(file: Path) -> Survey:
     """
     check_files(file)
     with closing(_reading(file)) as connection:
-        trusted = False
+        digest, trusted = "", False
         with suppress(MetatreeError, sqlite3.Error):
             check(connection, file)
             trusted = True
@@ -138,10 +142,15 @@ def survey(file: Path) -> Survey:
                 problem = _problem(connection)
             if not trusted and file.stat().st_nlink > 1:
                 problem = "it is the same file as one elsewhere (a hard link): copy it, and delete this name"
+            if not trusted and not problem:
+                if file.stat().st_size > _MOST_BYTES:
+                    problem = "it is too large to look into"
+                else:
+                    digest = content_digest(file)
             if problem:
                 return Survey(file, trusted, problem)
             connection.set_progress_handler(_deadline(), 100_000)
-            return _survey(connection, file, trusted)
+            return replace(_survey(connection, file, trusted), digest=digest)
         except sqlite3.Error as exc:
             excess = is_excess(exc, connection)
             return Survey(
@@ -156,7 +165,7 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
 
     Args:
         file: the store.
-        seen: what was shown of it; it is accepted only while it names the same sources. None looks now.
+        seen: what was shown of it; it is accepted only while all that is in it is the same. None looks now.
         own: whether its runs were begun by this user nevertheless, such as those of a backup.
 
     Raises:
@@ -166,6 +175,9 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
     if seen.problem:
         raise UserError(f"{str(file)!r} cannot be accepted: {seen.problem}; delete it, or ask who made it")
     check_files(file)
+    # Before it is opened, which may bring an older one up to date.
+    if not seen.trusted and content_digest(file) != seen.digest:
+        raise UserError(f"{str(file)!r} was changed meanwhile: look at it again")
     with Store.open(file, create=False, trust=True) as store:
         content = content_digest(file) if store.read_only else ""
         if replace(survey(file), trusted=seen.trusted) != seen:

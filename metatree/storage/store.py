@@ -14,11 +14,12 @@ from typing import Any, ClassVar, Literal, Self
 from weakref import WeakSet
 
 from metatree._util.private import publish
-from metatree.errors import BrokenStore, MetatreeError, UserError
+from metatree.errors import BrokenStore, MetatreeError, StorageFull, UserError
 from metatree.storage import trust as _trust
+from metatree.storage._log_index import fill_holes, require_room
 from metatree.storage._older import move_older
 from metatree.storage.database import Database, T
-from metatree.storage.errors import file_error, is_busy, replaced, store_error
+from metatree.storage.errors import file_error, full, is_busy, replaced, store_error
 from metatree.storage.schema import FILES, SQLITE
 
 APPLICATION_ID = 0x6D747265
@@ -115,6 +116,8 @@ class Store(Database):
             known_alone = file is None or cls._is_known_alone(file)
             alone = trust or known_alone
             read_only = file is not None and not (alone and writable(file))
+            if file is not None and not read_only:
+                require_room(file)
             try:
                 connection = sqlite3.connect(
                     path if file is None or not read_only else reading_only(file),
@@ -167,6 +170,8 @@ class Store(Database):
                 with suppress(OSError):
                     self.path.chmod(0o600)
             self._use_wal()
+            self._identity()  # which opens the log
+            fill_holes(self.path)
         for pragma in (
             f"synchronous={synchronous}",
             "temp_store=MEMORY",
@@ -405,13 +410,17 @@ def _make(file: Path, mode: int) -> None:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
         with Store(sqlite3.connect(part, isolation_level=None), part) as store:
             store.execute("PRAGMA synchronous=OFF")  # the disk is waited for once, at the end
-            store._use_wal()
+            # What does not fit fails here. A log is moved into the file when that is closed, which says nothing when
+            # there is no room for it, and the log goes with the name.
+            store.execute("PRAGMA journal_mode=MEMORY")
             store._bring_up_to_date(file)
         _sync(part)
         publish(part, file)
         sync_folder(file.absolute().parent)
     except OSError as exc:
         raise file_error(exc, "cannot make", file) from exc
+    except StorageFull as exc:
+        raise full(file) from exc
     finally:
         for end in ("", "-wal", "-shm"):
             part.with_name(part.name + end).unlink(missing_ok=True)

@@ -285,6 +285,10 @@ class SourceTraits:
     """(id, kind, id) for links between nodes of the source; called after `nodes`."""
     kept_location: Callable[[str], str] = str
     """A location as it may be written down, without a password."""
+    leaves_out: bool = False
+    """Whether it reads a source without the nodes whose attribute `identity` is in the option `left_out`."""
+    on_disk: bool = False
+    """Whether a location is a file or a folder of this machine, which is there when it is named first."""
 
 
 # Three classes and not one, since asking for the tools of a type imports them, which a build has no use for.

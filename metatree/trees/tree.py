@@ -173,7 +173,9 @@ class Tree:
         try:
             index = Store.open(folder / INDEX, create=False, advice=again, trust=trust)
             if not Layer(index).has(ROOT):
-                raise BrokenStore(f"{folder / INDEX} has no root; {again}", path=str(folder / INDEX))
+                raise BrokenStore(
+                    f"{folder / INDEX} has no root; {again}", path=str(folder / INDEX), reason="begun"
+                )
             if (folder / MEMORY).exists():
                 memory = cls._memory_of(folder / MEMORY, keep, trust)
             elif writable(folder / MEMORY):

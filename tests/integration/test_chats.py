@@ -12,9 +12,10 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.build.plugins import conversation_tools
 from metatree_memory_tools.conversations.tools import turns_around
 
-from metatree import Tree, search
+from metatree import Tree, UserError, search
 from metatree.node import Node
 from metatree.notes.wishes import standing
+from metatree.trees.source_types import SourceRef
 from tests.unit.memory_tools.conversations import samples
 
 pytestmark = pytest.mark.integration
@@ -354,6 +355,28 @@ def test_secrets_in_messages_are_masked_and_wishes_are_of_a_file(tmp_path: Path)
     )
 
 
+def test_what_ids_are_made_of_is_masked_as_titles_are(tmp_path: Path) -> None:
+    keys = ["AKIA" + each * 4 for each in ("Z7Q2", "Q2Z7", "X9V3")]
+    rows = [
+        {"conversation_id": key, "id": keys[2], "role": "user", "content": f"message {number}"}
+        for number, key in enumerate(keys[:2])
+    ]
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    (folder / "chat.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    slack = dict(samples.SLACK)
+    (folder / "slack.zip").write_bytes(
+        samples.packed({name.replace("general", keys[0]): value for name, value in slack.items()})
+    )
+    export = telegram(2)
+    (folder / "result.json").write_text(json.dumps({**export, "name": keys[1], "id": keys[1]}))
+    with build_tree(f"chats:{folder}", out=tmp_path / "tree") as tree:
+        assert len(turns(tree)) > 2
+        ids = " ".join(node.id for _, node in tree.walk())
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "tree").iterdir() if path.is_file())
+    assert not [key for key in keys if key in ids or key.encode() in kept]
+
+
 def test_links_in_a_folder_of_exports_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text(json.dumps(telegram(3)))
     folder = tmp_path / "exports"
@@ -417,3 +440,23 @@ def test_what_an_export_has_no_more_leaves_the_tree(tmp_path: Path, monkeypatch:
         tree.refresh()
         assert said(tree) == [f"message {number}" for number in range(1, 13)]
         assert standing(tree) == [] and "result.json/~wishes" not in tree
+
+
+def test_exports_that_are_not_there_are_no_source(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("# A\n")
+    exports = tmp_path / "exports"
+    for location in (f"chats:{exports}", "chats:exports-of-nobody"):
+        with pytest.raises(UserError, match="does not exist: give a file or a folder of chats"):
+            build_tree(tmp_path / "notes", location, out=tmp_path / "tree")
+    exports.mkdir()
+    (exports / "chat.json").write_text(json.dumps(telegram(3)))
+    build_tree(tmp_path / "notes", f"chats:{exports}", out=tmp_path / "tree").close()
+    exports.rename(tmp_path / "away")
+    with build_tree(tmp_path / "notes", *_kept(tmp_path / "tree"), out=tmp_path / "tree") as tree:
+        assert len(turns(tree)) == 3, "one that was there before keeps what was read"
+
+
+def _kept(place: Path) -> list[SourceRef]:
+    with Tree.open(place) as tree:
+        return [source for source in tree.sources() if source.type == "chats"]

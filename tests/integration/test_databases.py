@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.databases._sqlite import SQLite
-from metatree_memory_tools.databases._tools import find_rows, query_database, save_query
+from metatree_memory_tools.databases._tools import find_rows, look_up, query_database, save_query
 
 from metatree import search
 from metatree.errors import UserError
@@ -103,6 +103,55 @@ def test_the_tools_of_a_database_query_find_and_keep(shop: Path, tmp_path: Path)
         made = save_query.function(node=node, tree=tree, sql="SELECT name FROM customer", title="All names")
         tree.add(made, node.id)
         assert tree.content(made.id) == "SELECT name FROM customer\n\nname\nAnn\nBob"
+
+
+def test_what_a_column_of_passwords_holds_by_default_is_not_told(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "notes.db")) as connection:
+        connection.execute(
+            "CREATE TABLE kettle(name TEXT DEFAULT 'blue', password2 TEXT DEFAULT 'hunter19Zq7Kettle')"
+        )
+        connection.execute("INSERT INTO kettle DEFAULT VALUES")
+        connection.commit()
+    with build_tree(tmp_path / "notes.db", out=tmp_path / "tree") as tree:
+        assert "default 'blue'" in tree.content("notes.db/kettle/name")
+        shown = [str(node) + (node.content or "") for _, node in tree.walk()]
+        shown += [
+            ask(tree, "notes.db/kettle", sql)
+            for sql in ("SELECT * FROM kettle", "SELECT sql FROM sqlite_master")
+        ]
+        assert not [text for text in shown if "hunter19" in text]
+    assert b"hunter19" not in (tmp_path / "tree" / "index.db").read_bytes()
+
+
+def test_what_tools_show_of_cells_is_masked_as_texts_of_files_are(tmp_path: Path) -> None:
+    # Of made-up letters, and put together here so that nobody takes this file for one with secrets.
+    begin, end = (f"-----{word} RSA PRIVATE KEY-----" for word in ("BEGIN", "END"))
+    body = [f"MIIEpQIBAAKCAQEA{number}q7Rk2LmX9vTz4WnB8sYp3JdH6fCg1AeU5oKiZx0Q" for number in range(3)]
+    secrets = {"hunter19Zq7Kettle", *body, "AKIA" + "Q7RK2LMX9VTZ4WNB"}
+    texts = ["\n".join([begin, *body, end]), "password=hunter19Zq7Kettle", f"id {'AKIA'}Q7RK2LMX9VTZ4WNB"]
+    (tmp_path / "f").mkdir()
+    for path in (tmp_path / "f" / "notes.db", tmp_path / "alone.db"):
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE kettle(name TEXT, note TEXT)")
+            connection.executemany("INSERT INTO kettle VALUES ('blue', ?)", [(text,) for text in texts])
+            connection.commit()
+    for source, node_id in (
+        (tmp_path / "f", "notes.db#kettle"),
+        (tmp_path / "alone.db", "alone.db/kettle"),
+    ):
+        for shown in (False, True):
+            with build_tree(source, out=tmp_path / f"{source.name} {shown}", include_secrets=shown) as tree:
+                node = tree.get(node_id)
+                said = [
+                    find_rows.function(node=node, tree=tree, text="blue"),
+                    look_up.function(node=node, tree=tree, question="what is the note of blue?"),
+                    ask(tree, node.id, "SELECT note FROM kettle"),
+                    save_query.function(node=node, tree=tree, sql="SELECT note FROM kettle").content,
+                ]
+                for text in said:
+                    assert "note" in text
+                    assert ("hunter19Zq7Kettle" in text) is (shown and source.is_dir())
+                    assert shown or not [secret for secret in secrets if secret in text]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,12 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -59,6 +63,31 @@ def mount(tmp_path: Path) -> Iterator[Mount]:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
+@pytest.fixture(params=["tmpfs", "ext4"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path, mount: Mount) -> Iterator[Path]:
+    """A file system of 8 MB, in memory or in a file whose blocks are smaller than those of memory."""
+    if request.param == "tmpfs":
+        yield mount("8m")
+        return
+    place, image = tmp_path / "ext4", tmp_path / "image"
+    place.mkdir()
+    with image.open("wb") as stream:
+        stream.truncate(8 << 20)
+    for command in (
+        ["mkfs.ext4", "-q", "-F", "-m", "0", "-b", "1024", str(image)],
+        ["mount", "-o", "loop", str(image), str(place)],
+    ):
+        if shutil.which(command[0]) is None:
+            pytest.skip(f"there is no {command[0]} here")
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"an ext4 image cannot be mounted here: {done.stderr.strip()}")
+    for name, text in TEXTS.items():
+        (place / name).write_text(text)
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
 def make_read_only(place: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
 
@@ -103,6 +132,56 @@ def test_a_full_disk_is_called_full_before_there_is_a_tree(
     filler.unlink()
     assert run_command(capsys, *command)[0] == 0
     assert (place / ".metatree" / ".gitignore").read_text() == "*\n"
+
+
+@pytest.mark.parametrize("command", WRITES, ids=lambda command: command[0])
+def test_a_tree_that_did_not_fit_is_whole_when_there_is_room(
+    disk: Path, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(disk)
+    codes = set()
+    for but in range(120_000, 1_000_000, 120_000):
+        shutil.rmtree(".metatree", ignore_errors=True)
+        filler = fill(disk, but=but)
+        code, text = run_command(capsys, *command)
+        codes.add(code)
+        assert code in (0, 5) and "damaged" not in text, (but, text)
+        assert code == 0 or ("is full (" in text and "free); make room there" in text), (but, text)
+        filler.unlink()
+        code, text = run_command(capsys, *command)
+        assert code == 0 and "damaged" not in text, (but, text)
+        with Tree.open(disk) as tree:
+            tree.index.check()
+            tree.memory.check()
+    assert codes == {0, 5}
+
+
+def serves(place: Path) -> tuple[int, str]:
+    """Start a server, and stop it as soon as it listens; return its code and what it said."""
+    command = [sys.executable, "-c", "from metatree_agents.cli import main; main()", "serve", "--port", "0"]
+    with (
+        (place.parent / "said").open("w+") as said,
+        subprocess.Popen(command, cwd=place, stdout=said, stderr=subprocess.STDOUT) as server,
+    ):
+        while server.poll() is None and "listening on" not in (place.parent / "said").read_text():
+            time.sleep(0.05)
+        server.terminate()
+    return server.returncode, (place.parent / "said").read_text()
+
+
+@pytest.mark.parametrize("but", [250_000, 900_000, 1_200_000])
+def test_a_service_that_did_not_fit_starts_when_there_is_room(disk: Path, but: int) -> None:
+    filler = fill(disk, but=but)
+    code, text = serves(disk)
+    assert code in (0, 5) and "damaged" not in text, text
+    assert code == 0 or "is full (" in text, text
+    assert code or but > 250_000
+    assert ".new" not in text, "a name that nobody knows"
+    filler.unlink()
+    if code:
+        assert serves(disk)[0] == 0
+    with closing(sqlite3.connect(disk / ".metatree" / "service.db")) as database:
+        assert database.execute("PRAGMA quick_check").fetchall() == [("ok",)]
 
 
 @pytest.mark.parametrize("but", [0, 40_000, 100_000, 200_000, 300_000])

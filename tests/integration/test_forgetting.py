@@ -334,3 +334,99 @@ def test_what_was_built_and_lies_under_a_memory_stays(project: Path) -> None:
         parent = tree.parent(made)
         assert [each.id for each in forget(tree, made).nodes] == [made.id]
         assert made.id not in tree and tree.parent(built) == parent
+
+
+def _telegram(*messages: tuple[int, str, str]) -> str:
+    said = [
+        {
+            "id": number,
+            "type": "message",
+            "date_unixtime": str(1715900000 + 60 * number),
+            "from": who,
+            "text": text,
+        }
+        for number, who, text in messages
+    ]
+    return json.dumps({"name": "Yard", "type": "private_group", "id": 77, "messages": said})
+
+
+_CHAT = (
+    (1, "Ann", SECRET),
+    (2, "Ann", "Please always name the quagmire when I ask about libraries."),
+    (3, "Bob", "Boats are painted in May."),
+)
+
+
+def _said(tree: Tree) -> list[str]:
+    return [node.description for _, node in tree.walk() if node.kind == "turn"]
+
+
+@pytest.fixture
+def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "chat.json").write_text(_telegram(*_CHAT))
+    with build_tree(tmp_path / "chat.json", out=tmp_path / "tree") as tree:
+        assert search("What opens the zebra vault?", tree=tree).answer
+    return tmp_path
+
+
+def test_a_message_of_an_export_stays_away_when_the_export_is_taken_again(
+    chat: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Tree.open(chat / "tree") as tree:
+        note = remember(tree, "The vault is in the cellar.", under="chat.json/77/1").node
+    assert run(["forget", "chat.json/77/1", "--tree", "tree", "--verify", "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert (said["forgotten"], said["undo"]) == (["chat.json/77/1"], {})
+    assert [Path(each["place"]).name for each in said["traces"]] == ["chat.json"], "the export has it still"
+    assert _holding(chat / "tree", "zebra") == []
+    grown = _telegram(*_CHAT, (4, "Ann", "Berth 4 is free."))
+    (chat / "chat.json").write_text(grown)
+    with Tree.open(chat / "tree") as tree:
+        assert tree.stale()
+        tree.refresh()
+        assert _said(tree) == [text for _, _, text in _CHAT[1:]] + ["Berth 4 is free."]
+        assert tree.get(note.id).content == "The vault is in the cellar."
+    (chat / "tree" / "index.db").unlink()
+    with build_tree(chat / "chat.json", out=chat / "tree") as tree:
+        assert len(_said(tree)) == 3, "nor when the index is made anew"
+
+
+def test_what_one_person_said_in_exports_goes_with_the_wishes(
+    chat: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Tree.open(chat / "tree") as tree:
+        assert len(standing(tree)) == 1
+    assert run(["forget", "--by", "Ann", "--tree", "tree", "--dry-run"]) == 0
+    assert "chat.json/77/2  would be forgotten: Please always" in capsys.readouterr().out
+    assert run(["forget", "--by", "Ann", "--until", "1999", "--yes", "--tree", "tree"]) == 1
+    assert run(["forget", "--by", "Ann", "--from", "chat.json", "--yes", "--verify", "--tree", "tree"]) == 1
+    assert "chat.json" in capsys.readouterr().err.split("still there: ")[1]
+    with Tree.open(chat / "tree") as tree:
+        assert (_said(tree), standing(tree)) == (["Boats are painted in May."], [])
+        assert "Ann" not in json.dumps([node.description for _, node in tree.walk()])
+    assert _holding(chat / "tree", "quagmire") == [], "neither as a message nor as a wish"
+
+
+def test_a_conversation_is_left_out_of_several_exports(tmp_path: Path) -> None:
+    exports = tmp_path / "exports"
+    exports.mkdir()
+    (exports / "b.json").write_text(_telegram(*_CHAT))
+    with build_tree(f"chats:{exports}", out=tmp_path / "tree") as tree:
+        forget(tree, "exports/77")
+        assert _said(tree) == []
+        # Another export of that name, which comes before it, has other messages.
+        (exports / "a.json").write_text(_telegram((8, "Cy", "Tea at four."), (9, "Cy", "Or five.")))
+        tree.refresh()
+        assert _said(tree) == ["Tea at four.", "Or five."]
+
+
+def test_what_is_left_out_of_an_export_that_is_away_goes_when_it_is_there_again(chat: Path) -> None:
+    (chat / "chat.json").rename(chat / "away.json")
+    with Tree.open(chat / "tree") as tree:
+        with pytest.raises(UserError, match="left out as soon as its export can be read"):
+            forget(tree, "chat.json/77/1")
+        assert len(_said(tree)) == 3
+        (chat / "away.json").rename(chat / "chat.json")
+        tree.refresh()
+        assert len(_said(tree)) == 2

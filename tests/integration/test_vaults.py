@@ -77,11 +77,34 @@ def led(tree: Tree, path: str) -> list[str]:
 def test_links_lead_to_notes_by_name_path_and_alias(vault: Path) -> None:
     with build_tree(vault) as tree:
         assert leads(tree, "Boats/Ketch.md") == ["Boats/Sails.md", "People/Ann Lee.md"]
-        assert leads(tree, "Boats/Sails.md") == ["Boats/Ketch.md"]
+        assert leads(tree, "Boats/Sails.md") == ["Boats/Ketch.md", "Boats/Ketch.md#sails"]
         assert led(tree, "Boats/Ketch.md") == ["Boats/Sails.md", "People/Ann Lee.md", "journal/2024-05-17.md"]
         assert leads(tree, "CLAUDE.md") == ["docs/rules.md"]
         assert (leads(tree, "Loops/A.md"), leads(tree, "Loops/B.md")) == (["Loops/B.md"], ["Loops/A.md"])
         assert led(tree, "Sails.md") == [], "the one beside is meant"
+
+
+def test_links_to_headings_lead_to_their_sections_while_these_are_there(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    intro = "# Sails\n\nOf [[Nell#^painted]] and [x](Ketch.md#sails).\n\n"
+    text = intro + "## Main sail: the *big* one\n\nRed.\n\n## Jib\n\nBlue.\n"
+    (vault / "Boats/Sails.md").write_text(text)
+    (vault / "Boats/Rig.md").write_text(
+        "# Rig\n\n[[Sails#Main sail the big one]], [[sails#jib|it]], [[Sails#Sails#Jib]], [[Sails#Gone]]\n"
+    )
+    main, jib = "Boats/Sails.md#main-sail-the-big-one", "Boats/Sails.md#jib"
+    with build_tree(vault) as tree:
+        assert leads(tree, "Boats/Rig.md") == ["Boats/Sails.md", jib, main]
+        assert leads(tree, "Boats/Sails.md") == ["Boats/Ketch.md", "Boats/Ketch.md#sails"]
+        assert led(tree, main) == ["Boats/Rig.md"]
+        shown = linked_notes.function(tree.get("Boats/Rig.md"), tree)
+        assert f"links to {jib}\n  line 3: [[Sails#Main sail" in shown
+        (vault / "Boats/Sails.md").write_text(text.replace("## Jib", "## Gone"))
+        tree.refresh()
+        assert leads(tree, "Boats/Rig.md") == ["Boats/Sails.md", "Boats/Sails.md#gone", main]
+    assert run(["show", main, "--source", str(vault)]) == 0
+    assert "linked from Boats/Rig.md" in capsys.readouterr().out
 
 
 def test_links_follow_when_notes_come_go_and_get_other_names(vault: Path) -> None:

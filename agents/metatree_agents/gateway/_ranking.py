@@ -15,7 +15,7 @@ arguments and of the server, nearness by static vectors that were fitted to 41,0
 other sets, requests without the sentence that says why somebody asks (none adds a point); how many tools the server
 has (a server of 199 teaches that large ones are right); the length of the description (its sign changes with what is
 counted), the share of the request that a tool or its server says; a place for what is near to a tool that is placed, of
-its server or of another (nothing beside the two).
+its server or of another, what the evidence says of each step by itself (nothing beside the two).
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ from metatree_memory_tools.mcp_server.source import KIND
 from metatree_routers import TextEvidence
 from metatree_routers.embeddings.choose import SLOW
 from metatree_routers.embeddings.static import Embedder, cosines, static_embedder
+from metatree_routers.evidence.signals.input_finders import finders
 from metatree_routers.index.index import IndexSnapshot
+from metatree_routers.index.node_texts import NodeTexts
 from metatree_routers.index.vectors import MOST_VECTORS
 from metatree_routers.query.parse import MAX_CHARS
 from metatree_routers.query.terms import term_counts
-from metatree_routers.query.wording import request_steps, request_words
+from metatree_routers.query.wording import names_person, request_steps, request_words
 
 from metatree import Node, Tree
 from metatree.protocols import Scored
@@ -55,6 +57,8 @@ _TAKING: Final = 3
 """So many of the best tools have what finds their input by name behind them."""
 _UNSAID: Final = 0.05
 """Score of a tool for its nearness in meaning alone."""
+_PERSON: Final = "person"
+"""What a request does not say of somebody whom it names, and tools do ("search people", "credits of a person")."""
 _MOST_WORDS: Final = 30
 _LINE: Final = 200
 _MOST_VECTORS: Final = 50_000
@@ -118,6 +122,7 @@ class ToolEvidence(TextEvidence):
         k: int = 10,
     ) -> list[Scored]:
         """Score as `TextEvidence.rank` does; of the best tools, the order is that of the fitted sum."""
+        questions = [f"{each} {_PERSON}" if names_person(each) else each for each in questions]
         found = super().rank(questions, under=under, among=among, k=max(k, CANDIDATES))
         if len(questions) != 1 or self._embedding in SLOW:  # the weights are those of static vectors
             return found[:k]
@@ -127,11 +132,8 @@ class ToolEvidence(TextEvidence):
         if len(tools) < 2:
             return found[:k]
         own = {node.id: node for _, node in tools}
-        ids = [tools[at][1].id for at in self.candidates(questions[0], tools).order(WEIGHTS, GAINS)]
-        for finder, taking in self._finders(questions[0]).items():
-            if finder in own and taking in ids[:_TAKING] and ids.index(finder) > ids.index(taking):
-                ids.remove(finder)
-                ids.insert(ids.index(taking) + 1, finder)
+        order = self.candidates(questions[0], tools).order(WEIGHTS, GAINS)
+        ids = self._with_finders(questions[0], [tools[at][1].id for at in order], own)
         ranked = iter([own[id_] for id_ in ids])
         return [
             Scored((node := next(ranked)).id, each.score, node.description[:_LINE])
@@ -140,15 +142,23 @@ class ToolEvidence(TextEvidence):
             for each in found[:k]
         ]
 
-    def _finders(self, request: str) -> dict[str, str]:
-        """Return the tools that find by name what a tool of their server takes the id of, each with that tool."""
+    def _with_finders(self, request: str, ids: list[str], own: Collection[str]) -> list[str]:
+        """Put what finds by name the input of one of the best tools behind the first that takes it."""
 
         def find(snapshot: IndexSnapshot) -> dict[str, str]:
-            inputs = self.ranking(snapshot, (request[:MAX_CHARS],), shown=True).inputs
-            ids = snapshot.ids([*inputs, *(taking for taking, _ in inputs.values())])
-            return {ids[finder]: ids[taking] for finder, (taking, _) in inputs.items()}
+            numbers = snapshot.numbers(ids[:_TAKING])
+            texts, alive = NodeTexts(self._tree, snapshot).signatures, snapshot.table.alive
+            found = finders(
+                snapshot, [numbers[id_] for id_ in ids[:_TAKING]], request[:MAX_CHARS], texts, alive
+            )
+            names = snapshot.ids([*found, *(taking for taking, _ in found.values())])
+            return {names[finder]: names[taking] for finder, (taking, _) in found.items()}
 
-        return self.query(find)
+        for finder, taking in self.query(find).items():
+            if finder in own and ids.index(finder) > ids.index(taking):
+                ids.remove(finder)
+                ids.insert(ids.index(taking) + 1, finder)
+        return ids
 
     def _nearest(self, request: str) -> list[Scored]:
         """Return the tools that are nearest to a request in meaning, in a tree whose vectors are kept."""

@@ -22,6 +22,7 @@ from metatree.errors import UserError
 from metatree_agents.service._app import create_app
 from metatree_agents.service.accounts.keys import Keys
 from metatree_agents.service.accounts.other_logins import PeerMark
+from metatree_agents.service.accounts.tree_rights import TreeRights
 from metatree_agents.service.accounts.users import INSIDE, Role, Users
 from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.database.servers import announced
@@ -83,6 +84,8 @@ async def serve_all(
     listening, listening_too = None, None
     try:
         await database.start()
+        if trees:
+            await TreeRights(database).require_no_unnamed(next(iter(trees)), topics=False)
         listening = listen(host, port)
         if metrics_at is not None:
             listening_too = listen(*metrics_at, option="--metrics-address")
@@ -118,6 +121,7 @@ async def serve_all(
         working: list[asyncio.Future[None]] = []
         for name in trees or ():
             await service.tree_rights.add(name)
+        await _say_trees(service, trees or {}, say, options)
         if trees:
             await _say_rights(service, say, options)
         if memory is not None or sharing is not None or (trees and searches):
@@ -156,6 +160,26 @@ async def serve_all(
         for task in working:
             if task.done():
                 task.result()
+
+
+async def _say_trees(
+    service: Service, trees: Mapping[str, Tree], say: Callable[[str], None], options: str
+) -> None:
+    """Say of trees of the service that this server does not have what becomes of questions."""
+    others = [tree.name for tree in await service.tree_rights.all() if tree.name not in trees]
+    if not others:
+        return
+    removed = f"`metatree service trees remove NAME{options}` takes one out"
+    if trees:
+        say(
+            f"this service has other trees, too, which are not served here ({', '.join(others)}): a question to one"
+            f" waits for an engine that has all trees that it asks; {removed}"
+        )
+    else:
+        say(
+            f"the trees of this service have names ({', '.join(others)}), so nobody can ask the one that is served here"
+            f" without a name: start `metatree serve {others[0]}=FOLDER …`, or {removed}"
+        )
 
 
 async def _say_rights(service: Service, say: Callable[[str], None], options: str) -> None:

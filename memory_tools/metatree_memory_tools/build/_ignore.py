@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import stat
 from bisect import bisect_left
 from pathlib import Path
 
+from metatree.errors import UserError
 from metatree_memory_tools.build._gitignore import MOST_RULES, MOST_WILD, Patterns
 from metatree_memory_tools.git.index import tracked_below
+from metatree_memory_tools.git.place import Place, place_of
 
 MOST_RULES_BYTES = 1 << 20
 """Of a longer file of rules, the rest is not followed."""
@@ -95,8 +96,8 @@ class Tracked:
             base: its path in the repository around it, as `rules_above` gives it.
         """
         top = root.parents[base.count("/") - 1] if base else root
-        has_git = (top / ".git").exists()
-        self._files = tracked_below(_git_folder(top, own=True), base) if has_git else frozenset()
+        place = _place(top)
+        self._files = frozenset() if place is None else tracked_below(place.own, base)
         self._sorted = sorted(self._files)
 
     def has(self, path: bytes, *, folder: bool) -> bool:
@@ -119,8 +120,8 @@ def rules_above(root: Path) -> tuple[IgnoreRules | None, str]:
     if top is None:
         return None, ""
     rules: IgnoreRules | None = None
-    exclude = _read(_git_folder(top) / "info" / "exclude")
-    if exclude:
+    place = _place(top)
+    if place is not None and (exclude := _read(place.shared / "info" / "exclude")):
         rules = IgnoreRules("", exclude)
     inside = root.relative_to(top).parts
     for depth in range(len(inside)):
@@ -134,21 +135,12 @@ def rules_above(root: Path) -> tuple[IgnoreRules | None, str]:
     return rules, base
 
 
-def _git_folder(top: Path, *, own: bool = False) -> Path:
-    """Return the folder with a repository's `info`: for a work tree, that of the repository it belongs to.
-
-    Args:
-        top: the folder that holds `.git`.
-        own: whether a work tree's own folder is wanted, which has its index.
-    """
-    git = top / ".git"
-    if git.is_dir():
-        return git
-    match = re.match(r"gitdir:\s*([^\0\n]+)", _read(git))
-    if match is None:
-        return git
-    inner = top / match[1].strip()
-    return inner if own else inner / (_read(inner / "commondir").strip() or ".")
+def _place(top: Path) -> Place | None:
+    """Return where the repository of a folder is, None if there is none that is its own."""
+    try:
+        return place_of(top) if (top / ".git").exists() else None
+    except (OSError, UserError, ValueError):  # a name with NUL in it is none
+        return None
 
 
 def _read(path: Path) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from metatree._util.private import private_folder
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UntrustedStore, UserError
 from metatree.node import Node, digest_of
+from metatree.notes.left_out import OPTION, left_out
 from metatree.storage import trust
 from metatree.storage.acceptance import survey
 from metatree.storage.errors import ELSEWHERE, file_error, is_busy, replaced, store_error, unwritable
@@ -22,7 +23,14 @@ from metatree.storage.store import Store, writable
 from metatree.trees.edits import create_root
 from metatree.trees.layer import GAP, ROOT, Layer
 from metatree.trees.source_files import digest_bytes, read_inside
-from metatree.trees.source_types import BuiltTree, Progress, SourceRef, load_source_type
+from metatree.trees.source_types import (
+    BuiltTree,
+    Progress,
+    SourceRef,
+    SourceType,
+    load_source_type,
+    source_traits_of,
+)
 from metatree.trees.sources import (
     FILES,
     FOLDER,
@@ -173,7 +181,7 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
     if source.type not in FILES:
         try:
             kind = load_source_type(source.type)
-            fingerprint = kind.fingerprint(source)
+            fingerprint = kind.fingerprint(_without_forgotten(source, kind, place))
         except Exception:  # what cannot be reached is not read by a search that goes by
             return False
         if fingerprint is None:
@@ -335,7 +343,15 @@ def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | Non
         kind = load_source_type(source.type)
         if source.type == "tree":
             source = replace(source, options={**source.options, "within": layer.fact("generation")})
+        source = _without_forgotten(source, kind, place)
         SourceBuild(source, layer, kind, progress, position=position, state=state).run()
+
+
+def _without_forgotten(source: SourceRef, kind: SourceType, place: Path) -> SourceRef:
+    """Return a source with what its type is to pass over, where it can."""
+    if not source_traits_of(kind).leaves_out:
+        return source
+    return replace(source, options={**source.options, OPTION: left_out(place, source.mount)})
 
 
 def _read_or_note(

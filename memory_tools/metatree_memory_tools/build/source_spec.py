@@ -174,6 +174,8 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
     if kind not in plugins.names(plugins.SOURCES):
         known = ", ".join(plugins.names(plugins.SOURCES)) or "none"
         raise UserError(f"no type of sources {kind!r} is installed (installed: {known})")
+    if not (source.mount or place.exists()) and source_traits_of(load_source_type(kind)).on_disk:
+        raise UserError(f"{location!r} does not exist: give a file or a folder of {kind}")
     return replace(source, type=kind, location=str(place.resolve()) if place.exists() else location)
 
 

@@ -59,13 +59,19 @@ class Files:
         }
 
     def targets(self, path: str, references: Iterable[Reference]) -> dict[str, set[str]]:
-        """Return the files (for Go: the folders) that a file's references lead to, by kind of link, without itself."""
+        """Return the files (for Go: the folders) that a file's references lead to, by kind of link, without itself.
+
+        A link to a heading leads to the file and to the heading, which may not be there.
+        """
         result: dict[str, set[str]] = {"imports": set(), "links": set()}
         for language, text in references:
             kind = "links" if language in ("link", "note") else "imports"
-            hits = set(self._resolve(path, language, text)) - {path}
+            place, _, heading = text.partition("#") if kind == "links" else (text, "", "")
+            hits = set(self._resolve(path, language, place)) - {path}
             if len(hits) <= _MOST_TARGETS:
                 result[kind] |= hits
+                if heading:
+                    result[kind] |= {f"{hit}#{unquote(heading).lower()}" for hit in hits}
         return result
 
     def _resolve(self, path: str, language: str, text: str) -> Iterable[str]:

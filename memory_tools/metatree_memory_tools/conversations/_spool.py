@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Self
@@ -45,7 +45,7 @@ _MOST_APART = 100
 _PART = re.compile(r" \[part \d+\](?=\.json$)")
 
 _SCHEMA = """
-    CREATE TABLE chat (number INTEGER PRIMARY KEY, key TEXT UNIQUE, title TEXT);
+    CREATE TABLE chat (number INTEGER PRIMARY KEY, key TEXT UNIQUE, title TEXT, called TEXT);
     CREATE TABLE file (number INTEGER PRIMARY KEY, path TEXT, export TEXT, tag TEXT);
     CREATE TABLE said (chat INTEGER, like TEXT, times INTEGER, PRIMARY KEY(chat, like)) WITHOUT ROWID;
     CREATE TABLE message (
@@ -81,6 +81,8 @@ class Spooled(NamedTuple):
     """The key of the message that it answers, when that is in the same conversation; else empty."""
     file: str
     """The file that it is from, where the conversation comes from several exports; else empty."""
+    identity: str
+    """Tells it from others in any export of the conversation, whatever else is read with it."""
 
 
 class Spool:
@@ -88,15 +90,17 @@ class Spool:
 
     Args:
         hide: takes secrets out of a text.
+        left_out: the identities of messages that are passed over.
     """
 
-    def __init__(self, hide: Callable[[str], str] = str) -> None:
+    def __init__(self, hide: Callable[[str], str] = str, left_out: Collection[str] = ()) -> None:
         # A database without a name: a file that nobody else sees, and that is gone when it is closed.
         self._store = sqlite3.connect("", isolation_level=None)
         self._store.executescript(
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32000;" + _SCHEMA
         )
         self._hide = hide
+        self.left_out = left_out
         self._hide_author = lru_cache(_AUTHORS)(self._author)
         self._chats: dict[tuple[str, str], dict[str, int]] = {}
         """The conversations of each format and name, by the export that they are of."""
@@ -159,7 +163,9 @@ class Spool:
                     last[chat] = own
                 if known.ordered:  # where a clock goes back, the order of the export stays
                     when = rank[chat] = max(rank.get(chat, ""), when)
-                key = key_of(message.id) if message.id else self._numbered(chat, message)
+                key = self._key(message.id) if message.id else self._numbered(chat, message)
+                if self.left_out and _identity(_called(known.name, message, file), key) in self.left_out:
+                    continue
                 text = self._hide(encodable(message.text)[:MOST_CHARS])
                 author = self._hide_author(message.author)
                 self._store.execute(
@@ -176,7 +182,7 @@ class Spool:
                         author,
                         text,
                         message.at,
-                        key_of(message.reply) if message.reply else "",
+                        self._key(message.reply) if message.reply else "",
                     ),
                 )
         finally:
@@ -199,8 +205,13 @@ class Spool:
         ).fetchone()
         return f"x{like}" if number == 1 else f"x{like}.{number}"
 
+    def _key(self, name: str) -> str:
+        """Return a name as a part of an id, which is kept and shown as it is."""
+        return key_of(name) if self._hide(name) == name else f"x{hashed(name)}"
+
     def _chat(self, known: str, message: ChatMessage, file: ExportFile, export: str) -> int:
         name = message.chat or message.title or file.name
+        called = _called(known, message, file)
         exports = self._chats.setdefault((known, name), {})
         number = exports.get(export)
         if number is None:
@@ -209,9 +220,10 @@ class Spool:
                 title, tag = f"{title} ({export.rpartition('/')[2] or file.name})", f"~{hashed(export)[:8]}"
             title = self._hide(encodable(" ".join(title.split()))[:_MOST_TITLE_CHARS])
             # Another format may have a conversation of this name.
-            keys = (key_of(name) + tag, key_of(f"{known}.{name}") + tag, f"x{hashed(known, name)}{tag}")
-            sql = "INSERT OR IGNORE INTO chat(key, title) VALUES (?, ?) RETURNING number"
-            added = next(filter(None, (self._store.execute(sql, (key, title)).fetchone() for key in keys)))
+            names = (self._key(name), self._key(f"{known}.{name}"), f"x{hashed(known, name)}")
+            sql = "INSERT OR IGNORE INTO chat(key, title, called) VALUES (?, ?, ?) RETURNING number"
+            tried = (self._store.execute(sql, (key + tag, title, called)).fetchone() for key in names)
+            added = next(filter(None, tried))
             number = exports[export] = int(added[0])
         return number
 
@@ -275,16 +287,26 @@ class Spool:
         """Yield the messages of a conversation in their order."""
         sql = "SELECT count(DISTINCT export) > 1 FROM file WHERE number IN (SELECT file FROM message WHERE chat = ?)"
         (mixed,) = self._store.execute(sql, (chat,)).fetchone()
+        (called,) = self._store.execute("SELECT called FROM chat WHERE number = ?", (chat,)).fetchone()
         above = "FROM message AS above WHERE above.chat = message.chat AND above.name = message.reply"
         rows = self._store.execute(
             f"SELECT key, author, text, at, iif(reply = '', '', coalesce((SELECT key {above}"
             f" AND above.file = message.file), (SELECT key {above} ORDER BY seq LIMIT 1), '')),"
-            " iif(? OR key <> name, (SELECT path FROM file WHERE number = message.file), '')"
+            " iif(? OR key <> name, (SELECT path FROM file WHERE number = message.file), ''), name"
             " FROM message INDEXED BY placed WHERE chat = ? ORDER BY rank, behind, seq",
             (mixed, chat),
         )
-        for row in rows:
-            yield Spooled._make(row)
+        for *row, name in rows:
+            yield Spooled._make((*row, _identity(called, name)))
+
+
+def _called(known: str, message: ChatMessage, file: ExportFile) -> str:
+    """Return what a conversation is called by all exports of it, as a hash."""
+    return hashed(known, message.chat or message.title or file.name)
+
+
+def _identity(called: str, name: str) -> str:
+    return hashed(called, name)
 
 
 def _export_of(known: Format, file: ExportFile) -> str:

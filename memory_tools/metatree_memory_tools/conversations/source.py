@@ -15,6 +15,7 @@ from typing import Any
 from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.node import Node, Source
+from metatree.notes.left_out import IDENTITY, OPTION
 from metatree.notes.wishes import BRANCH_KIND, KIND, MACHINES, said_attributes, stated, title_of
 from metatree.trees.content import shows_secrets
 from metatree.trees.layer import ROOT
@@ -52,7 +53,9 @@ class Chats:
     """
 
     name = "chats"
-    version = "2"
+    version = "4"
+    leaves_out = True
+    on_disk = True
 
     def recognises(self, location: str) -> bool:
         """Whether a file is an export, or an archive with a file of one."""
@@ -74,7 +77,8 @@ class Chats:
                 f"{file.relative_to(place)} {(state := file.stat()).st_size} {state.st_mtime_ns}"
                 for file in files
             )
-            return blake2b("\n".join(states).encode("utf-8", "replace"), digest_size=16).hexdigest()
+            parts = (*states, *source.options.get(OPTION, ()))
+            return blake2b("\n".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
         except OSError as exc:
             raise UserError(f"{source.location!r} cannot be read: {exc.strerror}") from exc
 
@@ -85,7 +89,8 @@ class Chats:
             if progress is not None:
                 progress(count, 0, path)
 
-        with Spool(str if shows_secrets(source) else _hidden) as spool:
+        forgotten = frozenset(source.options.get(OPTION, ()))
+        with Spool(str if shows_secrets(source) else _hidden, forgotten) as spool:
             with opened(Path(source.location)) as export:
                 spool.take(export, read)
             yield from _Nodes(spool, Path(source.location).name, source.mount, self.name).all(progress)
@@ -118,7 +123,7 @@ class _Nodes:
     def all(self, progress: Progress | None) -> Iterator[tuple[Node, str | None]]:
         chats = list(self.spool.chats())
         total = sum(chat.messages for chat in chats)
-        if not chats and not self.spool.problems:
+        if not chats and not self.spool.problems and not self.spool.left_out:
             raise UserError(f"{self.name!r} holds no export of conversations that is known")
         yield self._top(chats, total), None
         for chat in chats:
@@ -186,7 +191,7 @@ class _Nodes:
             yield Node(session, title, said, kind="session", attributes=attributes), parent
             for message, turn in zip(messages, turns, strict=True):
                 node_id = f"{chat.key}/{message.key}"
-                about: dict[str, str] = turn_attributes(turn)
+                about: dict[str, str] = {**turn_attributes(turn), IDENTITY: message.identity}
                 if message.reply:
                     about["reply_to"] = f"{self.mount}/{chat.key}/{message.reply}"
                 if message.file:

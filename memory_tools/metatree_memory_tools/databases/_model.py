@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
+
+from metatree._util.secret_text import masked, without_secrets
 
 SAMPLE_ROWS = 10
 SECRET = re.compile(
@@ -90,6 +92,16 @@ class Rows:
         return blake2b(content, digest_size=16).hexdigest()
 
 
+def rows_without_secrets(rows: Iterable[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+    """Return rows with `*` for what looks like a secret in a cell, as in a file of text; keys in PEM form, too.
+
+    Example:
+        >>> rows_without_secrets([("ann", "password=hunter2hunter2", 3)])
+        (('ann', 'password=**************', 3),)
+    """
+    return tuple(tuple(without_secrets(value, masked)[0] for value in row) for row in rows)
+
+
 class OpenDatabase(Protocol):
     """An open database that can only be read."""
 
@@ -127,13 +139,13 @@ def is_secret_name(name: str) -> bool:
     """Whether the name of a column says that its values may be secrets.
 
     Example:
-        >>> [is_secret_name(name) for name in ("password_hash", "userToken", "api_key", "tokenizer", "passenger")]
+        >>> [is_secret_name(name) for name in ("password_hash", "userToken2", "api_key", "tokenizer", "passenger")]
         [True, True, True, False, False]
     """
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).strip("_ ")
     parts = [part for part in re.split(r"[\W_]+", words) if part and not _ENDS.fullmatch(part)]
     joined = [*parts, *(f"{a}_{b}" for a, b in pairwise(parts)), words]
-    return any(SECRET.fullmatch(part) for part in joined)
+    return any(SECRET.fullmatch(part.rstrip("0123456789")) for part in joined)
 
 
 def key_of(*names: str) -> str:

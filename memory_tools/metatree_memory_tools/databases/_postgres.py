@@ -16,6 +16,7 @@ from metatree_memory_tools.databases._model import (
     Rows,
     Table,
     is_secret_name,
+    rows_without_secrets,
 )
 from metatree_memory_tools.databases._statement import checked, refuse_secrets
 
@@ -326,6 +327,8 @@ class Postgres:
         visible = tuple(
             tuple(None if number in masked else value for number, value in enumerate(row)) for row in rows
         )
+        if not self._secrets:
+            visible = rows_without_secrets(visible)
         return Rows(columns, visible, more, masked, tuple(columns[number] for number in sorted(masked)))
 
     def _masked(self, cursor: psycopg.Cursor[Any]) -> frozenset[int]:

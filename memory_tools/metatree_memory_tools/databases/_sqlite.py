@@ -23,6 +23,7 @@ from metatree_memory_tools.databases._model import (
     Rows,
     Table,
     is_secret_name,
+    rows_without_secrets,
 )
 
 MAGIC = b"SQLite format 3\0"
@@ -235,7 +236,8 @@ class SQLite:
             self._connection.set_authorizer(None)
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
         masked = frozenset(number for number, name in enumerate(columns) if name.lower() in self._masked)
-        return Rows(columns, tuple(rows[:limit]), len(rows) > limit, masked, tuple(sorted(self._masked)))
+        shown = tuple(rows[:limit]) if self._secrets else rows_without_secrets(rows[:limit])
+        return Rows(columns, shown, len(rows) > limit, masked, tuple(sorted(self._masked)))
 
     def _bound_values(self, sql: str, parameters: tuple[str, ...]) -> None:
         """Let one row be no larger than all rows may be, by its number of columns; SQLite makes the first at once."""

@@ -15,8 +15,7 @@ from typing import Any
 from metatree.trees.source_types import Outline, OutlinePart
 from metatree_memory_tools.documents._document_text import Extracted, Heading
 from metatree_memory_tools.text.descriptions import beginning, first_sentence, shorten, with_names
-from metatree_memory_tools.text.markdown import slug
-from metatree_memory_tools.text.unique_names import UniqueNames
+from metatree_memory_tools.text.unique_names import UniqueNames, slug
 
 SECTION_CHARS = 6_000
 """A longer section is cut, by pages or else into pieces of about this many characters."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import subprocess
 import sys
 import threading
@@ -25,6 +26,7 @@ from typing import IO
 
 from metatree._util.process import absolute_path, program
 from metatree.errors import MetatreeError, UserError
+from metatree_memory_tools.git.place import Place, bare_place, place_of
 
 _VARIABLES = (
     "GIT_CONFIG_GLOBAL",
@@ -55,6 +57,7 @@ _SETTINGS = (
     # Names of files as they are; those with a quote, a backslash or a control character are quoted nevertheless.
     "core.quotePath=false",
 )
+_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _BY_SYSTEM = re.compile(
     r"(?i)core\.(?:autocrlf|eol|filemode|ignorecase|precomposeunicode|symlinks|trustctime)=(?:true|false|input|lf|crlf|native)"
 )
@@ -81,12 +84,63 @@ def rev_parse(root: Path, *arguments: str, timeout_s: float = _TIMEOUT_S) -> str
     if root in _stuck:
         raise GitLate("git took too long to read the settings of the repository: look for a pipe in .git")
     try:
-        return _text(
-            _output(_Call(root, _environment()), ("rev-parse", *arguments), min(timeout_s, _SETTINGS_S))
-        )
+        said = _output(_Call(root, _environment()), ("rev-parse", *arguments), min(timeout_s, _SETTINGS_S))
+        return os.fsdecode(said).removesuffix("\n")
     except GitLate:
         _stuck.add(root)
         raise
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """The repository that a folder lies in."""
+
+    place: Place
+    prefix: str
+    """The path of the folder in it, with `/` at its end unless it is empty."""
+    form: str
+    """By what its objects are named: `sha1` or `sha256`."""
+    head: str
+    """The hash of what is checked out; empty where nothing has been committed."""
+
+
+def repository_of(root: Path, *, timeout_s: float = _TIMEOUT_S) -> Repository:
+    """Return the repository that a folder lies in, if it is that folder's own; see `place_of`.
+
+    Raises:
+        GitFailed: as `rev_parse`; for a repository elsewhere that does not lead back, too.
+    """
+    # Between paths, which may have line breaks in them: what git does not know it says again.
+    mark = f"--{secrets.token_hex(16)}"
+    asked = ("--absolute-git-dir", mark, "--git-common-dir", mark, "--show-object-format", mark)
+    try:
+        said = rev_parse(root, *asked, "HEAD", timeout_s=timeout_s)
+    except GitLate:
+        raise
+    except GitFailed:  # also where nothing has been committed
+        said = rev_parse(root, *asked, timeout_s=timeout_s) + "\n"
+    own, shared, form, head = said.split(f"\n{mark}\n", 3)
+    folder = Path(os.path.realpath(root))
+    try:
+        place = _place(folder, Path(os.path.realpath(own)))
+        if place.shared != Path(os.path.realpath(folder / shared)):
+            raise UserError(f"the repository of {str(root)!r} is another one for git")
+    except (UserError, OSError) as exc:
+        raise GitFailed(str(exc)) from exc
+    if form not in ("sha1", "sha256") or (head and not _HASH.fullmatch(head)):
+        raise GitFailed(f"git says of {str(root)!r} what is no commit")
+    parts = () if place.bare else folder.relative_to(place.top).parts
+    return Repository(place, "".join(f"{part}/" for part in parts), form, head)
+
+
+def _place(folder: Path, own: Path) -> Place:
+    """Return the place of the repository that git has found for a folder."""
+    for top in (folder, *folder.parents):
+        if top == own:
+            return bare_place(top)
+        if os.path.lexists(top / ".git") and (place := place_of(top)).own == own:
+            return place
+    raise UserError(f"{str(folder)!r} lies in no repository of its own")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +195,19 @@ def objects_of(root: Path, *, work_tree: bool = False, timeout_s: float = _TIMEO
     """
     from tempfile import TemporaryDirectory
 
-    places = [part for name in ("objects", "shallow", "index") for part in ("--git-path", name)]
-    said = rev_parse(root, "--show-object-format", *places, "HEAD", "--show-prefix", timeout_s=timeout_s)
-    # Last is what may have line breaks in it.
-    form, objects, shallow, index, head, prefix = said.split("\n", 5)
+    found = repository_of(root, timeout_s=timeout_s)
+    if not found.head:
+        raise GitFailed(f"nothing has been committed in the repository of {str(root)!r}")
+    place, prefix = found.place, found.prefix
     with TemporaryDirectory(prefix="metatree-git-") as made:
         own, top = Path(made), Path(made)
-        (own / "HEAD").write_text(head)
+        (own / "HEAD").write_text(found.head)
         for folder in ("objects", "refs"):
             (own / folder).mkdir()
-        extension = f"[extensions]\n\tobjectformat = {form}\n"
+        extension = f"[extensions]\n\tobjectformat = {found.form}\n"
         (own / "config").write_text(f"[core]\n\trepositoryformatversion = 1\n{extension}")
         variables = {
-            "GIT_OBJECT_DIRECTORY": str(root.absolute() / objects),
+            "GIT_OBJECT_DIRECTORY": str(place.shared / "objects"),
             # The user's settings may name filters, too, and what is printed should not depend on them.
             "HOME": made,
             "XDG_CONFIG_HOME": made,
@@ -161,23 +215,16 @@ def objects_of(root: Path, *, work_tree: bool = False, timeout_s: float = _TIMEO
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_ATTR_NOSYSTEM": "1",
         }
-        if (root / shallow).is_file():
-            variables["GIT_SHALLOW_FILE"] = str(root.absolute() / shallow)
+        if (shallow := place.shared / "shallow").is_file():
+            variables["GIT_SHALLOW_FILE"] = str(shallow)
         settings: tuple[str, ...] = _SETTINGS
         if work_tree:
-            top = _top(root, prefix)
-            variables["GIT_INDEX_FILE"] = str(root.absolute() / index)
+            # Not what `core.worktree` says, which may be a folder elsewhere.
+            top = place.top
+            variables["GIT_INDEX_FILE"] = str(place.own / "index")
             settings += _settings_by_system(root, timeout_s)
         variables |= {"GIT_DIR": made, "GIT_WORK_TREE": str(top)}
-        yield Objects(head, prefix, _Call(top, _environment() | variables, settings))
-
-
-def _top(root: Path, prefix: str) -> Path:
-    """Return the top of the work tree; not what `core.worktree` says, which may be a folder elsewhere."""
-    place, parts = root.resolve(), Path(prefix).parts
-    if parts and place.parts[-len(parts) :] != parts:
-        raise GitFailed(f"{str(root)!r} has another name in its repository")
-    return place.parents[len(parts) - 1] if parts else place
+        yield Objects(found.head, prefix, _Call(top, _environment() | variables, settings))
 
 
 def _settings_by_system(root: Path, timeout_s: float) -> tuple[str, ...]:
@@ -307,17 +354,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.stdout is not None:
         process.stdout.close()
     process.wait()
-
-
-def repository_prefix(root: Path) -> str:
-    """Return the path of a folder inside of the repository that it lies in, with `/` at its end unless it is empty.
-
-    Raises:
-        GitFailed: it lies in no repository, or git refuses it.
-    """
-    if rev_parse(root, "--is-bare-repository") == "true":
-        raise GitFailed(f"{str(root)!r} is a bare repository, without files: clone it and build the clone")
-    return rev_parse(root, "--show-prefix")
 
 
 def checked_revision(text: str) -> str:

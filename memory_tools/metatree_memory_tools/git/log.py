@@ -20,9 +20,10 @@ from metatree.trees.history import state_key
 from metatree.trees.layer import Layer
 from metatree.trees.source_types import Progress
 from metatree_memory_tools.file_names import path_text
-from metatree_memory_tools.git._command import GitFailed, Objects, objects_of, repository_prefix, rev_parse
+from metatree_memory_tools.git._command import GitFailed, Objects, objects_of, repository_of
 from metatree_memory_tools.git._dates import seconds_of
 from metatree_memory_tools.git._history_writer import HistoryWriter, ReadCommit, clear_history
+from metatree_memory_tools.git.place import Place
 
 MAX_COMMITS = 100_000
 """Older commits are left out."""
@@ -68,9 +69,10 @@ def history_stale(root: Path, store: Store, *, source: str = "", limit: int = MA
     if state is None:
         return True
     try:
-        head, shallow = _head(root)
+        repository = repository_of(root)
     except GitFailed:
         return False
+    head, shallow = repository.head, _shallow(repository.place)
     return bool(
         state["failed"] or (head, shallow, limit) != (state["head"], state["shallow"], state["limit"])
     )
@@ -105,20 +107,14 @@ def _keep(store: Store, source: str, state: dict[str, Any]) -> None:
     Layer(store).set_fact(state_key(source), state)
 
 
-def _head(root: Path) -> tuple[str, str]:
-    """Return the hash of what is checked out, and the commits at which a shallow clone ends."""
-    try:
-        head = rev_parse(root, "--verify", "--quiet", "HEAD")
-    except GitFailed as exc:
-        if "said nothing" not in str(exc):
-            raise
-        head = ""  # no commit yet
-    file = root / rev_parse(root, "--git-path", "shallow")
-    shallow: list[str] = []
+def _shallow(place: Place) -> str:
+    """Return the commits at which a shallow clone ends."""
+    file = place.shared / "shallow"
+    found: list[str] = []
     with suppress(OSError, ValueError):
         if file.is_file() and file.stat().st_size <= _SHALLOW_BYTES:
-            shallow = file.read_text("ascii").split()
-    return head, " ".join(sorted(filter(_HASH.fullmatch, shallow)))
+            found = file.read_text("ascii").split()
+    return " ".join(sorted(filter(_HASH.fullmatch, found)))
 
 
 class _LogReader:
@@ -131,8 +127,12 @@ class _LogReader:
         self.state = _state(store, source) or dict(_NOTHING)
 
     def run(self) -> str:
-        prefix = repository_prefix(self.root)
-        head, shallow = _head(self.root)
+        repository = repository_of(self.root)
+        if repository.place.bare:
+            raise GitFailed(
+                f"{str(self.root)!r} is a bare repository, without files: clone it and build the clone"
+            )
+        prefix, head, shallow = repository.prefix, repository.head, _shallow(repository.place)
         now = {"head": head, "shallow": shallow, "limit": self.limit, "prefix": prefix}
         before = self.state
         if before["reading"] or any(before[name] != now[name] for name in ("shallow", "limit", "prefix")):
@@ -140,7 +140,7 @@ class _LogReader:
             with self.store.transaction():
                 clear_history(self.store, self.source)
         if head and before["head"] != head:
-            known = before["head"]
+            known = before["head"] if _HASH.fullmatch(before["head"]) else ""
             with objects_of(self.root) as objects:
                 if known and not _is_ancestor(objects, known, head):
                     known = self._go_back(objects, known, head)

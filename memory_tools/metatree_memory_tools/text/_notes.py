@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 
+from metatree_memory_tools.text.unique_names import slug
+
 _FRONT = re.compile(r"\ufeff?---[ \t]*\n(.*?)\n?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD = re.compile(r"^([A-Za-z_][\w .-]{0,60}?)\s*:(?:\s+(.*))?$")
 _ITEM = re.compile(r"^\s*-\s+(.+)$")
@@ -44,7 +46,7 @@ class Note:
     blocks: dict[str, int] = field(default_factory=dict)
     """The lines of blocks that have names (`^name`), counted from 1."""
     links: list[tuple[str, str]] = field(default_factory=list)
-    """(`note`, name) for `[[name]]`, (`link`, address) for others."""
+    """(`note`, name) for `[[name]]`, (`link`, address) for others; `#` and the slug of a heading may follow."""
 
     def text(self, *names: str) -> str:
         """Return the first of some properties that is there, as a text."""
@@ -89,8 +91,14 @@ def note_of(text: str, outside_code: Callable[[list[str]], Iterable[str]]) -> No
 
 
 def _wiki(name: str) -> tuple[str, str]:
-    """Return what `[[name#heading]]` leads to; a name alone is that of a note, wherever it lies."""
-    return "note", re.split(r"[#^]", name, maxsplit=1)[0].strip().rstrip("\\").strip()
+    """Return what `[[name#heading]]` leads to; a name alone is that of a note, wherever it lies.
+
+    Of headings that lie in each other (`[[name#one#two]]`) the last is meant; a block (`#^name`) is none.
+    """
+    note, *headings = name.strip().rstrip("\\").split("#")
+    note = note.partition("^")[0].strip()
+    last = headings[-1].strip() if note and headings else ""
+    return "note", note if not last or last.startswith("^") else f"{note}#{slug(last)}"
 
 
 def _names(value: str | list[str]) -> Iterator[str]:

@@ -117,7 +117,9 @@ def _called(tree: Tree, path: str) -> str:
 
 
 def _names(note: Node) -> list[str]:
-    """Return what a link may call a note, as it stands behind `[[` or `(`."""
+    """Return what a link may call a note or a heading of one, as it stands behind `[[` or `(`."""
+    if note.kind == "section":
+        return [f"#{note.title}".casefold(), "#" + note.id.partition("#")[2]]
     last = note.id.rpartition("/")[2]
     stem = last.rpartition(".")[0] or last
     names = [last, stem, *(note.attributes.get("aliases") or ()), quote(last)]

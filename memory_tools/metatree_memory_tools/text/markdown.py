@@ -20,7 +20,7 @@ from metatree_memory_tools.text.descriptions import (
     with_names,
 )
 from metatree_memory_tools.text.text_files import TextFiles
-from metatree_memory_tools.text.unique_names import UniqueNames
+from metatree_memory_tools.text.unique_names import UniqueNames, slug
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -53,7 +53,7 @@ class Markdown(TextFiles):
     """Markdown, by its headings; `#` in code is no heading."""
 
     name = "markdown"
-    version = "4"
+    version = "5"
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as Markdown does."""
@@ -151,16 +151,6 @@ def _headings(text: str, lines: Sequence[str]) -> list[_Heading]:
     for heading in headings:
         heading.slug = slugs.take(slug(heading.title))
     return headings
-
-
-def slug(title: str) -> str:
-    """Return a heading as the end of an address, as GitHub makes it.
-
-    Example:
-        >>> slug("What's new in 2.0?")
-        'whats-new-in-20'
-    """
-    return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") or "section"
 
 
 def plain(text: str) -> str:

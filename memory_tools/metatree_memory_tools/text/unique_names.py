@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 class UniqueNames:
     """Hands out names, each once.
@@ -32,3 +34,13 @@ class UniqueNames:
             self._next[name] = number + 1
         self._taken.add(result)
         return result
+
+
+def slug(title: str) -> str:
+    """Return a heading as the end of an address, as GitHub makes it.
+
+    Example:
+        >>> slug("What's new in 2.0?")
+        'whats-new-in-20'
+    """
+    return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") or "section"

@@ -19,6 +19,7 @@ from datetime import UTC, date, datetime
 from typing import Final
 
 from metatree.node import Node
+from metatree.notes.notes import mentions
 from metatree.protocols import EarlierStatement
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.features import PassageCandidate
@@ -391,8 +392,8 @@ def _when(candidate: PassageCandidate, lineage: Sequence[tuple[Node, str]]) -> W
 
 
 def _at(node: Node) -> object:
-    said = node.provenance.get("said") or ()
-    return said[-1].get("at") if said else node.attributes.get("at") or node.provenance.get("at")
+    said = mentions(node)
+    return said[-1]["at"] if said else node.attributes.get("at") or node.provenance.get("at")
 
 
 def _turn(node: Node, lineage: Sequence[tuple[Node, str]]) -> tuple[str, int]:

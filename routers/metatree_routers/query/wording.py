@@ -17,6 +17,10 @@ _LEAST_WORDS = 2
 """Of a step: one word alone is near to anything."""
 _BETWEEN = re.compile(r"(?<=[.!?;])\s+|,?\s+(?:and|then|also|finally)\s+", re.IGNORECASE)
 
+_PERSON = re.compile(
+    r"\b[A-Z][a-z]+ (?:[A-Z]\.? )?[A-Z][A-Za-z-]+(?=['’]s\b)|\b(?:by|with) [A-Z][a-z]+ (?:[A-Z]\.? )?[A-Z][a-z]+"
+)
+
 _ASKING = (
     "please could provide give tell show need want like help know look looking interested also additionally let get "
     "answer question state explain round decimal place define calculate compute base judgment use using useful "
@@ -84,6 +88,18 @@ def _content_words(text: str) -> list[str]:
         for word in raw_tokens(text)
         if (expanded := expand(word)) and not question_words.issuperset(expanded)
     ]
+
+
+def names_person(question: str) -> bool:
+    """Say whether a question names a person who has, does or goes along: two names with `'s`, `by` or `with`.
+
+    Example:
+        >>> names_person("Cate Blanchett's latest film"), names_person("a show directed by Catherine Hardwicke")
+        (True, True)
+        >>> names_person("the genre of Black Mirror"), names_person("the weather by hour")
+        (False, False)
+    """
+    return bool(_PERSON.search(question))
 
 
 def wants_amount(question: str) -> bool:

@@ -43,6 +43,29 @@ def test_a_question_to_a_folder_that_was_renamed(
     assert "guide.md" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        ("mcp:/nowhere/server", 5),
+        ("database:postgresql://127.0.0.1:1/shop", 5),
+        ("openapi:http://127.0.0.1:1/api.json", 5),
+        ("nowhere", 2),
+    ],
+)
+def test_a_build_that_failed_is_not_in_the_way_of_the_next(
+    project: Path, source: str, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing could be read of its source, so the tree that it left is of nothing."""
+    monkeypatch.chdir(project)
+    assert run(["build", source]) == code
+    assert run(["build", "."]) == 0
+    capsys.readouterr()
+    assert run(["ask", "When are refunds paid?"]) == 0
+    assert "within 14 days" in capsys.readouterr().out
+    with Tree.open(project) as tree:
+        assert [each.location for each in tree.sources()] == [str(project)]
+
+
 def test_several_sources_are_one_tree_in_the_current_folder(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

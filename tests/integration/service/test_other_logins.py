@@ -16,7 +16,7 @@ from metatree_agents.service.accounts.users import Users
 from metatree_agents.service.serving import listen, server_of
 from metatree_agents.service.settings import ServiceSettings
 
-from .conftest import SECRETS, opened
+from .conftest import SECRETS, Client, opened
 from .test_web import Browser
 
 pytestmark = pytest.mark.integration
@@ -112,6 +112,13 @@ def test_who_is_unknown_becomes_a_user_where_that_is_wanted(start: Start) -> Non
     assert browser.get("/admin", headers={"Remote-User": "bea@example.org"}).status_code == 403
     wrong = Browser(browser.url).get("/topics", headers={"Remote-User": "<b>bea</b>"})
     assert wrong.status_code == 403 and "<b>bea" not in wrong.text and "is no name" in wrong.text
+
+
+def test_a_name_that_was_used_is_given_to_nobody_by_a_log_in(start: Start) -> None:
+    url = start(OtherLogins("Remote-User", ("127.0.0.1",), adds=True))
+    assert Client(url, "Frontend_1", SECRETS["Frontend_1"][1]).ask("q", user="Bob").ok
+    page = Browser(url).get("/topics", headers={"Remote-User": "Bob"})
+    assert page.status_code == 403 and "was here before" in page.text
 
 
 def test_forms_need_their_token_here_too(start: Start) -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import requests
+from metatree_agents.cli._main import run
+from metatree_agents.cli.commands.service.worker import unlike
 from metatree_agents.service import web
 from metatree_agents.service.accounts.tree_rights import ALL, MOST, UNNAMED, TreeRights
 from metatree_agents.service.accounts.users import Users
 from metatree_agents.service.database.database import ServiceDatabase, SqliteDatabase
+from metatree_agents.service.database.servers import announced
 from metatree_agents.service.queue.queue import Queue
 from metatree_agents.service.settings import ServiceSettings
 from metatree_memory_tools import build_tree
@@ -31,6 +37,7 @@ from .test_web import Browser, asked, entered
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., Served]
+T = TypeVar("T")
 TEXTS = {
     "handbook": {"leave.md": "# Leave\n\nEmployees have thirty days of leave in a year.\n"},
     "recipes": {"soup.md": "# Soup\n\nThe secret of the soup is one spoon of smoked paprika.\n"},
@@ -54,6 +61,18 @@ def add_trees(service: Served, *names: str) -> None:
         assert service.admin.post("admin/set-tree", {"Name": name}).ok
 
 
+def done(place: Path | str, what: Callable[[ServiceDatabase], Awaitable[T]]) -> T:
+    async def do() -> T:
+        database = opened(place)
+        await database.start()
+        try:
+            return await what(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(do())
+
+
 def right(service: Served, tree: str, who: str, *, may: bool = True) -> None:
     said = service.admin.post("admin/set-tree-right", {"Tree": tree, "Who": who, "May": may})
     assert said.ok, said.text
@@ -66,10 +85,11 @@ def names_of(client: Client, **given: str) -> list[str]:
 # rights
 
 
-def test_a_tree_is_for_administrators_until_somebody_is_let_in(serve: Serve) -> None:
+def test_a_tree_is_for_administrators_until_somebody_is_let_in(serve: Serve, place: Path | str) -> None:
     service = serve()
     assert names_of(service.user) == []
     assert service.user.ask("q", topic="before", user="User_1").ok
+    done(place, lambda database: TreeRights(database).add("handbook"))  # as `metatree serve handbook=…` does
     add_trees(service)
     assert names_of(service.admin) == ["handbook", "recipes"] and names_of(service.user) == []
     refused = service.user.ask("q", topic="none", user="User_1")
@@ -96,6 +116,84 @@ def test_a_tree_is_for_administrators_until_somebody_is_let_in(serve: Serve) -> 
         "of before trees had names"
     )
     assert service.user.get("get-topic-thread", Topic="before").ok
+
+
+def test_a_service_of_one_tree_without_a_name_gets_none(
+    serve: Serve, place: Path | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = serve()
+    assert service.user.ask("q", topic="T", user="User_1").ok
+    refused = service.admin.post("admin/set-tree", {"Name": "handbook"})
+    assert refused.status_code == 409 and "metatree serve handbook=FOLDER" in refused.json()["detail"]
+    add = ["service", "trees", "add", "handbook", "--database", str(place)]
+    assert run(add) == 2 and "1 topic searched it" in capsys.readouterr().err
+    assert service.user.ask("q", topic="T", user="User_1").ok, "nobody was locked out"
+    assert service.user.call("DELETE", "topic", OnBehalfOf="User_1", Topic="T").ok
+
+    async def at_work(database: ServiceDatabase) -> int:
+        async with announced(database, service.url):
+            return await asyncio.to_thread(run, add)
+
+    assert done(place, at_work) == 2 and "it is served now" in capsys.readouterr().err
+    assert run(add) == 0, "nothing was asked, and nothing is served"
+
+
+def test_a_tree_that_was_added_by_mistake_is_taken_out_again(serve: Serve, place: Path | str) -> None:
+    service = serve(claim_timeout_s=0.0)
+    add_trees(service, "handbook")
+    assert service.admin.post("admin/remove-tree", {"Name": "cookbook"}).status_code == 404
+    assert service.user.ask("q", topic="T", user="User_1").status_code == 403
+    assert service.admin.post("admin/remove-tree", {"Name": "handbook"}).ok
+    assert service.user.ask("q", topic="T", user="User_1").ok
+    assert service.engine.get("get-new-queries").json()["Topic"] == "T", "an engine without names has it"
+
+    done(place, lambda database: TreeRights(database).add("handbook"))
+    right(service, "handbook", "User_1")
+    assert service.user.ask("q", topic="of the handbook", user="User_1").ok
+    assert service.engine.get("get-new-queries", Trees="handbook").json()["Topic"]
+    used = service.admin.post("admin/remove-tree", {"Name": "handbook"})
+    assert used.status_code == 409
+    assert "1 topic searches it" in used.json()["detail"] and "Inference_1 had it" in used.json()["detail"]
+    assert run(["service", "trees", "remove", "handbook", "--database", str(place)]) == 2
+    assert run(["service", "trees", "remove", "handbook", "--force", "--database", str(place)]) == 0
+    assert names_of(service.admin) == []
+    overview = service.admin.get("admin/overview").json()
+    assert (overview["Open"], overview["Failed"]) == (0, 1), "nobody waits for what cannot come"
+    assert service.user.get("get-topic-thread", Topic="of the handbook").status_code == 403
+    assert service.admin.get("get-topic-thread", Topic="of the handbook").ok
+    done(place, lambda database: TreeRights(database).add("recipes"))
+    right(service, "recipes", "everybody")
+    assert service.user.get("get-topic-thread", Topic="of the handbook").status_code == 403, (
+        "a new tree never has the number of one that something was asked of"
+    )
+
+
+def test_a_start_says_which_trees_of_the_service_it_does_not_have(tmp_path: Path) -> None:
+    for name in TEXTS:
+        (tmp_path / name).mkdir()
+        for file, text in TEXTS[name].items():
+            (tmp_path / name / file).write_text(text)
+    where = tmp_path / "service.db"
+    named = start_once(tmp_path, where, "handbook=handbook", "recipes=recipes")
+    assert "other trees" not in named and "have names" not in named
+    assert "which are not served here (recipes)" in start_once(tmp_path, where, "handbook=handbook")
+    without = start_once(tmp_path, where, "--source", "handbook")
+    assert "have names (handbook, recipes), so nobody can ask" in without and "trees remove" in without
+    assert unlike(["handbook"], ["handbook"]) == "" and unlike([], []) == ""
+    assert "too: a question to one of them" in unlike(["handbook"], ["handbook", "recipes"])
+    assert "metatree service worker handbook=FOLDER" in unlike([], ["handbook"])
+
+
+def start_once(folder: Path, where: Path, *given: str) -> str:
+    """Start a server, stop it when it listens, and return what it said."""
+    command = [sys.executable, "-c", "from metatree_agents.cli import main; main()", "serve", *given]
+    command += ["--port", "0", "--no-engine", "--database", str(where)]
+    said = folder / "said"
+    with said.open("w") as out, subprocess.Popen(command, cwd=folder, stdout=out, stderr=out) as server:
+        while server.poll() is None and "listening on" not in said.read_text():
+            time.sleep(0.05)
+        server.terminate()
+    return said.read_text()
 
 
 def test_a_user_that_is_taken_out_leaves_no_right_behind(place: Path | str) -> None:

@@ -197,11 +197,11 @@ def test_roles_and_owners(service: Served) -> None:
     assert service.user.ask("q", user="Somebody").status_code == 403
     assert service.user.ask("q", user="User_1").status_code == 200
     assert service.other_user.ask("q", user="User_2").status_code == 403, "the topic is another user's"
-    assert service.other_user.get("get-topic-thread", Topic="T").status_code == 403
-    assert service.other_user.get("check-query", Topic="T", Seq=1).status_code == 403
+    assert service.other_user.get("get-topic-thread", Topic="T").status_code == 404
+    assert service.other_user.get("check-query", Topic="T", Seq=1).status_code == 404
     assert service.user.get("get-topic-thread", Topic="T").status_code == 200
     assert service.frontend.get("get-topic-thread", Topic="T").status_code == 200
-    assert service.frontend.get("get-topic-thread", Topic="T", OnBehalfOf="User_2").status_code == 403
+    assert service.frontend.get("get-topic-thread", Topic="T", OnBehalfOf="User_2").status_code == 404
     assert service.other_user.call("DELETE", "topic", OnBehalfOf="User_1", Topic="T").status_code == 403
     assert service.other_user.get("user-topics", OnBehalfOf="User_1").status_code == 403
 

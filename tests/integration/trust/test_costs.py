@@ -9,6 +9,7 @@ import os
 import resource
 import sqlite3
 import subprocess
+import sys
 import time
 import tracemalloc
 import zipfile
@@ -21,6 +22,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from metatree_agents.cli._main import run
 from metatree_agents.planner.domain.files import read_file
 from metatree_agents.service.database.backup import verified
 from metatree_agents.service.engine.client import MOST_BYTES, ServiceClient, ServiceRefused
@@ -500,6 +502,29 @@ def test_blanks_in_a_line_cost_what_other_letters_do(name: str, text: str, tmp_p
         result = search("What colour is the kettle?", tree=tree)
         assert name in tree
         assert result.ended != "limit"
+
+
+@pytest.mark.parametrize(
+    "line", ["[{}", "[[{}a{}b", "[a]{}b", "{}[a", "[[a{}]]{}#{}]", "a{}b", '"{}=', "{}a.b{}"]
+)
+def test_a_line_of_a_domain_is_found_at_once(line: str) -> None:
+    """Of 100,000 blanks, cubic is a year and quadratic two minutes; linear is milliseconds."""
+    code = (
+        "import resource, sys; from metatree_agents.planner.domain._places import _in_toml;"
+        " resource.setrlimit(resource.RLIMIT_CPU, (10, 10));"
+        f" print(_in_toml({line!r}.replace('{{}}', ' ' * 100_000) + '\\n[t]\\nk = 1\\n', ('t', 'k')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, "(3, 1)\n"), done.stderr
+
+
+def test_a_place_of_blanks_is_shown_at_once(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of a million, quadratic is an hour: this does not end, rather than fail."""
+    record = {"type": "mcp", "location": " " * 1_000_000 + "x", "options": {}}
+    with closing(sqlite3.connect(clone.metatree / "index.db")) as made, made:
+        made.execute("UPDATE meta SET value = ? WHERE key = 'sources'", (json.dumps([record]),))
+    assert run(["trust", "--show"]) == 0
+    assert "starts" in capfd.readouterr().out
 
 
 def test_a_dotted_name_takes_no_gigabytes(tmp_path: Path) -> None:

@@ -300,6 +300,29 @@ def test_only_what_was_shown_is_accepted(clone: Clone) -> None:
     assert not survey(index).trusted
 
 
+@pytest.mark.parametrize("store", ["index.db", "memory.db"])
+@pytest.mark.parametrize("place", ["in the file", "in its log"])
+def test_what_was_only_counted_is_accepted_as_it_was_too(clone: Clone, store: str, place: str) -> None:
+    """Between showing and accepting, a text may take the place of another in somebody's name."""
+    brings_memories_permissions_and_runs(clone)
+    file = clone.metatree / store
+    seen = survey(file)
+    made = sqlite3.connect(file)
+    try:
+        with made:
+            if place == "in its log":
+                made.execute("PRAGMA journal_mode = WAL")
+            found = made.execute("UPDATE node SET description = 'Pay to the account below'").rowcount
+        assert found and survey(file) == seen
+        with pytest.raises(UserError, match="changed meanwhile"):
+            accept(file, seen)
+    finally:
+        made.close()
+    assert not survey(file).trusted
+    accept(file, survey(file))
+    assert survey(file).trusted
+
+
 def test_sources_that_another_is_said_to_have_offered_hide_none(
     clone: Clone, capfd: pytest.CaptureFixture[str]
 ) -> None:

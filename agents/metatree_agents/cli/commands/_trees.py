@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metatree._util.private import private_folder
-from metatree.errors import UntrustedStore, UserError
+from metatree.errors import BrokenStore, UntrustedStore, UserError
 from metatree.storage.errors import file_error, is_mounted_read_only, unwritable
 from metatree.storage.store import writable
 from metatree.trees.sources import public_location, typed_path
@@ -71,6 +71,10 @@ class TreeOptions:
             if tree is not None or not writable(place / "index.db"):
                 raise
             return build(sources or ["."], tree)  # says so, and takes nothing from it
+        except BrokenStore as exc:
+            if exc.reason != "begun" or (tree is not None and not sources):
+                raise
+            return build(sources or ["."], tree)  # its first build got nowhere, as on a full disk
         if sources and _others(opened, sources):
             opened.close()
             return build(sources, tree)  # a folder was renamed, or the list is another one

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _LISTED = 20
 _MOST_WRITTEN = 60
-_NOTHING_FITS = "nothing fits that was added to the tree: `metatree memories` lists what was remembered"
+_NOTHING_FITS = "nothing fits that was added to the tree or said in an export: see `metatree memories`"
 Who = Annotated[str | None, options.option("--who", "NAME", "Who says it; the user by default.")]
 
 
@@ -171,7 +171,11 @@ def memories(
 
 def forget(
     node: Annotated[
-        str | None, options.argument("[NODE]", "Id of what was added; `metatree memories` lists memories.")
+        str | None,
+        options.argument(
+            "[NODE]",
+            "Id of what was added (`metatree memories` lists memories), or of a message or conversation of an export.",
+        ),
     ] = None,
     by: Annotated[str | None, options.option("--by", "NAME", "All that this person or agent said.")] = None,
     origin: Annotated[
@@ -206,9 +210,11 @@ def forget(
 ) -> int:
     """Take back a memory, or another node that a person or a tool added, with what lies under it.
 
-    With --by, --from, --since and --until, everything that fits all of them; what others said too stays theirs. Nodes
-    that were built from the source are left alone. Nothing of it is kept in the tree; the command that would add one
-    memory again is printed. The id of a flag (`metatree memories --flags`) takes the flag back.
+    With --by, --from, --since and --until, everything that fits all of them; what others said too stays theirs.
+    Messages of exports are left out of the tree from then on, also when the export is taken again; --from is then its
+    name in the tree. Other nodes that were built from a source are left alone. Nothing of it is kept in the tree; the
+    command that would add one memory again is printed. The id of a flag (`metatree memories --flags`) takes
+    the flag back.
 
     What fits is shown first, and is forgotten when you agree, or with --yes; --dry-run only shows it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from metatree_agents.service.accounts.tree_rights import UNNAMED
+from metatree_agents.service.accounts.tree_rights import HEARD_S, UNNAMED
 from metatree_agents.service.accounts.users import SEEN_S
 from metatree_agents.service.database.database import ServiceDatabase, Statements
 from metatree_agents.service.http.bodies import stamp
@@ -14,8 +14,6 @@ from metatree_agents.service.queue.statuses import LISTED, SHOWN
 from metatree_agents.service.queue.turns import OPENED, join, open_again
 
 MOST: Final = 1_000
-HEARD_S: Final = 130.0
-"""For how long an engine counts as connected that was heard of: it asks once a minute, which is noted as often."""
 ENGINE_S: Final = 24 * 3600.0
 """For how long it is kept which trees an engine had."""
 _UNSETTLED: Final = ("Open", "Pending", "Waiting", "Failed")
@@ -57,6 +55,10 @@ class Administration:
             *(name, trees, now),
         )
         await self._database.execute("DELETE FROM service_engine WHERE at < ?", now - ENGINE_S)
+
+    def forget_engine(self, name: str) -> None:
+        """Note which trees an engine has as soon as it is there again."""
+        self._noted = {each: at for each, at in self._noted.items() if each[0] != name}
 
     async def engine_trees(self) -> dict[str, list[int]]:
         """Return which sets of named trees each engine has, by when they were last waited for."""
@@ -110,7 +112,7 @@ class Administration:
         """Return the engines: how many topics each has, when it was last heard of, and whether it is connected."""
         now = self._database.clock()
         rows = await self._database.rows(
-            "SELECT service_user.name, service_use.at, (SELECT count(*) FROM topic"
+            "SELECT service_user.name, service_use.at, service_use.left_at, (SELECT count(*) FROM topic"
             " WHERE topic.engine = service_user.name AND lease_until > ?) FROM service_user"
             " LEFT JOIN service_use ON service_use.name = service_user.name WHERE role = 'engine'"
             " ORDER BY service_user.name",
@@ -121,9 +123,9 @@ class Administration:
                 "Name": name,
                 "Topics": int(topics),
                 "LastSeen": None if seen is None else stamp(seen),
-                "Connected": bool(topics) or (seen is not None and seen > now - HEARD_S),
+                "Connected": bool(topics) or (seen is not None and left is None and seen > now - HEARD_S),
             }
-            for name, seen, topics in rows
+            for name, seen, left, topics in rows
         ]
 
     async def has_engines(self, *, waiting: int, trees: int = UNNAMED) -> bool:
@@ -146,7 +148,7 @@ class Administration:
         row = await self._database.row(
             "SELECT 1 WHERE EXISTS (SELECT 1 FROM topic WHERE engine IS NOT NULL AND lease_until > ?)"
             " OR EXISTS (SELECT 1 FROM service_use JOIN service_user ON service_user.name = service_use.name"
-            " WHERE service_user.role = 'engine' AND service_use.at > ?)",
+            " WHERE service_user.role = 'engine' AND service_use.left_at IS NULL AND service_use.at > ?)",
             *(now, now - HEARD_S),
         )
         return row is not None

@@ -17,7 +17,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from metatree.errors import UserError
-from metatree_agents.service.database.database import ServiceDatabase
+from metatree_agents.service.database.database import ServiceDatabase, Transaction
+from metatree_agents.service.database.servers import servers_of
+from metatree_agents.service.queue.statuses import LISTED
+from metatree_agents.service.queue.turns import leave, open_again
 
 UNNAMED: Final = 1
 """The set of the tree without a name alone."""
@@ -25,8 +28,10 @@ MOST: Final = 62
 """How many trees may have names: a database's whole number has 63 bits beside its sign."""
 ALL: Final = (1 << (MOST + 1)) - 1
 EVERYBODY: Final = "everybody"
+HEARD_S: Final = 130.0
+"""For how long an engine counts as connected that was heard of: it asks once a minute, which is noted as often."""
 _LOOK_S: Final = 1.0
-"""How long it is believed that no tree has a name."""
+"""How long it is believed that trees have names, or that none has."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
 _GROUP: Final = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 _USER, _OF_GROUP = "user:", "group:"
@@ -84,6 +89,63 @@ def said_who(who: str) -> str:
     return who if plain == EVERYBODY and who != plain else plain
 
 
+class UnnamedServed(UserError):
+    """A service whose one tree has no name was to get one with a name."""
+
+    def __init__(self, name: str, topics: int, servers: Sequence[str]) -> None:
+        why = (
+            f"{topics:,} {'topic' if topics == 1 else 'topics'} searched it" if topics else "it is served now"
+        )
+        stop = f"stop the server at {servers[0]}" if servers else "stop its server"
+        super().__init__(
+            f"this service has one tree, without a name, for everybody who can log in ({why}): with {name!r} nobody but"
+            f" administrators could ask any more. To serve by names {stop}, and start `metatree serve {name}=FOLDER …`"
+        )
+
+
+class TreeInUse(UserError):
+    """A tree that something was asked of, or that an engine has, was to be taken out."""
+
+    def __init__(self, name: str, topics: int, engines: Sequence[str]) -> None:
+        counted = "1 topic searches" if topics == 1 else f"{topics:,} topics search"
+        asked = [f"{counted} it, for administrators alone from then on"] if topics else []
+        had = [f"{', '.join(engines)} had it in the last two minutes"] if engines else []
+        super().__init__(
+            f"{name} is in use: {'; '.join(asked + had)}. Stop what serves it; `metatree service trees remove {name}"
+            " --force` then takes it out nevertheless"
+        )
+
+
+async def _free_number(do: Transaction, taken: set[int]) -> int:
+    """Return the number for a new tree, 0 when there is none; never one that something still has of a former tree."""
+    used = [f"SELECT DISTINCT trees FROM {table}" for table in ("topic", "recommendation", "lookup")]
+    former = 0
+    for (trees,) in await do.rows(" UNION ".join(used)):
+        former |= int(trees)
+    free = [number for number in range(1, MOST + 1) if number not in taken and not former >> number & 1]
+    # The next one while there is one: sets of engines that were stopped may have the numbers of former trees.
+    return min((number for number in free if number > max(taken, default=0)), default=min(free, default=0))
+
+
+async def _users_of(do: Transaction, bit: int, since: float) -> tuple[int, list[str]]:
+    """Return how many topics search a tree, and which engines had it since."""
+    row = await do.row("SELECT count(*) FROM topic WHERE (trees & ?) <> 0", bit)
+    engines = await do.rows(
+        "SELECT DISTINCT name FROM service_engine WHERE (trees & ?) <> 0 AND at > ? ORDER BY name", bit, since
+    )
+    return (int(row[0]) if row else 0), [name for (name,) in engines]
+
+
+async def _fail(do: Transaction, topic: str, asker: str) -> None:
+    """Let what nobody has answered in a topic fail, since no engine can have its trees any more."""
+    await do.execute(
+        "UPDATE query SET status = 'Failed' WHERE topic = ? AND status IN ('Open', 'Pending', 'Waiting')",
+        topic,
+    )
+    await open_again(do, topic)
+    await leave(do, asker)
+
+
 class TreeRights:
     """The table of trees, the rights to them, and the groups that have rights."""
 
@@ -93,9 +155,9 @@ class TreeRights:
         self._looked_at = -_LOOK_S
 
     async def named(self) -> bool:
-        """Say whether any tree of the service has a name; none is given up, so a yes stays one."""
+        """Say whether any tree of the service has a name."""
         now = self._database.clock()
-        if not self._named and abs(now - self._looked_at) >= _LOOK_S:
+        if abs(now - self._looked_at) >= _LOOK_S:
             self._looked_at = now
             self._named = await self._database.row("SELECT 1 FROM service_tree LIMIT 1") is not None
         return self._named
@@ -118,17 +180,66 @@ class TreeRights:
             await do.alone("service trees")
             rows = await do.rows("SELECT number, name FROM service_tree")
             numbers = {known: int(number) for number, known in rows}
-            if name not in numbers and len(numbers) >= MOST:
+            number = numbers.get(name) or await _free_number(do, set(numbers.values()))
+            if not number:
                 raise UserError(f"a service has at most {MOST} trees: serve {name!r} by another one")
-            number = numbers.get(name, max(numbers.values(), default=0) + 1)
             row = await do.row(
                 "INSERT INTO service_tree(number, name, title) VALUES (?, ?, ?) ON CONFLICT(number)"
                 " DO UPDATE SET title = coalesce(CAST(? AS TEXT), service_tree.title) RETURNING title",
                 *(number, name, " ".join((title or name).split()), title),
             )
-        self._named = True
+        self._named, self._looked_at = True, self._database.clock()
         assert row is not None
         return NamedTree(number, name, row[0])
+
+    async def remove(self, name: str, *, force: bool = False) -> None:
+        """Take a tree out, with the rights to it; when it was the last, the service has one tree without a name again.
+
+        Args:
+            force: whether it is taken out though something was asked of it, or an engine has it: its topics are for
+                administrators alone then, and what nobody has answered has failed.
+
+        Raises:
+            TreeInUse: something was asked of it, or an engine has it, and it is not forced.
+            UserError: there is no such tree.
+        """
+        bit = await self.set_of([name])
+        async with self._database.transaction() as do:
+            await do.alone("service trees")
+            topics, engines = await _users_of(do, bit, self._database.clock() - HEARD_S)
+            if (topics or engines) and not force:
+                raise TreeInUse(name, topics, engines)
+            unsettled = await do.rows(
+                "SELECT DISTINCT topic.id, topic.asker FROM topic JOIN query ON query.topic = topic.id"
+                f" WHERE (topic.trees & ?) <> 0 AND {LISTED} AND query.status <> 'Failed' ORDER BY topic.id",
+                bit,
+            )
+            for topic, asker in unsettled:
+                await _fail(do, topic, asker)
+            await do.execute("DELETE FROM service_tree_right WHERE tree = ?", bit.bit_length() - 1)
+            await do.execute("DELETE FROM service_tree WHERE number = ?", bit.bit_length() - 1)
+            await do.execute("DELETE FROM service_engine WHERE (trees & ?) <> 0", bit)
+        self._looked_at = -_LOOK_S
+
+    async def require_no_unnamed(self, name: str, *, topics: bool = True) -> None:
+        """Refuse to give a service its first named tree while its one tree has no name.
+
+        Everybody may ask that one, and from the first name on only administrators and those who are let in may ask.
+
+        Args:
+            topics: whether topics that were asked of such a tree count, too, besides servers that are at work.
+
+        Raises:
+            UnnamedServed: there is one.
+        """
+        self._looked_at = -_LOOK_S
+        if await self.named():
+            return
+        at_work = [address for address, _ in await servers_of(self._database)]
+        row = await self._database.row("SELECT count(*) FROM topic WHERE trees = ?", UNNAMED)
+        asked = int(row[0]) if row else 0
+        if at_work or (topics and asked):
+            raise UnnamedServed(name, asked, at_work)
 
     async def of(self, user: str) -> int:
         """Return the trees that a user may ask, of whatever role but an administrator's."""
@@ -155,6 +266,9 @@ class TreeRights:
         """
         known, found = {tree.name: tree.bit for tree in await self.all()}, 0
         for name in names:
+            if name not in known and not known:
+                self._looked_at = -_LOOK_S  # another process may have added it
+                known = {tree.name: tree.bit for tree in await self.all()}
             if name not in known:
                 listed = f"there are {', '.join(known)}" if known else "none has a name here"
                 raise UserError(f"there is no tree {name!r}: {listed}; `metatree service trees add` adds one")

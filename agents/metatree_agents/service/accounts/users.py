@@ -18,8 +18,10 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
+from metatree_agents.service.accounts.former_users import Choice, NameWasUsed, delete_left, left_under
 from metatree_agents.service.accounts.nonces import FORGET_S, end_of, forget, in_time
 from metatree_agents.service.database.database import ServiceDatabase, Statements, Transaction
+from metatree_agents.service.database.servers import servers_of
 
 Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
@@ -94,8 +96,11 @@ async def _log_out(do: Transaction, name: str) -> None:
 
 async def note_use(do: Statements, name: str, now: float) -> None:
     """Note when a user was last here."""
-    sql = "INSERT INTO service_use(name, at) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET at = excluded.at"
-    await do.execute(sql, name, now)
+    await do.execute(
+        "INSERT INTO service_use(name, at) VALUES (?, ?)"
+        " ON CONFLICT(name) DO UPDATE SET at = excluded.at, left_at = NULL",
+        *(name, now),
+    )
 
 
 class Users:
@@ -109,12 +114,18 @@ class Users:
         self._known: dict[str, tuple[Role, str]] = {}
         """Role and secret of those who called."""
 
-    async def add(self, name: str, role: str, *, secret: str | None = None) -> str:
+    async def add(
+        self, name: str, role: str, *, secret: str | None = None, topics: Choice | None = None
+    ) -> str:
         """Add a user, or give one a new secret and role; return the secret.
 
         Nonces of an earlier secret are forgotten, so that secret must not come back.
 
+        Args:
+            topics: what becomes of what somebody of this name asked and recommended before, who is no user now.
+
         Raises:
+            NameWasUsed: there is such, and `topics` does not say.
             UserError: the name or role is none, or the secret is too short to be safe.
         """
         if not _NAME.fullmatch(name):
@@ -129,6 +140,10 @@ class Users:
         async with self._database.transaction() as do:
             sql = "SELECT secret FROM service_user WHERE name = ?"
             replaced = await do.row(sql + self._database.for_update, name)
+            if replaced is None and topics != "keep" and (left := await left_under(do, name)):
+                if topics is None:
+                    raise NameWasUsed(left)
+                await delete_left(do, name)
             await do.execute(
                 "INSERT INTO service_user(name, role, secret, made_at) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT(name) DO UPDATE SET role = excluded.role, secret = excluded.secret",
@@ -245,6 +260,19 @@ class Users:
             return
         self._seen[name] = now
         await note_use(self._database, name, now)
+
+    async def engine_left(self, name: str) -> None:
+        """Note that an engine goes: it counts as connected no more until it is heard of again.
+
+        That of another server goes by the same name where it is inside; then nothing is noted.
+        """
+        self._seen.pop(name, None)
+        if name == INSIDE and await servers_of(self._database):
+            return
+        async with self._database.transaction() as do:
+            now = self._database.clock()
+            await do.execute("UPDATE service_use SET left_at = ? WHERE name = ?", now, name)
+            await do.execute("DELETE FROM service_engine WHERE name = ?", name)
 
     async def right_secret(self, name: str, secret: str) -> Caller | None:
         """Return who this is by the secret itself, for the login of the web page."""

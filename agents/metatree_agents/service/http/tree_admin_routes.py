@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field, StrictBool, StringConstraints
 
 from metatree.errors import UserError
+from metatree_agents.service.accounts.tree_rights import TreeInUse, UnnamedServed, require_name
 from metatree_agents.service.http._description import described
 from metatree_agents.service.http.bodies import MAX_TITLE, Body, Name
 from metatree_agents.service.http.calls import admitted, refused, submitted
@@ -21,6 +22,13 @@ class TreeSettings(Body):
 
     Name: Name
     Title: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TITLE)] | None = None
+
+
+class TreeTaken(Body):
+    """A tree that is taken out, with `Force` also one that something was asked of."""
+
+    Name: Name
+    Force: StrictBool = False
 
 
 class TreeRight(Body):
@@ -66,14 +74,30 @@ async def shown_trees(request: Request) -> Response:
     return JSONResponse({"Trees": trees, "Groups": await service.tree_rights.groups()})
 
 
-@router.post("/set-tree", **described(422, body=TreeSettings))
+@router.post("/set-tree", **described(409, 422, body=TreeSettings))
 async def set_tree(request: Request) -> Response:
-    """Add a tree, for administrators alone at first, or give one another title."""
+    """Add a tree, for administrators alone at first, or give one another title; 409 where the one tree has no name."""
     service, _, body = await submitted(request, TreeSettings, "admin")
     try:
+        await service.tree_rights.require_no_unnamed(require_name(body.Name))
         await service.tree_rights.add(body.Name, title=body.Title)
+    except UnnamedServed as exc:
+        raise refused(409, str(exc)) from None
     except UserError as exc:
         raise refused(422, str(exc)) from None
+    return JSONResponse({})
+
+
+@router.post("/remove-tree", **described(404, 409, 422, body=TreeTaken))
+async def remove_tree(request: Request) -> Response:
+    """Take a tree out, with the rights to it; without `Force` 409 when something was asked of it."""
+    service, _, body = await submitted(request, TreeTaken, "admin")
+    try:
+        await service.tree_rights.remove(body.Name, force=body.Force)
+    except TreeInUse as exc:
+        raise refused(409, str(exc)) from None
+    except UserError as exc:
+        raise refused(404, str(exc)) from None
     return JSONResponse({})
 
 

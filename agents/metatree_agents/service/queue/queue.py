@@ -67,6 +67,8 @@ class Query:
     run: str | None = None
     """By what name its run goes; None for a query of an older version, whose run goes by a hash."""
     ending: Ending = field(default_factory=Ending)
+    by: str = ""
+    """Who asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ class TopicTaken(Exception):
 
 
 _NAMES = (
-    "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run, ending"
+    "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run, ending,"
+    " asked_by"
 )
 COLUMNS: Final = "query." + _NAMES.replace(", ", ", query.")
 """Of which `query_of` makes a query."""
@@ -247,6 +250,14 @@ class Queue:
             return query
         return None
 
+    async def holder(self, topic: str) -> tuple[str, float] | None:
+        """Return which engine has a topic and since when, None when none has it now."""
+        row = await self._database.row(
+            "SELECT engine, claimed_at FROM topic WHERE id = ? AND engine IS NOT NULL AND lease_until > ?",
+            *(topic, self._database.clock()),
+        )
+        return None if row is None else (str(row[0]), float(row[1] or 0.0))
+
     async def rename(self, topic: str, owner: str, title: str) -> bool:
         """Give a topic of this user a title, none when it is empty; False when it is not there or not theirs."""
         title = " ".join(title.split())
@@ -261,14 +272,7 @@ class Queue:
     async def remove(self, topic: str, owner: str) -> bool:
         """Take a topic of this user out with all that belongs to it; False when it is not there or not theirs."""
         async with self._database.transaction() as do:
-            row = await do.row("DELETE FROM topic WHERE id = ? AND owner = ? RETURNING asker", topic, owner)
-            if row is None:
-                return False
-            for table in ("query", "progress", "chat"):
-                await do.execute(f"DELETE FROM {table} WHERE topic = ?", topic)
-            await forget_wishes(do, topic)
-            await leave(do, row[0])
-        return True
+            return await remove_topic(do, topic, owner)
 
     # answering
 
@@ -574,6 +578,18 @@ class Queue:
         return min(limit, int(row[0])) if row else 0
 
 
+async def remove_topic(do: Transaction, topic: str, owner: str) -> bool:
+    """Do what `Queue.remove` does, as a part of a transaction."""
+    row = await do.row("DELETE FROM topic WHERE id = ? AND owner = ? RETURNING asker", topic, owner)
+    if row is None:
+        return False
+    for table in ("query", "progress", "chat"):
+        await do.execute(f"DELETE FROM {table} WHERE topic = ?", topic)
+    await forget_wishes(do, topic)
+    await leave(do, row[0])
+    return True
+
+
 def _run() -> str:
     """Return the name of a run that no other has."""
     return f"query-{secrets.token_hex(10)}"
@@ -581,7 +597,23 @@ def _run() -> str:
 
 def query_of(row: Sequence[Any]) -> Query:
     """Return the query of a row of `COLUMNS`."""
-    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asks, run, ending = row
+    (
+        topic,
+        seq,
+        text,
+        status,
+        answer,
+        think,
+        sources,
+        model,
+        modifiers,
+        at,
+        attempts,
+        asks,
+        run,
+        ending,
+        by,
+    ) = row
     return Query(
         topic,
         int(seq),
@@ -597,4 +629,5 @@ def query_of(row: Sequence[Any]) -> Query:
         asks_of(asks),
         run,
         Ending() if ending is None else Ending(**json.loads(ending)),
+        by,
     )

@@ -16,6 +16,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from metatree.errors import UserError
+from metatree_agents.service.accounts.former_users import NameWasUsed
 from metatree_agents.service.accounts.other_logins import OtherLogins
 from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.settings import Service
@@ -49,6 +50,9 @@ async def _known(service: Service, name: str) -> Caller:
     if row is None and service.settings.other_logins.adds:
         try:
             await service.users.add(name, "user")
+        except NameWasUsed:
+            said = f"Somebody called {name} was here before: an administrator may add you."
+            raise PageError(403, said) from None
         except UserError as exc:
             raise PageError(403, f"{str(exc)[:1].upper()}{str(exc)[1:]}.") from None
         return Caller(name, "user")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from metatree_memory_tools.conversations._dates import iso
@@ -24,7 +24,11 @@ from metatree_memory_tools.conversations.formats.message import (
 _DAY = re.compile(r"(?:^|/)([^/]+)/\d{4}-\d\d-\d\d\.json$")
 _TIME = re.compile(rb'"ts"\s*:\s*"\d{9,11}\.\d+"')
 _MARK = re.compile(r"<([@#!]?)([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
-_MOST_USERS = 1_000_000
+_MOST = 1_000_000
+_LONGEST_KEY = 100
+_LONGEST = 200
+"""Characters of a name; more would let a list of a few kilobytes, once unpacked, take gigabytes."""
+_TITLE_PEOPLE = 5
 
 
 class Slack:
@@ -42,6 +46,7 @@ class Slack:
         day = _DAY.search(file.path)
         channel = day[1] if day else file.name
         users = _users(file)
+        title = _members(file, users).get(channel) or channel
         day_messages: list[Mapping[str, Any]] = []
         problem: CutOff | None = None
         try:
@@ -58,7 +63,7 @@ class Slack:
             thread = str(each.get("thread_ts") or "")
             reply = thread if thread != each["ts"] else ""
             yield ChatMessage(
-                each["ts"], _author(each, users), text, _time(each["ts"]), reply, channel, channel
+                each["ts"], _author(each, users), text, _time(each["ts"]), reply, channel, title
             )
         if problem is not None:
             raise problem
@@ -73,21 +78,37 @@ def _time(ts: str) -> str:
 
 def _users(file: ExportFile) -> dict[str, str]:
     """Return the names of all users by their ids; read once for an export."""
+    return _listed(file, "users.json", "id", _name)
+
+
+def _members(file: ExportFile, users: Mapping[str, str]) -> dict[str, str]:
+    """Return who talks in the conversations that have no name, by the folders that they are in."""
+
+    def said(chat: Mapping[str, Any]) -> str:
+        members = chat.get("members")
+        some = members[:_TITLE_PEOPLE] if isinstance(members, list) else []
+        names = ", ".join(users.get(str(each)) or str(each) for each in some)
+        return names + (", …" if isinstance(members, list) and len(members) > len(some) else "")
+
+    return _listed(file, "dms.json", "id", said) | _listed(file, "mpims.json", "name", said)
+
+
+def _listed(
+    file: ExportFile, name: str, key: str, said: Callable[[Mapping[str, Any]], str]
+) -> dict[str, str]:
+    """Return what a list of the export says of its entries, by one of their members; read once for an export."""
     folder = file.path.rpartition("/")[0].rpartition("/")[0]
-    kept = file.shared.setdefault(f"slack users {folder}", {})
+    kept = file.shared.setdefault(f"slack {name} {folder}", {})
     assert isinstance(kept, dict)
-    listed = file.beside(f"{folder}/users.json" if folder else "users.json") if not kept else None
+    listed = file.beside(f"{folder}/{name}" if folder else name) if not kept else None
     if listed is not None:
-        kept[""] = ""  # and not again where there is nobody
+        kept[""] = ""  # and not again where nothing is listed
         try:
             with listed.open() as stream:
-                for _, user in values(stream, lambda path: path == ()):
-                    if (
-                        isinstance(user, Mapping)
-                        and isinstance(user.get("id"), str)
-                        and len(kept) < _MOST_USERS
-                    ):
-                        kept[user["id"]] = _name(user)
+                for _, each in values(stream, lambda path: path == ()):
+                    known = each.get(key) if isinstance(each, Mapping) else None
+                    if isinstance(known, str) and len(known) <= _LONGEST_KEY and len(kept) < _MOST:
+                        kept[known] = said(each)[:_LONGEST]
         except CutOff:
             pass
     return kept

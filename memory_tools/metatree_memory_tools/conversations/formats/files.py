@@ -85,7 +85,7 @@ def opened(place: Path) -> Iterator[Export]:
                 export.files = _of_folder(place, export, stack)
             else:
                 file = _on_disk(place.parent, place.name)
-                packed = _archive(file, stack) if file.head.startswith(b"PK") else None
+                packed = _archive(file, stack) if file.packed else None
                 export.files = iter([file]) if packed is None else packed
         except OSError as exc:
             raise UserError(f"{str(place)!r} cannot be read: {exc.strerror or exc}") from exc
@@ -106,7 +106,7 @@ def _of_folder(root: Path, export: Export, stack: ExitStack) -> Iterator[ExportF
         file = _on_disk(root, path)
         file.shared = shared
         try:
-            if file.head.startswith(b"PK"):
+            if file.packed:
                 with ExitStack() as inner:
                     yield from _archive(file, inner)
                 continue

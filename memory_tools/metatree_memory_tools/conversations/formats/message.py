@@ -63,14 +63,30 @@ class ExportFile:
         return self.path.rpartition("/")[2]
 
     @cached_property
+    def encoding(self) -> str:
+        """The encoding of the text, by its first bytes."""
+        return encoding_of(self._first)
+
+    @cached_property
     def head(self) -> bytes:
-        """The first bytes."""
+        """The first bytes, without a mark of the encoding; of UTF-16 as UTF-8."""
+        if self.encoding == "utf-8":
+            return self._first.removeprefix(b"\xef\xbb\xbf")
+        return self._first.decode(self.encoding, "replace").lstrip("\ufeff").encode("utf-8", "replace")
+
+    @property
+    def packed(self) -> bool:
+        """Whether it begins as a zip archive does."""
+        return self._first.startswith(b"PK")
+
+    @cached_property
+    def _first(self) -> bytes:
         with self.open() as stream:
             return stream.read(HEAD)
 
     def lines(self) -> Iterator[str]:
         """Yield the lines, without their ends, each in the encoding that it has; a longer one comes in pieces."""
-        codec = encoding_of(self.head)
+        codec = self.encoding
         with self.open() as stream:
             if codec.startswith("utf-16"):
                 import io

@@ -81,24 +81,45 @@ def add_finders(
         Tool -> (the tool whose input it finds, the name of the input).
     """
     table = snapshot.table
-    is_tool = table.of_kind(TOOL_KINDS)
-    tools = candidates[is_tool[candidates]]
-    if not len(tools) or not names_something(question):
-        return {}
+    tools = candidates[table.of_kind(TOOL_KINDS)[candidates]]
     best = tools[np.argsort(-scores[tools], kind="stable")[:TAKING]]
+    found = finders(snapshot, best.tolist(), question, texts, competing)
+    if not found:
+        return {}
     middle = float(np.median(scores[competing]))
+    gains = {tool: WEIGHT * max(0.0, float(scores[tool]) - middle) for tool in best.tolist()}
+    for finder, (taking, _) in found.items():
+        scores[finder] = max(float(scores[finder]), 0.0) + gains[taking]
+    return found
+
+
+def finders(
+    snapshot: IndexSnapshot,
+    best: Sequence[int],
+    question: str,
+    texts: Callable[[Sequence[int]], Sequence[str]],
+    competing: npt.NDArray[np.bool_],
+) -> dict[int, tuple[int, str]]:
+    """Return the tools that find by name what these take the id of; nothing where the request names nothing.
+
+    Args:
+        best: tools by number, the best first.
+        texts: gives title and content of nodes by number.
+
+    Returns:
+        Tool -> (the first tool whose input it finds, the name of the input).
+    """
+    if not best or not names_something(question):
+        return {}
+    table = snapshot.table
     finding = _titled(snapshot.postings({term for verb in _FINDING for term in expand(verb)}), len(table))
-    finding &= is_tool & competing
-    raised: dict[int, tuple[float, int, str]] = {}
-    for tool, text in zip(best.tolist(), texts(best.tolist()), strict=True):
-        gain = WEIGHT * max(0.0, float(scores[tool]) - middle)
+    finding &= table.of_kind(TOOL_KINDS) & competing
+    found: dict[int, tuple[int, str]] = {}
+    for tool, text in zip(best, texts(best), strict=True):
         for thing, name in inputs_of(text[:MOST_CHARS]):
             for other in _finders(snapshot, tool, thing, name, finding):
-                if gain > raised.get(other, (0.0,))[0]:
-                    raised[other] = gain, tool, name
-    for other, (gain, _, _) in raised.items():
-        scores[other] = max(float(scores[other]), 0.0) + gain
-    return {other: (tool, name) for other, (_, tool, name) in raised.items()}
+                found.setdefault(other, (tool, name))
+    return found
 
 
 def _finders(

@@ -105,3 +105,49 @@ def test_a_server_that_the_request_names_comes_first() -> None:
         assert evidence.rank([request], k=1)[0].node_id == "Post Office/status"
         away = evidence.candidates("Post me the status of the office.", found).features
         assert abs(away[:, FEATURES.index("named")]).max() == 0
+
+
+FILMS = {
+    "GET /search/movie": "Search movies by their title.",
+    "GET /search/person": "Search people.",
+    "GET /movie/{movie_id}/credits": "Get the cast and crew for a movie.",
+    "GET /movie/{movie_id}/images": "Get the images that belong to a movie.",
+    "GET /movie/{movie_id}/reviews": "Get the reviews for a movie.",
+    "GET /movie/{movie_id}/similar": "Get a list of similar movies.",
+    "GET /movie/popular": "Get a list of the current popular movies.",
+    "GET /movie/upcoming": "Get a list of upcoming movies.",
+    "GET /person/{person_id}/movie_credits": "Get the movie credits for a person.",
+    "GET /person/{person_id}/images": "Get the images for a person.",
+    "GET /tv/popular": "Get a list of the current popular shows.",
+}
+
+
+@pytest.fixture(scope="module")
+def films() -> Tree:
+    tree = Tree.create(":memory:", title="Tools")
+    tree.add(Node("films", "films", "Films and shows", kind="mcp server"), ".")
+    for name, about in FILMS.items():
+        tree.add(Node(f"films/{name}", name, about, kind=KIND), "films")
+    return tree
+
+
+def test_what_finds_an_input_comes_behind_the_best_tool_that_takes_it(films: Tree) -> None:
+    evidence = ToolEvidence(films)
+    titles = [node.title for _, node in evidence.tools(evidence.rank(["Who is the cast of Titanic?"], k=60))]
+    taking = next(at for at, title in enumerate(titles) if "{movie_id}" in title)
+    assert taking < 3 and titles.index("GET /search/movie") <= taking + 1
+    ids = [f"films/{name}" for name in FILMS if "{movie_id}" in name]
+    moved = evidence._with_finders("Who directed Titanic?", [*ids, "films/GET /search/movie"], set(ids))
+    assert moved == [*ids, "films/GET /search/movie"]  # what no request offers stays where it is
+    everything = [f"films/{name}" for name in FILMS]
+    moved = evidence._with_finders(
+        "Who directed Titanic?", [*ids, "films/GET /search/movie"], set(everything)
+    )
+    assert moved == [ids[0], "films/GET /search/movie", *ids[1:]]
+
+
+def test_a_person_who_is_named_is_looked_for_as_one(films: Tree) -> None:
+    best = [each.node_id for each in ToolEvidence(films).rank(["Kate Winslet's latest movie?"], k=6)]
+    assert "films/GET /search/person" in best
+    best = [each.node_id for each in ToolEvidence(films).rank(["The latest movie in Oslo?"], k=4)]
+    assert "films/GET /search/person" not in best

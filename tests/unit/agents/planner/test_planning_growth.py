@@ -112,19 +112,25 @@ def _calls(do: Callable[[], Any]) -> int:
     ],
 )
 def test_planning_grows_hardly_faster_than_the_goals(made: Callable[[int], tuple[Domain, World]]) -> None:
-    def calls(count: int) -> int:
-        domain, facts = made(count)
-        domain.check()
-
-        def do() -> None:
-            world = Facts(domain.library, facts)
-            result = plan(domain.library, {TOP: Intent(TOP, ("all",))}, world, seed=1)
-            assert result.ended == "planned"
-
-        return _calls(do)
-
-    small, large = calls(40), calls(160)
+    small, large = _calls_of(made, 40), _calls_of(made, 160)
     assert large < 5.5 * small, f"four times the goals take {large / small:.1f} times the calls"
+
+
+def test_thousands_of_ordered_goals_cost_what_hundreds_do_for_each() -> None:
+    small, large = _calls_of(_steps, 500), _calls_of(_steps, 5_000)
+    assert large < 11 * small, f"ten times the goals take {large / small:.1f} times the calls"
+
+
+def _calls_of(made: Callable[[int], tuple[Domain, World]], count: int) -> int:
+    domain, facts = made(count)
+    domain.check()
+
+    def do() -> None:
+        world = Facts(domain.library, facts)
+        result = plan(domain.library, {TOP: Intent(TOP, ("all",))}, world, seed=1)
+        assert result.ended == "planned"
+
+    return _calls(do)
 
 
 def test_an_order_is_checked_in_the_time_that_it_has_pairs() -> None:

@@ -40,7 +40,7 @@ DECLARES = {
 @pytest.mark.parametrize(
     ("path", "language", "text", "targets"),
     [
-        ("docs/a.html", "link", "b%20c.html#top", ["docs/b c.html"]),
+        ("docs/a.html", "link", "b%20c.html#top", ["docs/b c.html", "docs/b c.html#top"]),
         ("docs/a.html", "link", "/index.html?x=1", ["index.html"]),
         ("docs/a.html", "link", "sub/", ["docs/sub/index.html"]),
         ("docs/a.html", "link", "https://example.org/docs/a.html", []),

@@ -58,6 +58,39 @@ def test_claude_gives_texts_that_were_attached_too() -> None:
     ]
 
 
+def test_slack_calls_conversations_without_a_name_by_who_talks_there() -> None:
+    said = [{"type": "message", "user": "U1", "text": "Hello", "ts": "1715939999.000100"}]
+    lists: dict[str, Any] = {
+        "users.json": samples.SLACK["users.json"],
+        "dms.json": [{"id": "D024BE91L", "members": ["U1", "U2"]}, {"id": 5}],
+        "mpims.json": [{"id": "G1", "name": "mpdm-ann--bob--cy-1", "members": ["U1", "U2", "U9"]}],
+    }
+    titles = {
+        "D024BE91L": "Ann Lee, bob",
+        "mpdm-ann--bob--cy-1": "Ann Lee, bob, U9",
+        "D77": "D77",
+    }
+    for folder, title in titles.items():
+        (found,) = read(file_of(f"{folder}/2024-05-17.json", said, lists), "Slack")
+        assert (found.chat, found.title, found.author) == (folder, title, "Ann Lee")
+
+
+@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("conversations.json", samples.CHATGPT, "ChatGPT"),
+        ("conversations.json", samples.CLAUDE, "Claude"),
+        ("chat.txt", "17/05/2024, 14:03 - Jürg: Grüße\n17/05/2024, 14:04 - Ann: Hi\n", "WhatsApp"),
+    ],
+)
+def test_an_export_that_an_editor_kept_in_another_encoding_is_known(
+    name: str, content: Any, kind: str, codec: str
+) -> None:
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    assert brief(read(file_of(name, text.encode(codec)), kind)) == brief(read(file_of(name, text), kind))
+
+
 def test_slack_names_people_and_puts_threads_in_their_time() -> None:
     day = "yard/2024-05-17.json"
     found = read(file_of(day, samples.SLACK[day], samples.SLACK), "Slack")
@@ -225,6 +258,21 @@ def test_json_comes_as_a_stream_whatever_stands_where() -> None:
     ]
     wide = json.dumps([{"x": "é"}]).encode("utf-16")
     assert [value for _, value in values(io.BytesIO(wide), lambda path: path == ())] == [{"x": "é"}]
+
+
+def test_a_value_of_millions_of_lists_is_not_read() -> None:
+    """They take 25 times what they are written in; zipped, 20 million of them are 58 kB."""
+    found = values(io.BytesIO(b'[{"a": 1}, {"x": [' + b"[]," * 1_600_000 + b"[]]}]"), lambda path: path == ())
+    assert next(found) == (("*",), {"a": 1})
+    with pytest.raises(CutOff, match="parts"):
+        next(found)
+
+
+def test_names_in_lists_of_slack_are_bounded() -> None:
+    said = [{"type": "message", "user": "U1", "text": "Hello", "ts": "1715939999.000100"}]
+    users = [{"id": "U1", "name": "ann" * 10_000}, {"id": "U" * 10_000, "name": "bob"}]
+    (found,) = read(file_of("yard/2024-05-17.json", said, {"users.json": users}), "Slack")
+    assert found.author == ("ann" * 10_000)[:200]
 
 
 class Slow(io.BytesIO):

@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 from metatree_memory_tools.text.descriptions import MOST_HEADINGS
-from metatree_memory_tools.text.markdown import Markdown, plain, slug
+from metatree_memory_tools.text.markdown import Markdown, plain
+from metatree_memory_tools.text.unique_names import slug
 
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 

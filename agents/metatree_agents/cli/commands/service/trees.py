@@ -70,7 +70,36 @@ def add(
     \b
     Example: metatree service trees add recipes --title "The recipes"
     """
-    _with_rights(service, lambda rights: rights.add(name, title=title))
+
+    async def added(rights: TreeRights) -> None:
+        await rights.require_no_unnamed(name)
+        await rights.add(name, title=title)
+
+    _with_rights(service, added)
+    return FOUND
+
+
+@trees_app.add("remove")
+def remove(
+    name: TreeName,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also one that something was asked of, or that an engine has.")
+    ] = False,
+    *,
+    service: ServiceOptions,
+) -> int:
+    """Take a tree out, with the rights to it; its folder stays. Without any there is one tree for everybody again.
+
+    \b
+    Example: metatree service trees remove recipes
+    """
+
+    async def removed(rights: TreeRights) -> list[str]:
+        await rights.remove(name, force=force)
+        return [tree.name for tree in await rights.all()]
+
+    left = _with_rights(service, removed)
+    output.note(f"removed {name}; {'there are ' + ', '.join(left) if left else 'no tree has a name now'}")
     return FOUND
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from metatree.errors import UserError
 from metatree_agents.cli import _options as options
@@ -13,6 +13,7 @@ from metatree_agents.cli._groups import CommandGroup
 from metatree_agents.cli.commands.service._database import ServiceOptions
 
 if TYPE_CHECKING:
+    from metatree_agents.service.accounts.former_users import Choice
     from metatree_agents.service.accounts.users import Users
     from metatree_agents.service.database.database import ServiceDatabase
 
@@ -32,6 +33,14 @@ def add(
             "`frontend`, `engine`, `user` or `admin`; by default the one that they have, `user` for a new one.",
         ),
     ] = None,
+    topics: Annotated[
+        str | None,
+        options.option(
+            "--topics",
+            "keep|delete",
+            "Where somebody had this name before: whether the new one sees what they asked, or it is deleted.",
+        ),
+    ] = None,
     *,
     service: ServiceOptions,
     json: options.Json = False,
@@ -41,12 +50,24 @@ def add(
     \b
     Example: metatree service users add Inference_2 --role engine
     """
+    from metatree_agents.service.accounts.former_users import NameWasUsed
+
     _not_inside(name)
+    if topics not in (None, "keep", "delete"):
+        raise UserError(f"--topics is keep or delete, not {topics!r}")
+    choice = cast("Choice | None", topics)
 
     async def added(users: Users) -> tuple[str, str, bool, bool]:
         roles = {known: has for known, has, _ in await users.list()}
         assigned = role or roles.get(name, "user")
-        return assigned, await users.add(name, assigned), not roles, name in roles
+        try:
+            secret = await users.add(name, assigned, topics=choice)
+        except NameWasUsed as exc:
+            raise UserError(
+                f"{name} was here before and left {exc.left}: add `--topics keep` for the new one to see that,"
+                " `--topics delete` to delete it, or choose another name"
+            ) from None
+        return assigned, secret, not roles, name in roles
 
     role, secret, first, again = _with_users(service, added, create=True)
     if json:
@@ -152,7 +173,7 @@ def remove(
     *,
     service: ServiceOptions,
 ) -> int:
-    """Take a user out; what was asked and answered stays.
+    """Take a user out; what was asked and answered stays, and `users add` of the same name asks what becomes of it.
 
     \b
     Example: metatree service users remove Inference_2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +25,7 @@ from metatree_agents.cli.commands.service._serve_options import (
 
 if TYPE_CHECKING:
     from metatree import Tree
+    from metatree_agents.service.engine.client import ServiceClient
 
 SECRET = "METATREE_SECRET"
 
@@ -149,6 +150,8 @@ def worker(
                     fetched = await unless_stopped(stop, inside.enter_async_context(searched))
                     if fetched is None:
                         return
+                if text := unlike(list(named), await _names_of(client)):
+                    output.note(output.visible(f"warning: {text}"))
                 output.note(f"working for {server} as {user}")
                 stopping = asyncio.ensure_future(on_stop(stop, engine.stop))
                 try:
@@ -158,3 +161,25 @@ def worker(
 
         run_until_stopped(work)
     return FOUND
+
+
+async def _names_of(client: ServiceClient) -> list[str]:
+    """Return the names of the trees of a service; none for one that does not say."""
+    from metatree_agents.service.engine.client import ServiceAway, ServiceRefused
+
+    with suppress(ServiceAway, ServiceRefused):
+        return [str(tree["Name"]) for tree in await client.call("GET", "trees")]
+    return []
+
+
+def unlike(own: Sequence[str], known: Sequence[str]) -> str:
+    """Return what to say of an engine whose trees are not those of its service; empty when they are."""
+    others = [name for name in known if name not in own]
+    if not others:
+        return ""
+    if own:
+        return f"the service has {', '.join(others)}, too: a question to one of them waits for an engine that has it"
+    return (
+        f"the trees of the service have names ({', '.join(others)}), and this engine's has none, so it is given no new"
+        f" question: start `metatree service worker {others[0]}=FOLDER …`"
+    )

@@ -1,0 +1,195 @@
+"""Where the repository of a folder is, and that it is this folder's own.
+
+A `.git` may be a file or a link, and `commondir` in it another one, that lead anywhere: somebody who prepared a folder
+could show another repository of the same user in it. So what lies outside of the folder must lead back to it, as git
+itself writes it: a work tree's `gitdir` names its `.git`, and the settings of a submodule's repository have its folder
+as `core.worktree`. Nobody but its owner can write that. References and the like stay within the repository.
+
+Source: gitrepository-layout(5), git-worktree(1), gitglossary(7) "pseudoref".
+Lost: following whatever `.git` says, as git does; refusing alternates, which lead to the objects of other repositories
+on purpose and give away none whose hash is not known.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from metatree.errors import UserError
+
+_BYTES = 1 << 20
+_MOST = 1_000
+_LEADS = re.compile(r"gitdir:\s*([^\0\n]+)")
+_REFERENCE = re.compile(r"ref:\s*([^\0\n]+)")
+_SECTION = re.compile(r'\[([^\]"]*)("(?:[^"\\]|\\.)*")?\]\s*')
+_NAMED = re.compile(r"refs/(?!.*\.\.).+|[A-Z_]+")
+_HEADS = (
+    "HEAD",
+    *(f"refs/{between}HEAD" for between in ("", "tags/", "heads/", "remotes/", "remotes/HEAD/")),
+)
+"""What git takes for HEAD, one after the other, while the first of them does not exist."""
+_SHARED = ("objects", "refs", "packed-refs", "shallow", "reftable")
+_OWN = ("index", "refs", "reftable")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a repository keeps things, without links."""
+
+    top: Path
+    """The folder that its paths begin at: the one with `.git`, or a bare repository itself."""
+    own: Path
+    """The folder with the index and HEAD."""
+    shared: Path
+    """That of the repository itself, with objects and settings; another one for a work tree beside it."""
+    bare: bool = False
+
+
+def place_of(top: Path) -> Place:
+    """Return where the repository of a folder that holds `.git` is.
+
+    Raises:
+        UserError: it leads to a repository elsewhere that does not name this folder, or that others are linked into.
+        OSError: it cannot be read.
+    """
+    top = _real(top)
+    entry = top / ".git"
+    own = _real(entry)
+    if own.is_file():
+        match = _LEADS.match(_text(own))
+        if match is None:
+            raise UserError(f"{str(entry)!r} names no repository")
+        own = _real(top / match[1].strip())
+    shared = _shared(own)
+    if shared != own:
+        _check_work_tree(entry, own, shared)
+    elif not own.is_relative_to(top) and _work_tree(own) != top:
+        raise UserError(
+            f"{str(entry)!r} leads to a repository elsewhere that does not name this folder: if it is yours, say"
+            " `git config core.worktree FOLDER` there"
+        )
+    place = Place(top, own, shared)
+    _check_stays(place)
+    return place
+
+
+def bare_place(folder: Path) -> Place:
+    """Return where a repository without files is, as `place_of`."""
+    own = _real(folder)
+    if _shared(own) != own:
+        raise UserError(f"{str(own)!r} leads to a repository elsewhere")
+    place = Place(own, own, own, bare=True)
+    _check_stays(place)
+    return place
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # `resolve` raises for links in a circle
+
+
+def _shared(own: Path) -> Path:
+    file = own / "commondir"
+    return _real(own / _text(file).strip()) if os.path.lexists(file) else own
+
+
+def _check_work_tree(entry: Path, own: Path, shared: Path) -> None:
+    if own.parent != shared / "worktrees":
+        raise UserError(f"{str(entry)!r} leads to a repository elsewhere that has no such work tree")
+    back = own / _text(own / "gitdir").strip()
+    if _real(back.parent) / back.name != entry:
+        raise UserError(
+            f"{str(entry)!r} leads to a repository elsewhere whose work tree is another one: if it was moved, say"
+            " `git worktree repair` in it"
+        )
+
+
+def _work_tree(own: Path) -> Path | None:
+    """Return the folder that a repository says its files are in."""
+    found = None
+    for file in (own / "config", own / "config.worktree"):
+        if file.is_file():
+            found = dict(_settings(_text(file))).get("core.worktree", found)
+    return None if found is None else _real(own / found)
+
+
+def _settings(text: str) -> Iterator[tuple[str, str]]:
+    """Yield names and values of settings, of sections without a second name, included files left out.
+
+    Example:
+        >>> list(_settings('[core]\\n\\tbare = false\\n\\tworktree = "../my \\\\"app\\\\""\\n'))
+        [('core.bare', 'false'), ('core.worktree', '../my "app"')]
+    """
+    section = ""
+    for line in text.split("\n"):
+        line, at = line.strip(), 0
+        while head := _SECTION.match(line, at):
+            section, at = "" if head[2] else head[1].strip().lower(), head.end()
+        name, is_set, value = line[at:].partition("=")
+        if section and is_set:
+            value = value.strip()
+            if value[:1] == '"' == value[-1:]:
+                value = re.sub(r"\\(.)", r"\1", value[1:-1])
+            yield f"{section}.{name.strip().lower()}", value
+
+
+def _check_stays(place: Place) -> None:
+    """Check that no link leads out of a repository where the hash of its commit comes from.
+
+    Raises:
+        UserError: one does.
+    """
+    where = [(place.shared, name) for name in _SHARED] + [(place.own, name) for name in _OWN]
+    for folder in {place.shared, place.own}:
+        # With its tables as links, the folder alone says nothing.
+        tables = folder / "reftable"
+        if tables.is_dir():
+            where += [(folder, f"reftable/{each.name}") for each in islice(os.scandir(tables), _MOST)]
+    settings = _text(place.shared / "config")
+    form = dict(_settings(settings)).get("extensions.refstorage", "files")
+    if len(where) >= _MOST or len(settings) >= _BYTES or form not in ("files", "reftable"):
+        raise UserError(f"the repository of {str(place.top)!r} keeps its references elsewhere, or too many")
+    for folder, name in where:
+        _check_inside(place, folder / name)
+    seen, wanted = set[str](), list(_HEADS)
+    while wanted:
+        name = wanted.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if not _NAMED.fullmatch(name) or len(seen) > _MOST:
+            raise UserError(f"the repository of {str(place.top)!r} has a reference to what is none")
+        for folder in {place.shared, place.own}:
+            wanted += _led_to(place, folder / name)
+
+
+def _led_to(place: Place, file: Path) -> list[str]:
+    """Return the reference that another one leads to, in a list, or none."""
+    if file.is_symlink() and (named := str(file.readlink())).startswith("refs/"):
+        return [named]
+    _check_inside(place, file)
+    if not file.is_file():
+        return []
+    match = _REFERENCE.match(_text(file))
+    return [] if match is None else [match[1].strip()]
+
+
+def _check_inside(place: Place, file: Path) -> None:
+    real = _real(file)
+    if not (real.is_relative_to(place.shared) or real.is_relative_to(place.own)):
+        raise UserError(f"{str(file)!r} leads out of its repository")
+
+
+def _text(file: Path) -> str:
+    """Return the beginning of a regular file, of any other nothing.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if not file.is_file():  # to open a pipe is to wait for a writer
+        return ""
+    with file.open("rb") as stream:
+        return stream.read(_BYTES).decode("utf-8-sig", "surrogateescape")

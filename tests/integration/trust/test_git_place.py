@@ -1,0 +1,282 @@
+"""A `.git` that leads to another repository shows nothing of it; one that git made so is followed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.git._command import GitFailed, repository_of
+from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
+from metatree_memory_tools.git.log import read_history
+from metatree_memory_tools.git.place import _settings, place_of
+from metatree_memory_tools.git.state import work_tree_state
+
+from metatree.errors import MetatreeError, UserError
+from metatree.storage.store import Store
+from tests.integration.git_repository import Repository
+
+pytestmark = pytest.mark.integration
+
+PRIVATE = "zebra takeover"
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Repository:
+    """Another repository of the user, with a work tree beside it."""
+    made = Repository(tmp_path / "private")
+    made.commit(PRIVATE, {"a.py": f"x = {PRIVATE!r}\n"})
+    made.git("worktree", "add", "-q", str(tmp_path / "beside"))
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder that somebody else prepared."""
+    made = tmp_path / "prepared"
+    made.mkdir()
+    (made / "a.py").write_text("x = 1\n")
+    return made
+
+
+def repository_in(folder: Path) -> Path:
+    Repository(folder / "made").commit("1", {})
+    (folder / "made" / ".git").rename(folder / ".git")
+    return folder / ".git"
+
+
+def a_file(folder: Path, private: Repository) -> None:
+    (folder / ".git").write_text(f"gitdir: {private.root / '.git'}\n")
+
+
+def a_file_with_a_relative_path(folder: Path, private: Repository) -> None:
+    (folder / ".git").write_text("gitdir: ../private/.git\n")
+
+
+def a_file_for_a_work_tree(folder: Path, private: Repository) -> None:
+    (folder / ".git").write_text(f"gitdir: {private.root / '.git' / 'worktrees' / 'beside'}\n")
+
+
+def a_link(folder: Path, private: Repository) -> None:
+    (folder / ".git").symlink_to(private.root / ".git")
+
+
+def a_link_to_a_file(folder: Path, private: Repository) -> None:
+    (folder / ".git").symlink_to(private.root.parent / "beside" / ".git")
+
+
+def a_common_folder(folder: Path, private: Repository) -> None:
+    (repository_in(folder) / "commondir").write_text(f"{private.root / '.git'}\n")
+
+
+def a_work_tree_of_its_own_making(folder: Path, private: Repository) -> None:
+    """All that leads back lies in the prepared folder."""
+    own = folder / "meta" / "worktrees" / "w"
+    own.mkdir(parents=True)
+    (own / "HEAD").write_text("ref: refs/heads/main\n")
+    (own / "commondir").write_text(f"{private.root / '.git'}\n")
+    (own / "gitdir").write_text(f"{folder / '.git'}\n")
+    (folder / ".git").write_text(f"gitdir: {own}\n")
+
+
+def a_bare_repository(folder: Path, private: Repository) -> None:
+    for name in ("objects", "refs"):
+        (folder / name).mkdir()
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / "commondir").write_text(f"{private.root / '.git'}\n")
+
+
+def links_in_it(*names: str) -> Callable[[Path, Repository], None]:
+    def prepare(folder: Path, private: Repository) -> None:
+        private.git("pack-refs", "--all")
+        private.git("update-ref", "refs/heads/main", "HEAD")
+        git = repository_in(folder)
+        (git / "objects" / "info").mkdir(exist_ok=True)
+        (git / "objects" / "info" / "alternates").write_text(f"{private.root / '.git' / 'objects'}\n")
+        for name in names:
+            place = git / name
+            if place.is_dir():
+                place.rename(git / f"{place.name}.gone")
+            place.unlink(missing_ok=True)
+            place.symlink_to(private.root / ".git" / name)
+
+    prepare.__name__ = "_".join(names).replace("/", "_")
+    return prepare
+
+
+def a_reference_that_is_a_link(folder: Path, private: Repository) -> None:
+    links_in_it("refs/heads/main")(folder, private)
+    (private.root / ".git" / "refs" / "heads" / "main").write_text(private.git("rev-parse", "HEAD") + "\n")
+
+
+def a_reference_to_a_link(folder: Path, private: Repository) -> None:
+    a_reference_that_is_a_link(folder, private)
+    (folder / ".git" / "refs" / "heads" / "main").rename(folder / ".git" / "FETCH_HEAD")
+    (folder / ".git" / "refs" / "heads" / "main").write_text("ref: FETCH_HEAD\n")
+
+
+def a_head_that_is_not_there_and_another_that_is_a_link(folder: Path, private: Repository) -> None:
+    a_reference_that_is_a_link(folder, private)
+    (folder / ".git" / "refs" / "tags").mkdir(exist_ok=True)
+    (folder / ".git" / "refs" / "heads" / "main").rename(folder / ".git" / "refs" / "tags" / "HEAD")
+
+
+SHAPES = [
+    a_file,
+    a_file_with_a_relative_path,
+    a_file_for_a_work_tree,
+    a_link,
+    a_link_to_a_file,
+    a_common_folder,
+    a_work_tree_of_its_own_making,
+    a_bare_repository,
+    links_in_it("refs"),
+    links_in_it("refs/heads"),
+    a_reference_that_is_a_link,
+    a_reference_to_a_link,
+    a_head_that_is_not_there_and_another_that_is_a_link,
+]
+
+
+@pytest.mark.parametrize("prepare", SHAPES)
+def test_nothing_is_shown_of_a_repository_that_does_not_lead_back(
+    folder: Path, private: Repository, prepare: Callable[[Path, Repository], None]
+) -> None:
+    head = private.git("rev-parse", "HEAD")
+    prepare(folder, private)
+    store = Store.open(":memory:")
+    assert work_tree_state(folder) == (None, None)
+    told: list[object] = [read_history(folder, store), *store.rows("SELECT * FROM history_commit")]
+    for ask in (
+        lambda: commit_text(folder, "HEAD"),
+        lambda: blame_text(folder, "a.py"),
+        lambda: changes_of_text(folder, ".", "zebra"),
+    ):
+        with pytest.raises(MetatreeError) as caught:
+            ask()
+        told.append(caught.value)
+    assert not [said for said in map(str, told) if head in said or PRIVATE in said]
+
+
+def test_what_another_repository_tracks_says_nothing_of_a_folder(folder: Path, private: Repository) -> None:
+    """Its index would bring files in that rules of the folder leave out, its `info/exclude` leave others out."""
+    (private.root / ".git" / "info" / "exclude").write_text("b.py\n")
+    a_file(folder, private)
+    (folder / "b.py").write_text("y = 1\n")
+    (folder / ".gitignore").write_text("a.py\n")
+    with build_tree(folder) as tree:
+        assert "b.py" in tree and "a.py" not in tree
+
+
+def test_a_refusal_says_what_to_do(folder: Path, private: Repository) -> None:
+    a_file(folder, private)
+    with pytest.raises(GitFailed, match=r"if it is yours, say `git config core\.worktree"):
+        repository_of(folder)
+
+
+@pytest.mark.parametrize("shape", ["plain", "work tree", "submodule", "separate", "bare work tree", "nested"])
+def test_what_git_itself_made_is_followed(tmp_path: Path, private: Repository, shape: str) -> None:
+    place = {
+        "plain": private.root,
+        "work tree": tmp_path / "beside",
+        "submodule": tmp_path / "outer" / "in" / "sub",
+        "separate": tmp_path / "separate",
+        "bare work tree": tmp_path / "of-bare",
+        "nested": tmp_path / "outer-work" / "in" / "sub",
+    }[shape]
+    match shape:
+        case "submodule" | "nested":
+            outer = Repository(tmp_path / "outer")
+            add = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
+            outer.git(*add, "add", str(private.root), "in/sub")
+            outer.commit("1", {})
+            outer.git("worktree", "add", "-q", str(tmp_path / "outer-work"))
+            Repository.git(_at(tmp_path / "outer-work"), *add, "update", "--init")
+        case "separate":
+            private.git("clone", "-q", "--separate-git-dir", str(tmp_path / "meta"), ".", str(place))
+            with pytest.raises(GitFailed, match=r"core\.worktree"):
+                repository_of(place)
+            Repository.git(_at(place), "config", "core.worktree", str(place))
+        case "bare work tree":
+            private.git("clone", "-q", "--bare", ".", str(tmp_path / "bare.git"))
+            Repository.git(_at(tmp_path / "bare.git"), "worktree", "add", "-q", str(place))
+    head = private.git("rev-parse", "HEAD")
+    assert (place / "a.py").is_file()
+    assert work_tree_state(place) == (head, False)
+    assert commit_text(place, "HEAD").subject == PRIVATE
+    assert read_history(place, Store.open(":memory:")) == ""
+    assert place_of(place).top == place
+
+
+def _at(root: Path) -> Repository:
+    repository = Repository.__new__(Repository)
+    repository.root, repository.minute = root, 0
+    return repository
+
+
+@pytest.mark.parametrize("name", [b"line\nbreak", b"latin-\xe9", b"deadbeef" * 5 + b"\nHEAD"])
+def test_any_name_of_a_folder_is_one(tmp_path: Path, name: bytes) -> None:
+    repository = Repository(Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)))
+    head = repository.commit("1", {"in/a.py": "x = 1\n"})
+    inner = Path(os.fsdecode(os.fsencode(repository.root / "in") + b"/" + name))
+    inner.mkdir()
+    (inner / "b.py").write_text("x = 1\n")
+    again = repository.commit("2", {})
+    assert again != head
+    assert work_tree_state(inner) == (again, False)
+    assert commit_text(inner, "HEAD").files == ("b.py",)
+
+
+@pytest.mark.parametrize(
+    "name", ["../../private/.git/HEAD", "refs/../../../private/.git/HEAD", "--help", "a b"]
+)
+def test_a_head_that_names_no_reference_is_none(folder: Path, private: Repository, name: str) -> None:
+    (repository_in(folder) / "HEAD").write_text(f"ref: {name}\n")
+    assert work_tree_state(folder) == (None, None)
+    with pytest.raises(UserError):
+        place_of(folder)
+
+
+@pytest.mark.parametrize("value", ["files:///elsewhere", "reftable # no", '"reftable:../x"'])
+def test_references_elsewhere_are_refused(folder: Path, value: str) -> None:
+    git = repository_in(folder)
+    with (git / "config").open("a") as stream:
+        stream.write(f"[core] [Extensions] refStorage = {value}\n")
+    with pytest.raises(UserError, match="elsewhere"):
+        place_of(folder)
+
+
+def test_a_table_of_references_that_is_a_link_is_refused(folder: Path, private: Repository) -> None:
+    tables = repository_in(folder) / "reftable"
+    tables.mkdir()
+    place_of(folder)
+    (tables / "tables.list").symlink_to(private.root / ".git" / "HEAD")
+    with pytest.raises(UserError, match="leads out"):
+        place_of(folder)
+
+
+@pytest.mark.parametrize("begin", ["a = b", "[", "[a", '[a "', '[a "\\\\', "a", "", "[a]", '[a "b"]'])
+def test_settings_are_read_in_a_time_that_grows_with_their_length(begin: str) -> None:
+    """Of 200,000 blanks, quadratic is a minute: this does not end, rather than fail."""
+    for many in (" ", "a", "[", "[a]", "]", '"', "\\"):
+        line = f"{begin}{many * 200_000}c"
+        text = f"[core]\nworktree = here\n[x]\n{line}\n[extensions]\nrefStorage = files\n"
+        found = dict(_settings(text))
+        assert (found["core.worktree"], found["extensions.refstorage"]) == ("here", "files")
+
+
+def test_settings_of_a_section_with_a_second_name_are_of_another() -> None:
+    text = '[x "] [core] worktree = there"] [Core]\n\tWorkTree = "my \\"app"\n[core "b"]\nworktree = no\n'
+    assert list(_settings(text)) == [("core.worktree", 'my "app')]
+
+
+def test_references_in_a_circle_end(folder: Path) -> None:
+    git = repository_in(folder)
+    for here, there in (("a", "b"), ("b", "a")):
+        (git / "refs" / "heads" / here).write_text(f"ref: refs/heads/{there}\n")
+    (git / "HEAD").write_text("ref: refs/heads/a\n")
+    (git / "refs" / "heads" / "c").symlink_to("c")
+    place_of(folder)
+    assert work_tree_state(folder) == (None, None)
