@@ -168,6 +168,41 @@ def test_a_tree_that_was_added_by_mistake_is_taken_out_again(serve: Serve, place
     )
 
 
+def test_nobody_gets_a_right_whom_nobody_knows(
+    serve: Serve, place: Path | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = serve()
+    add_trees(service)
+    trees = ["service", "trees"]
+    at = ["--database", str(place)]
+    for who in ("Anna", "group:coks"):
+        assert run([*trees, "allow", "recipes", who, *at]) == 2
+        refused = service.admin.post("admin/set-tree-right", {"Tree": "recipes", "Who": who, "May": True})
+        assert refused.status_code == 422
+    assert "nobody is in a group 'coks'" in capsys.readouterr().err
+    assert service.admin.get("admin/trees").json()["Trees"][1]["May"] == []
+    assert run([*trees, "allow", "recipes", "Anna", "--anyway", *at]) == 0
+    assert names_of(service.frontend, OnBehalfOf="Anna") == ["recipes"]
+
+
+def test_who_is_denied_a_tree_and_still_may_ask_it_is_named(
+    serve: Serve, place: Path | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = serve()
+    add_trees(service)
+    at = ["--database", str(place)]
+    assert run(["service", "trees", "join", "cooks", "User_1", *at]) == 0
+    assert run(["service", "trees", "allow", "recipes", "group:cooks", "User_2", *at]) == 0
+    capsys.readouterr()
+    assert run(["service", "trees", "deny", "recipes", "User_1", *at]) == 1
+    said = capsys.readouterr().err
+    assert "User_1 had no right of their own; User_1 may still ask it by group:cooks" in said
+    assert "`metatree service trees leave cooks User_1`" in said
+    assert run(["service", "trees", "deny", "recipes", "User_2", *at]) == 0
+    assert run(["service", "trees", "deny", "recipes", "User_2", *at]) == 1
+    assert names_of(service.user) == ["recipes"] and names_of(service.other_user) == []
+
+
 def test_a_start_says_which_trees_of_the_service_it_does_not_have(tmp_path: Path) -> None:
     for name in TEXTS:
         (tmp_path / name).mkdir()

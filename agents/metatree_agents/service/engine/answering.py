@@ -11,13 +11,23 @@ from hashlib import sha256
 from textwrap import shorten
 from typing import Any, Final
 
+from metatree_routers.query.key_terms import key_terms_of
+
 from metatree import Limits, Tree, aresume, asearch, load_run
-from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
+from metatree.errors import LeaseLost, MetatreeError, RunExists, TransientError, UnknownRun
 from metatree.notes.notes import said_by
 from metatree.result import PersonQuestion, QuestionAnswer, SearchResult, TraceEntry
 from metatree.trees.layer import Layer
 from metatree_agents.service.engine._at_limit import same_question, with_person
-from metatree_agents.service.queue.models import NOT_SAID, End, Ending, EngineAnswer, EngineQuery
+from metatree_agents.service.engine._origins import place_in, with_origins
+from metatree_agents.service.queue.models import (
+    ABOUT_BEFORE,
+    NOT_SAID,
+    End,
+    Ending,
+    EngineAnswer,
+    EngineQuery,
+)
 
 NOT_IN_SOURCE: Final = "not in the source"
 _EARLIER_CHARS: Final = 160
@@ -37,6 +47,11 @@ PASSAGES: Final = 30
 """How many passages that come close are given back."""
 QUOTE_CHARS: Final = 4_000
 """How much of each: it may be the whole text of a node."""
+FEW_WORDS: Final = 0.5
+"""A question whose words weigh less (`key_terms_of`) names nothing: `and when does that end?` has 0.2."""
+SECTION_LINES: Final = 12
+SECTION_CHARS: Final = 700
+"""Up to how much text a section is shown whole in place of a passage of it: as much as people are shown of one."""
 _TURNS = 10
 _JOURNAL_FACT = "journal-name"
 _TURN_CHARS = 1_500
@@ -79,7 +94,7 @@ async def answer_query(
         try:
             result = await _searched(tree, query, given, limits)
             if not _is_cut_off(tree, result):
-                return with_person(query, result, said_of(tree, result), parts)
+                return with_person(query, result, _with_before(tree, query, said_of(tree, result)), parts)
         except (LeaseLost, RunExists):
             pass  # another engine is at work on it, or its machine died and its hold runs out
         except TransientError:
@@ -188,11 +203,26 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
     return EngineAnswer(
         answer or [NOT_SAID],
         think[:500],
-        sources,
+        with_origins(tree, sources),
         result.ended,
         result.detail,
         asks,
         _ending_of(tree, result),
+    )
+
+
+def _with_before(tree: Tree, query: EngineQuery, reply: EngineAnswer) -> EngineAnswer:
+    """Return a reply that has nothing to show with what was quoted before in the topic, which it may be about."""
+    if reply.ending.end != "nothing" or reply.ended not in ("answered", "exhausted"):
+        return reply
+    own = sum(word.weight for word in key_terms_of(query.text))
+    before = _before(tree, query) if own < FEW_WORDS else []
+    if not before:
+        return reply
+    return replace(
+        reply,
+        answer=[f"{NOT_SAID} {ABOUT_BEFORE}"],
+        ending=replace(reply.ending, end="closest", closest=before),
     )
 
 
@@ -225,11 +255,50 @@ def _ending_of(tree: Tree, result: SearchResult) -> Ending:
             "Lines": list(passage.lines),
             "Quote": passage.quote[:QUOTE_CHARS],
             "Score": passage.score,
+            **_whole_section(tree, passage.node),
         }
         for passage in result.closest[:PASSAGES]
     ]
+    # Two passages of one short section are that section, once.
+    places = [(each["Question"], each["Node"], each["Quote"]) for each in closest]
+    closest = [each for number, each in enumerate(closest) if places[number] not in places[:number]]
     end: End = "answered" if result.answer.strip() else "closest" if closest else "nothing"
     return Ending(end, list(result.open_questions[:PASSAGES]), closest)
+
+
+def _whole_section(tree: Tree, node_id: str) -> dict[str, Any]:
+    """Return text and lines of a node that is so short that all of it may stand for a passage of it; else nothing."""
+    node = tree.find(node_id)
+    try:
+        text = "" if node is None or not node.has_content else tree.content(node).strip("\n")
+    except (MetatreeError, OSError):
+        return {}
+    if node is None or not text.strip() or len(text) > SECTION_CHARS or text.count("\n") >= SECTION_LINES:
+        return {}
+    place = place_in(tree, node, text)
+    return {} if place is None else {"Quote": text.strip(), "Lines": place[1]}
+
+
+def _before(tree: Tree, query: EngineQuery) -> list[dict[str, Any]]:
+    """Return what the latest answer of the topic quoted, for a question without words of its own."""
+    turns = [one for one in query.earlier if one.get("Seq", 0) < query.seq and one.get("Answer")]
+    quoted = [turn for turn in turns if turn.get("End") not in ("closest", "nothing", "stopped")][-1:]
+    sources = [source for turn in quoted for source in turn.get("Sources") or ()]
+    return [
+        {
+            "Question": query.text,
+            "Node": source["Node"],
+            "Title": source.get("Title") or source["Node"],
+            "Place": source.get("Place") or source.get("Path") or source["Node"],
+            "SaidBy": source.get("SaidBy") or "",
+            "Lines": source.get("Lines") or [1, 1],
+            "Quote": source["Quote"][:QUOTE_CHARS],
+            "Score": 0.0,
+            **_whole_section(tree, source["Node"]),
+        }
+        for source in sources
+        if source.get("Quote") and source.get("Node") in tree
+    ][:PASSAGES]
 
 
 def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT) -> dict[str, Any] | None:

@@ -131,16 +131,18 @@ async def _stopped(database: ServiceDatabase, topic: str, seq: int | None) -> in
 
 
 def _lines(model: ServiceOutput) -> list[str]:
+    from metatree_agents.service.queue.statuses import SAID
+
     waited = f", the oldest for {model.oldest_open_s:,.0f} s" if model.open else ""
     lines = [
-        f"{model.open:,} open{waited}; {model.pending:,} being answered;"
-        f" {model.waiting:,} waiting for a person; {model.failed:,} failed"
+        f"{model.open:,} {SAID['Open']}{waited}; {model.pending:,} {SAID['Pending']};"
+        f" {model.waiting:,} {SAID['Waiting']}; {model.failed:,} {SAID['Failed']}"
     ]
     for query in model.queries[:_LISTED]:
         engine = f" by {query.engine}" if query.status == "Pending" and query.engine else ""
         tries = f", {output.counted(query.attempts, 'attempt')}" if query.attempts else ""
         lines.append(
-            f"  {query.status.lower()}{engine}{tries}: {query.topic} {query.seq} of {query.owner},"
+            f"  {SAID.get(query.status, query.status)}{engine}{tries}: {query.topic} {query.seq} of {query.owner},"
             f" asked {query.asked}: {output.one_line(query.query, _WIDE)}"
         )
     more = len(model.queries) - _LISTED
