@@ -162,7 +162,9 @@ def _source(
     number = f"[{shown['number']}] " if shown.get("number") else ""
     tree = f"{shown['tree']}: " if shown.get("tree") else ""
     # Of what a person said the place is an id that nobody knows.
-    named = f"{title} ({by})" if by else place + (f"  {title}" if title not in ("", place) else "")
+    named = (
+        f"{title} ({by})" if by else place + (f"  {title}" if title not in ("", shown.get("place")) else "")
+    )
     yield f"  {number}{output.styled(output.visible(tree + named), 'cyan')}"
     if quote and given.get("Quote"):
         yield from quoted_lines(shown_quote(given).split("\n"))
