@@ -123,6 +123,10 @@ async def serve_all(
             await service.tree_rights.add(name)
         await _say_trees(service, trees or {}, say, options)
         if trees:
+            if before := await service.tree_rights.unnamed_topics():
+                say(
+                    f"{before:,} of the topics are of before trees had names: they are read as ever, and end there"
+                )
             await _say_rights(service, say, options)
         if memory is not None or sharing is not None or (trees and searches):
             secret = await users.own(INSIDE, "engine")

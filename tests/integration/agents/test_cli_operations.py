@@ -143,7 +143,7 @@ def test_several_trees_are_served_and_asked_by_who_may(
         conforms(json.loads(out), service.TreesOutput)
         assert json.loads(out)["groups"] == {"cooks": ["Ann"]}
         code, out, _ = said(*asking)
-        assert code == 0 and "smoked paprika" in out and "recipes: soup.md:3" in out
+        assert code == 0 and "smoked paprika" in out and "recipes: soup.md, line 3" in out
         code, out, _ = said(*asking, "--trees", "house", "--json")
         conforms(json.loads(out), service.ServiceAnswerOutput)
         assert code == 1 and "paprika" not in out

@@ -87,6 +87,7 @@ def test_settings_that_are_missing_are_wrong_use(
         ("openrouter/openai/gpt-4o", "set OPENROUTER_API_KEY"),
         ("qwen3:8b", "write --router ollama/qwen3:8b"),
         ("litellm/some", "write --router openai/some"),
+        ("litellm/groq/some", "write --router openai/groq/some"),
         ("ollama/", "write ollama/MODEL"),
         ("systemone/x", "set SYSTEMONE_BASE_URL"),
         ("decisions/x", "set OPENAI_API_KEY"),

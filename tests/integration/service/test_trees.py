@@ -168,6 +168,41 @@ def test_a_tree_that_was_added_by_mistake_is_taken_out_again(serve: Serve, place
     )
 
 
+def test_nobody_gets_a_right_whom_nobody_knows(
+    serve: Serve, place: Path | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = serve()
+    add_trees(service)
+    trees = ["service", "trees"]
+    at = ["--database", str(place)]
+    for who in ("Anna", "group:coks"):
+        assert run([*trees, "allow", "recipes", who, *at]) == 2
+        refused = service.admin.post("admin/set-tree-right", {"Tree": "recipes", "Who": who, "May": True})
+        assert refused.status_code == 422
+    assert "nobody is in a group 'coks'" in capsys.readouterr().err
+    assert service.admin.get("admin/trees").json()["Trees"][1]["May"] == []
+    assert run([*trees, "allow", "recipes", "Anna", "--anyway", *at]) == 0
+    assert names_of(service.frontend, OnBehalfOf="Anna") == ["recipes"]
+
+
+def test_who_is_denied_a_tree_and_still_may_ask_it_is_named(
+    serve: Serve, place: Path | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = serve()
+    add_trees(service)
+    at = ["--database", str(place)]
+    assert run(["service", "trees", "join", "cooks", "User_1", *at]) == 0
+    assert run(["service", "trees", "allow", "recipes", "group:cooks", "User_2", *at]) == 0
+    capsys.readouterr()
+    assert run(["service", "trees", "deny", "recipes", "User_1", *at]) == 1
+    said = capsys.readouterr().err
+    assert "User_1 had no right of their own; User_1 may still ask it by group:cooks" in said
+    assert "`metatree service trees leave cooks User_1`" in said
+    assert run(["service", "trees", "deny", "recipes", "User_2", *at]) == 0
+    assert run(["service", "trees", "deny", "recipes", "User_2", *at]) == 1
+    assert names_of(service.user) == ["recipes"] and names_of(service.other_user) == []
+
+
 def test_a_start_says_which_trees_of_the_service_it_does_not_have(tmp_path: Path) -> None:
     for name in TEXTS:
         (tmp_path / name).mkdir()
@@ -175,8 +210,10 @@ def test_a_start_says_which_trees_of_the_service_it_does_not_have(tmp_path: Path
             (tmp_path / name / file).write_text(text)
     where = tmp_path / "service.db"
     named = start_once(tmp_path, where, "handbook=handbook", "recipes=recipes")
-    assert "other trees" not in named and "have names" not in named
-    assert "which are not served here (recipes)" in start_once(tmp_path, where, "handbook=handbook")
+    assert "other trees" not in named and "have names" not in named and "before trees had names" not in named
+    done(where, lambda database: Queue(database).add("T", "Ann", "q"))
+    less = start_once(tmp_path, where, "handbook=handbook")
+    assert "which are not served here (recipes)" in less and "1 of the topics are of before" in less
     without = start_once(tmp_path, where, "--source", "handbook")
     assert "have names (handbook, recipes), so nobody can ask" in without and "trees remove" in without
     assert unlike(["handbook"], ["handbook"]) == "" and unlike([], []) == ""

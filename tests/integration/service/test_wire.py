@@ -175,7 +175,6 @@ def test_a_secret_that_was_changed_or_taken_out_elsewhere_is_refused_at_once(
 @pytest.mark.parametrize(
     "given",
     [
-        {},
         {"User": "User_1"},
         proof("Nobody", "x" * 24),
         proof("User_1", "x" * 24),
@@ -189,6 +188,17 @@ def test_wrong_credentials_are_all_the_same(service: Served, given: dict[str, st
     said = requests.get(f"{service.url}/api/login", params=given, timeout=60)
     assert said.status_code == 401
     assert said.json() == {"detail": "wrong User, Nonce or Hash, or the Nonce was used before"}
+
+
+@pytest.mark.parametrize("path", ["/api/user-topics", "/v1/models", "/v1/chat/completions"])
+def test_who_sends_no_key_or_a_wrong_one_hears_where_keys_come_from(service: Served, path: str) -> None:
+    for key, says in (("", "no API key: send `Authorization: Bearer"), ("mtk-wrong", "wrong API key;")):
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        method = "POST" if path.endswith("completions") else "GET"
+        said = requests.request(method, service.url + path, headers=headers, json={}, timeout=60)
+        text = said.json()["error"]["message"] if path.startswith("/v1") else said.json()["detail"]
+        assert said.status_code == 401 and says.lower() in text.lower(), text
+        assert "*API keys*" in text and "metatree service keys add NAME" in text
 
 
 def test_roles_and_owners(service: Served) -> None:

@@ -518,6 +518,17 @@ def test_a_line_of_a_domain_is_found_at_once(line: str) -> None:
     assert (done.returncode, done.stdout) == (0, "(3, 1)\n"), done.stderr
 
 
+@pytest.mark.parametrize("caption", ['<v."' * 100_000, "<v.a " * 80_000, "\n".join(map(str, range(60_000)))])
+def test_captions_are_read_in_a_time_that_grows_with_them(caption: str, tmp_path: Path) -> None:
+    """Quadratic is minutes: this does not end, rather than fail."""
+    begin = "00:00:0{0}.000 --> 00:00:0{0}.900\n"
+    captions = [begin.format(number) + caption.replace("9", str(number)) for number in range(1, 4)]
+    texts = ["WEBVTT", begin.format(0) + "<v Ann>the kettle is blue", *captions]
+    (tmp_path / "standup.vtt").write_text("\n\n".join(texts))
+    with build_tree(f"chats:{tmp_path / 'standup.vtt'}", out=tmp_path / "tree") as tree:
+        assert any(node.title == "Ann" for _, node in tree.walk())
+
+
 def test_a_place_of_blanks_is_shown_at_once(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
     """Of a million, quadratic is an hour: this does not end, rather than fail."""
     record = {"type": "mcp", "location": " " * 1_000_000 + "x", "options": {}}

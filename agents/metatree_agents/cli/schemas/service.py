@@ -61,12 +61,19 @@ class TreesOutput(Output):
 
 
 class ServiceAnswerOutput(Output):
-    """`metatree ask --service --json`: what `check-query` of the service says (docs/service.md)."""
+    """`metatree ask --service --json`: what `check-query` of the service says (docs/service.md).
+
+    Each source, passage and question that is asked has the names of the wire (`Node`, `SaidBy`) and the same in small
+    letters (`node`, `said_by`), as `ask --json` has them; a source and a passage also have `place`, and `link`, where
+    the node is on the page. `cited` is the answer with the numbers of its sources.
+    """
 
     topic: str
     seq: int
     status: str
+    question: str
     answer: list[str]
+    cited: str
     end: str | None
     open: list[str]
     sources: list[dict[str, Any]]
@@ -154,7 +161,10 @@ class ServiceOutput(Output):
 
 
 class BackupOutput(Output):
-    """`metatree service backup --json`, `check`, `restore`: the file, and the number of rows of each table."""
+    """`metatree service backup --json`, `check`, `restore`: the file, and the number of rows of each table.
+
+    `memories` are the sizes of the memories in it by the names of their trees, "" for one without a name.
+    """
 
     file: str
     made: str = Field(validation_alias=AliasChoices("made", "made_at"))
@@ -163,3 +173,4 @@ class BackupOutput(Output):
     schema_version: int = Field(validation_alias="schema", serialization_alias="schema")
     tables: dict[str, int]
     memory_bytes: int | None
+    memories: dict[str, int]

@@ -27,11 +27,13 @@ class Figures:
         queries: how many are `Open`, `Pending`, `Waiting` for a person, and `Failed`.
         oldest_open_s: for how long the oldest open query has waited; 0 without one.
         leases: how many topics engines have.
+        oldest_lease_s: for how long an engine has had the one that it was given first; 0 without one.
     """
 
     queries: dict[str, int]
     oldest_open_s: float
     leases: int
+    oldest_lease_s: float
 
 
 class Administration:
@@ -198,13 +200,15 @@ async def _figures(do: Statements, now: float) -> Figures:
         f" WHERE {LISTED} GROUP BY 1",
         now,
     )
-    row = await do.row("SELECT count(*) FROM topic WHERE engine IS NOT NULL AND lease_until > ?", now)
+    sql = "SELECT count(*), min(claimed_at) FROM topic WHERE engine IS NOT NULL AND lease_until > ?"
+    leases, claimed_at = await do.row(sql, now) or (0, None)
     counts = {str(status): int(count) for status, count, _ in rows}
     oldest = next((float(at) for status, _, at in rows if status == "Open"), now)
     return Figures(
         {status: counts.get(status, 0) for status in _UNSETTLED},
         max(0.0, now - oldest),
-        int(row[0]) if row else 0,
+        int(leases),
+        0.0 if claimed_at is None else max(0.0, now - float(claimed_at)),
     )
 
 

@@ -577,8 +577,7 @@ async def backups_page(request: Request, session: Administrator) -> Response:
         session,
         "Backups",
         tabs=TABS,
-        lead="A backup is one file with all users, topics and answers, and the memory of the tree shown here; where"
-        " trees have names, without memories: copy the memory.db of each.",
+        lead="A backup is one file with all users, topics and answers, and the memories of the trees shown here.",
         forms=[
             PageForm(
                 "A backup of now",
@@ -594,13 +593,15 @@ async def backups_page(request: Request, session: Administrator) -> Response:
 @router.post("/admin/backups/make")
 async def make_backup(request: Request, _: Administrator, service: Here, given: Form) -> Response:
     """Make a backup and give it as a file; nothing of it stays here."""
-    memory = None
-    if "" in Web.of(request).memories:
-        memory = await reading(request, "", lambda tree: tree.memory.path)
+    memories = dict[str, Path]()
+    for tree in Web.of(request).memories:
+        path = await reading(request, tree, lambda opened: opened.memory.path)
+        if path is not None:
+            memories[tree] = path
     name = f"metatree-{stamp(service.database.clock()).replace(':', '')}.backup"
     try:
         # In a thread, over connections of its own: others are not kept waiting.
-        made = await asyncio.to_thread(_backed_up, service.database, memory)
+        made = await asyncio.to_thread(_backed_up, service.database, memories)
     except MetatreeError as exc:
         raise PageError(503, f"The backup was not made: {exc}") from None
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -614,14 +615,14 @@ def _chunks(file: BinaryIO) -> Iterator[bytes]:
         yield from iter(lambda: file.read(_CHUNK), b"")
 
 
-def _backed_up(database: ServiceDatabase, memory: Path | None) -> BinaryIO:
+def _backed_up(database: ServiceDatabase, memories: Mapping[str, Path]) -> BinaryIO:
     """Return a backup as an open file that is in no folder any more: nothing of it is left, whatever happens."""
 
     async def write(file: Path) -> None:
         own = database.opened_again()
         try:
             await own.start()
-            await back_up(own, file, memory=memory)
+            await back_up(own, file, memory=memories)
         finally:
             await own.close()
 
