@@ -155,6 +155,7 @@ class Answered(Body):
     End: EndName | None = None
     Open: list[str] = Field(default_factory=list)
     Closest: list[dict[str, Any]] = Field(default_factory=list)
+    Notes: list[str] = Field(default_factory=list)
 
 
 class AddLookup(Body):
@@ -243,6 +244,7 @@ class GiveAnswer(Body):
     End: EndName | None = None
     Open: Annotated[list[Remark], Field(max_length=MAX_PASSAGES)] = Field(default_factory=list)
     Closest: Annotated[list[GivenPassage], Field(max_length=MAX_PASSAGES)] = Field(default_factory=list)
+    Notes: Annotated[list[Remark], Field(max_length=MAX_PASSAGES)] = Field(default_factory=list)
 
 
 class Problem(Body):

@@ -267,7 +267,7 @@ async def give_new_answer(request: Request) -> Response:
         answer=body.Answer,
         think=body.Think,
         sources=body.Sources,
-        ending=Ending(body.End, body.Open, [each.on_wire() for each in body.Closest]),
+        ending=Ending(body.End, body.Open, [each.on_wire() for each in body.Closest], notes=body.Notes),
         engine=who.name,
     )
     if became == "unknown":
@@ -372,6 +372,7 @@ def answered(query: Query) -> dict[str, Any]:
         "End": query.ending.end,
         "Open": query.ending.open,
         "Closest": query.ending.closest,
+        "Notes": query.ending.notes,
     }
 
 
