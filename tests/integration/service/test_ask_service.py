@@ -51,7 +51,7 @@ def test_an_answer_has_numbers_and_links_to_the_page(
     assert run(["ask", QUESTION, *asked, "--topic", "lamps"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"nine watts\. \[1\]$", said, re.M), said
-    assert re.search(r"^  \[1\] hall\.md, line 3", said, re.M), said
+    assert re.search(r"^  \[1\] hall\.md, line 3(  Hall)?$", said, re.M), said
     link = re.search(r"http\S+/node\?\S+", said)
     assert link is not None and "id=hall.md" in link[0] and "topic=lamps" in link[0]
     assert requests.get(link[0], timeout=60).status_code == 200, "the page, or its log-in"
@@ -85,6 +85,24 @@ def test_what_is_not_answered_shows_the_passages_that_come_closest(
     assert run(["ask", "Which lamp of the bath is broken?", *asked]) == 1
     said = capsys.readouterr().out
     assert "Closest passages:" in said and re.search(r"^  \| .*(lamp|bath)", said, re.M), said
+
+
+def test_a_key_says_whose_it_is(
+    serve: Serve, tree: Tree, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = serve(answer_timeout_s=20.0, claim_timeout_s=5.0)
+    monkeypatch.setenv("METATREE_SECRET", service.keys["User_1"])
+    with working(service, tree):
+        assert run(["ask", QUESTION, "--service", service.url]) == 0
+        said = capsys.readouterr()
+        assert "nine watts" in said.out and f"{service.url}/thread?topic=" in said.err
+        assert run(["ask", "Why do wombats sneeze?", "--service", service.url]) == 1
+        said = capsys.readouterr()
+        assert "Closest passages" in said.out or "No passage comes close: try other words." in said.out
+    assert len(service.user.get("user-topics", OnBehalfOf="User_1").json()) == 2
+    monkeypatch.setenv("METATREE_SECRET", SECRETS["User_1"][1])
+    assert run(["ask", QUESTION, "--service", service.url]) == 2
+    assert "--user" in capsys.readouterr().err
 
 
 def test_ctrl_c_leaves_the_service_searching_and_says_how_to_see_the_answer(

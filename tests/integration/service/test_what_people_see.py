@@ -166,7 +166,7 @@ def test_a_promoted_answer_keeps_the_lines_that_it_is_from(serve: Serve, handboo
     assert (file["Lines"], file["SaidBy"], file["Number"]) == ([3, 3], "", 1)
     page = words(user.get(f"/thread?topic={topic}").text)
     assert "holidays.md, line 3" in page and "said by User_1" in page
-    assert "Promote Answer in How many days may be carried over?" in page and "((" not in page
+    assert "Helpful in How many days may be carried over?" in page and "((" not in page
     # Where the file says it no longer, it is no source any more.
     assert len(with_origins(handbook, [{"Node": memory.id, "Number": 1}])) == 2
     handbook.update(
@@ -210,7 +210,12 @@ def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(
         found = service.user.get("check-query", Topic=topic, Seq="2").json()
         user.send("/ask", question="Who won the cup in 1954?", topic=topic)
         other = service.user.get("check-query", Topic=topic, Seq="3").json()
+        user.send("/ask", question="and where is it written down again?", topic=topic)
+        written = service.user.get("check-query", Topic=topic, Seq="4").json()
     assert (other["End"], other["Closest"]) == ("nothing", []), "it names something that is not there"
+    assert (
+        "31 March" in written["Closest"][0]["Quote"] and "say again what it is about" in written["Answer"][0]
+    )
     assert found["End"] == "closest" and "say again what it is about" in found["Answer"][0]
     (before,) = found["Closest"]
     assert (
@@ -219,7 +224,7 @@ def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(
         and before["Question"] == found["Query"]
     )
     page = words(user.get(f"/thread?topic={topic}").text)
-    assert "quoted what stands below. Closest passages:" in page
+    assert "quoted what stands first below. Closest passages:" in page
 
 
 def test_what_is_found_shows_the_line_and_not_its_heading_again(serve: Serve, handbook: Tree) -> None:
@@ -277,7 +282,7 @@ def test_an_export_says_what_it_is_of_who_asked_and_what_was_said_of_it(service:
     assert file.text.startswith(
         "# The \\*lamps\\*\n\n## Question 1\n\n> How many watts?\n\n*Asked by User\\_1, 20"
     )
-    assert "\n- Promote Answer by User\\_1, 20" in file.text
+    assert "\n- Helpful, says User\\_1, 20" in file.text
     assert file.text.rstrip().endswith("What the search did:\n\n1. read Hall: nothing of use")
     given = user.get("/thread/export", params={"topic": topic, "form": "json"}).json()
     assert given["Title"] == "The *lamps*"
@@ -401,3 +406,29 @@ def test_a_topic_of_somebody_else_is_as_if_it_were_not_there(service: Served) ->
         theirs = service.other_user.get(route, Topic="is-bea-pregnant", **more)
         none = service.other_user.get(route, Topic="none", **more)
         assert (theirs.status_code, theirs.text) == (404, none.text), route
+
+
+def test_how_a_question_was_read_is_said_everywhere(serve: Serve, handbook: Tree) -> None:
+    service = serve(memory=handbook, answer_timeout_s=30.0, claim_timeout_s=5.0)
+    user = entered(service, "User_1")
+    with working(service, handbook):
+        topic = asked(user, "How many holydays may be carried over?")
+        found = service.user.get("check-query", Topic=topic, Seq="1").json()
+    (note,) = found["Notes"]
+    assert note.startswith("Read as: How many holiday")
+    assert note in words(user.get(f"/thread?topic={topic}").text)
+    assert note in user.get("/thread/export", params={"topic": topic}).text
+
+
+def test_what_is_said_of_an_answer_has_one_name(service: Served) -> None:
+    user = entered(service, "User_1")
+    topic = answered(service, user)
+    flag = buttons(user.get(f"/thread?topic={topic}").text, "/recommend")[1]
+    assert user.post("/recommend", flag).status_code == 303
+    page = user.get(f"/thread?topic={topic}").text
+    assert "Not helpful, says User_1, just now" in words(page) and ">Flag as Off Topic<" not in page
+    assert (
+        'value="Make Correction" required checked' in page
+        and 'value="Promote Answer" required checked' not in page
+    )
+    assert "Not helpful" in words(user.get("/memories").text)

@@ -236,10 +236,14 @@ class TreeRights:
         if await self.named():
             return
         at_work = [address for address, _ in await servers_of(self._database)]
-        row = await self._database.row("SELECT count(*) FROM topic WHERE trees = ?", UNNAMED)
-        asked = int(row[0]) if row else 0
+        asked = await self.unnamed_topics()
         if at_work or (topics and asked):
             raise UnnamedServed(name, asked, at_work)
+
+    async def unnamed_topics(self) -> int:
+        """Return how many topics searched a tree without a name."""
+        row = await self._database.row("SELECT count(*) FROM topic WHERE trees = ?", UNNAMED)
+        return int(row[0]) if row else 0
 
     async def of(self, user: str) -> int:
         """Return the trees that a user may ask, of whatever role but an administrator's."""

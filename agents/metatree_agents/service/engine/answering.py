@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -49,6 +50,11 @@ QUOTE_CHARS: Final = 4_000
 """How much of each: it may be the whole text of a node."""
 FEW_WORDS: Final = 0.5
 """A question whose words weigh less (`key_terms_of`) names nothing: `and when does that end?` has 0.2."""
+SOME_WORDS: Final = 1.2
+"""The same for one that says `it`: `how is it switched off again?` has 0.95."""
+REFERRING: Final = frozenset(
+    ["it", "its", "that", "this", "these", "those", "they", "them", "their", "one", "ones"]
+)
 SECTION_LINES: Final = 12
 SECTION_CHARS: Final = 700
 """Up to how much text a section is shown whole in place of a passage of it: as much as people are shown of one."""
@@ -213,16 +219,19 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
 
 def _with_before(tree: Tree, query: EngineQuery, reply: EngineAnswer) -> EngineAnswer:
     """Return a reply that has nothing to show with what was quoted before in the topic, which it may be about."""
-    if reply.ending.end != "nothing" or reply.ended not in ("answered", "exhausted"):
+    if reply.ending.end not in ("nothing", "closest") or reply.ended not in ("answered", "exhausted"):
         return reply
     own = sum(word.weight for word in key_terms_of(query.text))
-    before = _before(tree, query) if own < FEW_WORDS else []
+    refers = not REFERRING.isdisjoint(re.findall(r"[a-z]+", query.text.lower()))
+    before = _before(tree, query) if own < FEW_WORDS or (refers and own < SOME_WORDS) else []
     if not before:
         return reply
+    quoted = [each["Quote"] for each in before]
+    found = [each for each in reply.ending.closest if each["Quote"] not in quoted]
     return replace(
         reply,
         answer=[f"{NOT_SAID} {ABOUT_BEFORE}"],
-        ending=replace(reply.ending, end="closest", closest=before),
+        ending=replace(reply.ending, end="closest", closest=[*before, *found][:PASSAGES]),
     )
 
 
@@ -263,7 +272,7 @@ def _ending_of(tree: Tree, result: SearchResult) -> Ending:
     places = [(each["Question"], each["Node"], each["Quote"]) for each in closest]
     closest = [each for number, each in enumerate(closest) if places[number] not in places[:number]]
     end: End = "answered" if result.answer.strip() else "closest" if closest else "nothing"
-    return Ending(end, list(result.open_questions[:PASSAGES]), closest)
+    return Ending(end, list(result.open_questions[:PASSAGES]), closest, notes=result.sentences[:PASSAGES])
 
 
 def _whole_section(tree: Tree, node_id: str) -> dict[str, Any]:

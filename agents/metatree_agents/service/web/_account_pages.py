@@ -18,7 +18,7 @@ from metatree.notes.notes import forget as forget_node
 from metatree.notes.notes import memories, mentions
 from metatree_agents.service.accounts.keys import MAX_LABEL, KnownKey
 from metatree_agents.service.http.tree_access import trees_of
-from metatree_agents.service.queue.recommendations import CORRECTION, TYPES, Recommendation
+from metatree_agents.service.queue.recommendations import CORRECTION, PLAIN, TYPES, Recommendation
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of
 from metatree_agents.service.web._memory_pages import reading, tree_named, trees_here
@@ -59,7 +59,7 @@ async def memories_page(
     rows: list[list[Cell]] = [
         [
             LinkCell(_said(each)[:160], link("/thread", topic=each.topic)),
-            each.type,
+            PLAIN.get(each.type, each.type),
             each.query[:120],
             each.on_behalf_of,
             TimeCell(each.at),
