@@ -93,6 +93,8 @@ class KeyOutput(Output):
 
     id: str
     name: str
+    label: str
+    """What it is called; empty for one without a name."""
     made: str
     used: str | None
 

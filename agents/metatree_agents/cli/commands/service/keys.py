@@ -16,6 +16,9 @@ keys_app = CommandGroup(help="API keys for clients of OpenAI's API.")
 @keys_app.add("add")
 def add(
     name: Annotated[str, options.argument("NAME")],
+    label: Annotated[
+        str | None, options.option("--label", "TEXT", "What the key is called in lists, such as `my laptop`.")
+    ] = None,
     *,
     service: ServiceOptions,
     json: options.Json = False,
@@ -27,7 +30,7 @@ def add(
     """
     from metatree_agents.service.accounts.keys import Keys
 
-    made = service.call(lambda opened: Keys(opened).add(name))
+    made = service.call(lambda opened: Keys(opened).add(name, label=label or ""))
     if json:
         output.write_json("service keys add", {"name": name, "key": made})
     else:
@@ -57,6 +60,7 @@ def list_(
         {
             "id": each.id,
             "name": each.name,
+            "label": each.label,
             "made": stamp(each.made_at),
             "used": None if each.used_at is None else stamp(each.used_at),
         }
@@ -66,7 +70,9 @@ def list_(
         output.write_json("service keys list", {"keys": rows})
     else:
         output.write(
-            f"{each['id']}  {each['name']}  made {each['made']}  "
+            f"{each['id']}  {each['name']}  "
+            + (f"{each['label']}  " if each["label"] else "")
+            + f"made {each['made']}  "
             + (f"used {each['used']}" if each["used"] else "never used")
             for each in rows
         )
