@@ -109,6 +109,11 @@ class AddQuery(Body):
     Trees: Annotated[list[Name], Field(max_length=100)] | None = None
 
 
+class LoggedIn(Body):
+    User: str
+    Role: str
+
+
 class Added(Body):
     Topic: str
     Seq: int

@@ -51,11 +51,11 @@ router = APIRouter(prefix="/api")
 # for frontends and users
 
 
-@router.get("/login", **described())
+@router.get("/login", response_model=bodies.LoggedIn, **described())
 async def login(request: Request) -> Response:
-    """Say whether these credentials are right."""
-    await admitted(request)
-    return JSONResponse({})
+    """Say whether these credentials are right, and whose they are."""
+    _, who, _ = await admitted(request)
+    return JSONResponse({"User": who.name, "Role": who.role})
 
 
 @router.get("/user-topics", response_model=dict[str, str], **described(404, 422, params=("OnBehalfOf",)))

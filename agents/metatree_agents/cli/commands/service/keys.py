@@ -17,7 +17,8 @@ keys_app = CommandGroup(help="API keys for clients of OpenAI's API.")
 def add(
     name: Annotated[str, options.argument("NAME")],
     label: Annotated[
-        str | None, options.option("--label", "TEXT", "What the key is called in lists, such as `my laptop`.")
+        str | None,
+        options.option("--label", "TEXT", "What the key is for, as lists of keys show it: `my laptop`."),
     ] = None,
     *,
     service: ServiceOptions,
@@ -26,7 +27,7 @@ def add(
     """Make an API key for a user, for chat pages and other clients of OpenAI's API; it is printed this once.
 
     \b
-    Example: export OPENAI_API_KEY=$(metatree service keys add Ann)
+    Example: export OPENAI_API_KEY=$(metatree service keys add Ann --label "my laptop")
     """
     from metatree_agents.service.accounts.keys import Keys
 
@@ -70,8 +71,8 @@ def list_(
         output.write_json("service keys list", {"keys": rows})
     else:
         output.write(
-            f"{each['id']}  {each['name']}  "
-            + (f"{each['label']}  " if each["label"] else "")
+            output.visible(f"{each['id']}  {each['name']}  ")
+            + (output.visible(f"{each['label']}  ") if each["label"] else "")
             + f"made {each['made']}  "
             + (f"used {each['used']}" if each["used"] else "never used")
             for each in rows
