@@ -87,6 +87,24 @@ def test_what_is_not_answered_shows_the_passages_that_come_closest(
     assert "Closest passages:" in said and re.search(r"^  \| .*(lamp|bath)", said, re.M), said
 
 
+def test_a_key_says_whose_it_is(
+    serve: Serve, tree: Tree, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = serve(answer_timeout_s=20.0, claim_timeout_s=5.0)
+    monkeypatch.setenv("METATREE_SECRET", service.keys["User_1"])
+    with working(service, tree):
+        assert run(["ask", QUESTION, "--service", service.url]) == 0
+        said = capsys.readouterr()
+        assert "nine watts" in said.out and f"{service.url}/thread?topic=" in said.err
+        assert run(["ask", "Why do wombats sneeze?", "--service", service.url]) == 1
+        said = capsys.readouterr()
+        assert "Closest passages" in said.out or "No passage comes close: try other words." in said.out
+    assert len(service.user.get("user-topics", OnBehalfOf="User_1").json()) == 2
+    monkeypatch.setenv("METATREE_SECRET", SECRETS["User_1"][1])
+    assert run(["ask", QUESTION, "--service", service.url]) == 2
+    assert "--user" in capsys.readouterr().err
+
+
 def test_ctrl_c_leaves_the_service_searching_and_says_how_to_see_the_answer(
     serve: Serve, tree: Tree, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -125,6 +125,34 @@ def test_a_folder_that_the_first_start_makes_is_no_failure(
     assert [path.name for path in tmp_path.iterdir()] == ["recipes"]
 
 
+def test_the_queue_and_the_keys_say_who_is_there(
+    service: Served, place: Path | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--database", str(place)]
+    assert run(["service", "queue", "status", *where]) == 0
+    assert "nobody is searching: no engine is connected" in capsys.readouterr().out
+    service.engine.get("get-new-queries")
+    assert run(["service", "queue", "status", *where]) == 0
+    assert "connected: Inference_1" in capsys.readouterr().out
+    assert run(["service", "keys", "add", "User_1", "--label", "my  laptop", *where]) == 0
+    capsys.readouterr()
+    assert run(["service", "keys", "list", *where]) == 0
+    assert "User_1  my laptop  made" in capsys.readouterr().out
+
+
+def test_a_database_that_cannot_be_used_says_so_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    away = "postgresql://ann@127.0.0.1:1/metatree"
+    assert run(["service", "check", "--database", away]) in (2, 5)
+    said = capsys.readouterr()
+    assert (said.out + said.err).count("127.0.0.1") <= 2
+    text = tmp_path / "text.db"
+    text.write_text("no database" * 100)
+    assert run(["service", "users", "list", "--database", str(text)]) != 0
+    assert "name another file with --database" in capsys.readouterr().err
+
+
 def test_a_restore_makes_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = with_users(tmp_path / "service.db", "admin")
     assert run(["service", "backup", str(tmp_path / "b"), "--database", str(file), "--no-memory"]) == 0

@@ -212,8 +212,10 @@ def test_a_start_says_which_trees_of_the_service_it_does_not_have(tmp_path: Path
     named = start_once(tmp_path, where, "handbook=handbook", "recipes=recipes")
     assert "other trees" not in named and "have names" not in named and "before trees had names" not in named
     done(where, lambda database: Queue(database).add("T", "Ann", "q"))
+    assert "users login admin" in named
     less = start_once(tmp_path, where, "handbook=handbook")
     assert "which are not served here (recipes)" in less and "1 of the topics are of before" in less
+    assert "prints a link that logs admin in" in less, "a later start says how to get in, too"
     without = start_once(tmp_path, where, "--source", "handbook")
     assert "have names (handbook, recipes), so nobody can ask" in without and "trees remove" in without
     assert unlike(["handbook"], ["handbook"]) == "" and unlike([], []) == ""

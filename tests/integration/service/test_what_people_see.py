@@ -14,12 +14,13 @@ from urllib.parse import quote
 import pytest
 import requests
 from metatree_agents.service.engine._origins import with_origins
+from metatree_agents.service.engine.answering import said_of
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.engine import Engine
 from metatree_agents.service.http import events
 from metatree_memory_tools import build_tree
 
-from metatree import Node, Tree
+from metatree import Node, Tree, search
 from metatree.notes.notes import memories, remember
 
 from .conftest import SECRETS, Served
@@ -166,7 +167,7 @@ def test_a_promoted_answer_keeps_the_lines_that_it_is_from(serve: Serve, handboo
     assert (file["Lines"], file["SaidBy"], file["Number"]) == ([3, 3], "", 1)
     page = words(user.get(f"/thread?topic={topic}").text)
     assert "holidays.md, line 3" in page and "said by User_1" in page
-    assert "Promote Answer in How many days may be carried over?" in page and "((" not in page
+    assert "Helpful in How many days may be carried over?" in page and "((" not in page
     # Where the file says it no longer, it is no source any more.
     assert len(with_origins(handbook, [{"Node": memory.id, "Number": 1}])) == 2
     handbook.update(
@@ -210,7 +211,12 @@ def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(
         found = service.user.get("check-query", Topic=topic, Seq="2").json()
         user.send("/ask", question="Who won the cup in 1954?", topic=topic)
         other = service.user.get("check-query", Topic=topic, Seq="3").json()
+        user.send("/ask", question="and where is it written down again?", topic=topic)
+        written = service.user.get("check-query", Topic=topic, Seq="4").json()
     assert (other["End"], other["Closest"]) == ("nothing", []), "it names something that is not there"
+    assert (
+        "31 March" in written["Closest"][0]["Quote"] and "say again what it is about" in written["Answer"][0]
+    )
     assert found["End"] == "closest" and "say again what it is about" in found["Answer"][0]
     (before,) = found["Closest"]
     assert (
@@ -219,7 +225,7 @@ def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(
         and before["Question"] == found["Query"]
     )
     page = words(user.get(f"/thread?topic={topic}").text)
-    assert "quoted what stands below. Closest passages:" in page
+    assert "quoted what stands first below. Closest passages:" in page
 
 
 def test_what_is_found_shows_the_line_and_not_its_heading_again(serve: Serve, handbook: Tree) -> None:
@@ -277,7 +283,7 @@ def test_an_export_says_what_it_is_of_who_asked_and_what_was_said_of_it(service:
     assert file.text.startswith(
         "# The \\*lamps\\*\n\n## Question 1\n\n> How many watts?\n\n*Asked by User\\_1, 20"
     )
-    assert "\n- Promote Answer by User\\_1, 20" in file.text
+    assert "\n- Helpful, says User\\_1, 20" in file.text
     assert file.text.rstrip().endswith("What the search did:\n\n1. read Hall: nothing of use")
     given = user.get("/thread/export", params={"topic": topic, "form": "json"}).json()
     assert given["Title"] == "The *lamps*"
@@ -384,7 +390,11 @@ def test_a_key_has_a_name_and_says_where_it_goes(service: Served) -> None:
         requests.get(curl[0][1], headers={"Authorization": f"Bearer {curl[0][0]}"}, timeout=60).status_code
         == 200
     )
-    assert "End: key my &lt;laptop&gt;" in user.get("/account").text
+    page = user.get("/account").text
+    assert (
+        "End: key my &lt;laptop&gt;" in page
+        and "Programs that send this key are refused from then on" in page
+    )
     assert "my &lt;laptop&gt;" in root.get("/admin/keys?of=User_1").text
     given = root.send("/admin/keys/add", name="User_2", label="cron").text
     assert ">cron<" in given and "OPENAI_BASE_URL" in given
@@ -401,3 +411,66 @@ def test_a_topic_of_somebody_else_is_as_if_it_were_not_there(service: Served) ->
         theirs = service.other_user.get(route, Topic="is-bea-pregnant", **more)
         none = service.other_user.get(route, Topic="none", **more)
         assert (theirs.status_code, theirs.text) == (404, none.text), route
+
+
+def test_how_a_question_was_read_is_said_everywhere(serve: Serve, handbook: Tree) -> None:
+    service = serve(memory=handbook, answer_timeout_s=30.0, claim_timeout_s=5.0)
+    user = entered(service, "User_1")
+    with working(service, handbook):
+        topic = asked(user, "How many holydays may be carried over?")
+        found = service.user.get("check-query", Topic=topic, Seq="1").json()
+    (note,) = found["Notes"]
+    assert note.startswith("Read as: How many holiday")
+    assert note in words(user.get(f"/thread?topic={topic}").text)
+    assert note in user.get("/thread/export", params={"topic": topic}).text
+
+
+def test_what_is_said_of_an_answer_has_one_name(service: Served) -> None:
+    user = entered(service, "User_1")
+    topic = answered(service, user)
+    flag = buttons(user.get(f"/thread?topic={topic}").text, "/recommend")[1]
+    assert user.post("/recommend", flag).status_code == 303
+    page = user.get(f"/thread?topic={topic}").text
+    assert "Not helpful, says User_1, just now" in words(page) and ">Flag as Off Topic<" not in page
+    assert (
+        'value="Make Correction" required checked' in page
+        and 'value="Promote Answer" required checked' not in page
+    )
+    assert "Not helpful" in words(user.get("/memories").text)
+
+
+def test_what_a_person_said_is_among_what_comes_close(tmp_path: Path) -> None:
+    for number in range(8):
+        (tmp_path / f"part{number}.md").write_text(
+            f"# Shells, part {number}\n\nA shell of part {number} reads the configuration of shells.\n\n"
+            f"Which shells read a file of shells is written in table {number}.\n"
+        )
+    with build_tree(tmp_path) as built:
+        said = "Click completes for bash, zsh, fish and powershell: these shells."
+        remember(
+            built, said, title="Which does it work for?", who="User_1", source="Make Correction, topic x"
+        )
+        for question, is_near in (
+            ("Which shells are painted by the gardener?", True),
+            ("Which configuration is painted by the gardener?", False),
+        ):
+            result = search(question, tree=built)
+            ending = said_of(built, result).ending
+            assert ending.end == "closest" and len(result.closest) == 3
+            assert all(each.node not in [node.id for node in memories(built)] for each in result.closest)
+            assert [each["Quote"] for each in ending.closest[:3]].count(said) == is_near
+
+
+def test_runs_and_figures_say_what_was_not_answered(serve: Serve, handbook: Tree) -> None:
+    service = serve(memory=handbook, answer_timeout_s=30.0, claim_timeout_s=5.0)
+    root = entered(service, "Admin_1")
+    with working(service, handbook):
+        for text in ("How many days may be carried over?", "Who painted the Mona Lisa?"):
+            topic = asked(root, text)
+            service.admin.get("check-query", Topic=topic, Seq="1")
+    runs = root.get("/runs").text
+    assert 'class="state unanswered">not answered<' in runs and 'class="state done">answered<' in runs
+    assert "exhausted" not in runs
+    figures = re.sub(r"\s+", "", root.get("/admin").text)
+    assert "<dd>1</dd><dt>answered</dt>" in figures and "<dd>1</dd><dt>notanswered</dt>" in figures
+    assert root.get("/topics").text.count(">not answered<") == 1

@@ -190,6 +190,18 @@ def test_wrong_credentials_are_all_the_same(service: Served, given: dict[str, st
     assert said.json() == {"detail": "wrong User, Nonce or Hash, or the Nonce was used before"}
 
 
+def test_a_misspelt_route_hears_which_there_are(service: Served) -> None:
+    said = requests.get(f"{service.url}/api/chek-query", timeout=60)
+    assert said.status_code == 404 and "did you mean /api/check-query?" in said.json()["detail"]
+    assert "/openapi.json" in said.json()["detail"]
+    wrong = requests.get(f"{service.url}/api/add-query", timeout=60)
+    assert wrong.status_code == 405 and "it goes by POST" in wrong.json()["detail"]
+
+
+def test_a_login_says_who_it_is(service: Served) -> None:
+    assert service.user.get("login").json() == {"User": "User_1", "Role": "user"}
+
+
 @pytest.mark.parametrize("path", ["/api/user-topics", "/v1/models", "/v1/chat/completions"])
 def test_who_sends_no_key_or_a_wrong_one_hears_where_keys_come_from(service: Served, path: str) -> None:
     for key, says in (("", "no API key: send `Authorization: Bearer"), ("mtk-wrong", "wrong API key;")):

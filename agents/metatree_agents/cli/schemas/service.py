@@ -89,10 +89,11 @@ class KeyAddedOutput(Output):
 
 
 class KeyOutput(Output):
-    """An API key by its id; times are UTC, and null for one that was never used."""
+    """An API key by its id, and what it is for; times are UTC, and null for one that was never used."""
 
     id: str
     name: str
+    label: str
     made: str
     used: str | None
 
@@ -144,6 +145,17 @@ class SeenOutput(Output):
     keys: int
 
 
+class EngineOutput(Output):
+    """An engine: how many topics it has, and whether it is connected."""
+
+    model_config = _WIRE
+
+    name: str
+    topics: int
+    last_seen: str | None
+    connected: bool
+
+
 class ServiceOutput(Output):
     """`metatree service queue status --json`; times are UTC, queries oldest first and at most 1,000."""
 
@@ -158,6 +170,7 @@ class ServiceOutput(Output):
     queries: list[QueuedOutput]
     leases: list[LeaseOutput]
     users: list[SeenOutput]
+    engines: list[EngineOutput]
 
 
 class BackupOutput(Output):

@@ -307,6 +307,7 @@ class Engine:
             "End": reply.ending.end,
             "Open": reply.ending.open,
             "Closest": reply.ending.closest,
+            "Notes": reply.ending.notes,
         }
         try:
             await patiently(self._client, "POST", "give-new-answer", body=body)

@@ -51,11 +51,11 @@ router = APIRouter(prefix="/api")
 # for frontends and users
 
 
-@router.get("/login", **described())
+@router.get("/login", response_model=bodies.LoggedIn, **described())
 async def login(request: Request) -> Response:
-    """Say whether these credentials are right."""
-    await admitted(request)
-    return JSONResponse({})
+    """Say whether these credentials are right, and whose they are."""
+    _, who, _ = await admitted(request)
+    return JSONResponse({"User": who.name, "Role": who.role})
 
 
 @router.get("/user-topics", response_model=dict[str, str], **described(404, 422, params=("OnBehalfOf",)))
@@ -267,7 +267,7 @@ async def give_new_answer(request: Request) -> Response:
         answer=body.Answer,
         think=body.Think,
         sources=body.Sources,
-        ending=Ending(body.End, body.Open, [each.on_wire() for each in body.Closest]),
+        ending=Ending(body.End, body.Open, [each.on_wire() for each in body.Closest], notes=body.Notes),
         engine=who.name,
     )
     if became == "unknown":
@@ -372,6 +372,7 @@ def answered(query: Query) -> dict[str, Any]:
         "End": query.ending.end,
         "Open": query.ending.open,
         "Closest": query.ending.closest,
+        "Notes": query.ending.notes,
     }
 
 

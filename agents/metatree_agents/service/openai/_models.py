@@ -64,7 +64,7 @@ def content_of(query: Query, base: str = "") -> str:
     if query.status == "Stopped" and not query.answer:
         return STOPPED
     if query.status != "Stopped" and not query.ending.answered:
-        return "\n\n".join([inert_said(said_of_open(query)), *_closest_lines(query, base)])
+        return "\n\n".join([*_notes(query), inert_said(said_of_open(query)), *_closest_lines(query, base)])
     pieces = with_marks(
         answer_segments(query.answer or (), quotes_of(query.sources)), numbers_of(query.sources)
     )
@@ -75,7 +75,12 @@ def content_of(query: Query, base: str = "") -> str:
         lambda source: node_link(base, source.get("Node"), query.topic, query.seq, source.get("Tree")),
     )
     text += "\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else ""
-    return "\n\n".join([text, *_closest_lines(query, base)])
+    return "\n\n".join([*_notes(query), text, *_closest_lines(query, base)])
+
+
+def _notes(query: Query) -> list[str]:
+    """Return how the question was read, where that is not as it stands."""
+    return [escaped(" ".join(note.split())) for note in query.ending.notes]
 
 
 def _marked(piece: AnswerSegment, number: int | None) -> str:

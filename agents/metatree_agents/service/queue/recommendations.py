@@ -22,6 +22,8 @@ RecommendationType = Literal[
     "Flag as Off Topic",
 ]
 TYPES: Final[tuple[str, ...]] = get_args(RecommendationType)
+PLAIN: Final = {"Promote Answer": "Helpful", "Flag as Off Topic": "Not helpful"}
+"""What people read in place of a type, where that is another word."""
 NEGATIVE: Final = frozenset({"Flag as Off Topic"})
 """Says that a text should be found less, not more."""
 CORRECTION: Final = "Make Correction"

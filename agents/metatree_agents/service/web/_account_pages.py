@@ -18,7 +18,7 @@ from metatree.notes.notes import forget as forget_node
 from metatree.notes.notes import memories, mentions
 from metatree_agents.service.accounts.keys import MAX_LABEL, KnownKey
 from metatree_agents.service.http.tree_access import trees_of
-from metatree_agents.service.queue.recommendations import CORRECTION, TYPES, Recommendation
+from metatree_agents.service.queue.recommendations import CORRECTION, PLAIN, TYPES, Recommendation
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of
 from metatree_agents.service.web._memory_pages import reading, tree_named, trees_here
@@ -59,7 +59,7 @@ async def memories_page(
     rows: list[list[Cell]] = [
         [
             LinkCell(_said(each)[:160], link("/thread", topic=each.topic)),
-            each.type,
+            PLAIN.get(each.type, each.type),
             each.query[:120],
             each.on_behalf_of,
             TimeCell(each.at),
@@ -218,7 +218,7 @@ async def _account_page(
                         each.id,
                         TimeCell(each.made_at),
                         None if each.used_at is None else TimeCell(each.used_at),
-                        _end(each),
+                        [end_key_button(each, "/account/key/end")],
                     ]
                     for each in keys
                 ]
@@ -237,8 +237,10 @@ def keys_table(rows: list[list[Cell]], *, whose: bool = False) -> ListedTable:
     return ListedTable("Keys", columns, rows, "There are no API keys.")
 
 
-def _end(key: KnownKey) -> list[Button]:
-    return [Button("End", "/account/key/end", {"id": key.id}, f"key {key.label or key.id}")]
+def end_key_button(key: KnownKey, action: str) -> Button:
+    """Return the button that ends a key, which asks before."""
+    asks = "Programs that send this key are refused from then on. Nothing brings it back."
+    return Button("End", action, {"id": key.id}, f"key {key.label or key.id}", asks=asks)
 
 
 def use_of(request: Request, key: str) -> str:

@@ -11,7 +11,7 @@ from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.http.routes import answered
 from metatree_agents.service.openai.contents import content_of, inert_said
 from metatree_agents.service.queue.queue import Query
-from metatree_agents.service.queue.recommendations import Recommendation
+from metatree_agents.service.queue.recommendations import PLAIN, Recommendation
 from metatree_agents.service.queue.statuses import SAID, UNSETTLED
 
 Form = Literal["md", "json"]
@@ -81,7 +81,7 @@ def _row(one: Recommendation) -> dict[str, Any]:
 
 def _said(one: Recommendation) -> str:
     text = one.comment or ("" if one.type in ("Promote Answer", "Flag as Off Topic") else one.fragment)
-    return f"- {one.type} by {_line(one.on_behalf_of)}, {stamp(one.at)} UTC" + (
+    return f"- {PLAIN.get(one.type, one.type)}, says {_line(one.on_behalf_of)}, {stamp(one.at)} UTC" + (
         f": {_line(text)}" if text else ""
     )
 

@@ -21,7 +21,7 @@ from metatree_agents.service.openai.closest_passages import (
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.models import STOPPED, STOPPED_WITH
 from metatree_agents.service.queue.queue import Query
-from metatree_agents.service.queue.recommendations import TYPES
+from metatree_agents.service.queue.recommendations import PLAIN, TYPES
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._search_path import PathNode, search_path
 from metatree_agents.service.web.sessions import Session
@@ -52,7 +52,7 @@ async def said_by_for(service: Service, session: Session, text: str) -> SaidBy:
     found = _SAID_IN.fullmatch(text)
     if found is None:
         return SaidBy(text)
-    said = f"{found[1]}{found[4] or ''}: {found[2]}"
+    said = f"{found[1]}{found[4] or ''}: {PLAIN.get(found[2], found[2])}"
     place = await service.queue.place(found[3])
     seen = place is not None and (service.queue.shared or session.sees_all or place.owner == session.name)
     if place is None or not seen or not await may_read(service, session.caller, place):

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Iterator
 from shlex import quote
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from metatree.errors import UserError
 from metatree_agents.cli import _output as output
@@ -33,33 +34,41 @@ def ask_service(
         UserError: who asks is not said, or the service refuses.
         Cancelled: Ctrl-C was pressed while the service searches.
     """
+    from metatree_agents.service.accounts.keys import PREFIX
     from metatree_agents.service.engine.client import ServiceClient, ServiceRefused, WrongCredentials
 
     secret = os.environ.get(SECRET, "")
-    if not user or not secret:
-        missing = f"put the secret or an API key into {SECRET}" if user else "say with --user who asks"
-        raise UserError(f"a service has to know who asks: {missing}")
+    if not secret:
+        raise UserError(f"a service has to know who asks: put the secret or an API key into {SECRET}")
+    if not user and not secret.startswith(PREFIX):
+        raise UserError("a service has to know who asks: say with --user whose secret it is")
     names = None if trees is None else [name.strip() for name in trees.split(",") if name.strip()]
     words = re.findall(r"\w+", (question or "").lower())[:6]
     named = topic or "-".join([*words, secrets.token_hex(4)])[-100:]
-    later = f"metatree ask --service {quote(server)} --user {quote(user)} --topic {quote(named)}"
+    whose = f" --user {quote(user)}" if user else ""
+    later = f"metatree ask --service {quote(server)}{whose} --topic {quote(named)}"
+    page = f"{server.rstrip('/')}/thread?{urlencode({'topic': named})}"
     waits = question is None
 
     async def asked() -> dict[str, Any]:
         nonlocal waits
-        async with ServiceClient(server, user, secret) as client:
+        async with ServiceClient(server, user or "", secret) as client:
+            # A key says whose it is.
+            asker = user or (await client.call("GET", "login")).get("User")
+            if not asker:
+                raise UserError("this service is of an older version: say with --user whose key it is")
             if question is None:
                 thread = await client.call("GET", "get-topic-thread", Topic=named)
                 if not thread:
                     raise UserError(f"there is no topic {named!r}")
                 seq = thread[-1]["Seq"]
             else:
-                body: dict[str, Any] = {"Topic": named, "User": user, "Query": question}
+                body: dict[str, Any] = {"Topic": named, "User": asker, "Query": question}
                 if names is not None:
                     body["Trees"] = names
                 seq = (await client.call("POST", "add-query", body=body))["Seq"]
                 waits = True
-                output.note(output.visible(f"asked in the topic {named}"))
+                output.note(output.visible(f"asked in the topic {named}: {page}"))
             while True:
                 answer: dict[str, Any] = await client.call("GET", "check-query", Topic=named, Seq=seq)
                 if answer["Status"] in ("Done", "Failed", "Stopped", "Waiting"):
@@ -74,10 +83,11 @@ def ask_service(
             f"cancelled here; the service goes on: `{later}` prints the answer when it is there"
         ) from interrupt
     except WrongCredentials:
+        who = repr(user) if user else "anybody"
         raise UserError(
-            f"the service at {server} does not accept {user!r} with this secret or key: put an API key into {SECRET}"
-            " (its page makes one, at *API keys*), or ask an administrator for a new secret (`metatree service users"
-            f" add {user}`, which ends the one before)"
+            f"the service at {server} does not accept {who} with this secret or key: put an"
+            f" API key into {SECRET} (its page makes one, at *API keys*), or ask an administrator for a new secret"
+            f" (`metatree service users add {user or 'NAME'}`, which ends the one before)"
         ) from None
     except ServiceRefused as exc:
         raise UserError(str(exc)) from None
@@ -150,6 +160,8 @@ def _lines(query: dict[str, Any], server: str) -> Iterator[str]:
         yield "Closest passages:"
         for each in query["Closest"]:
             yield from _source(each, query, server, quote=True)
+    elif query["Status"] == "Done" and query["End"] == "nothing":
+        yield "No passage comes close: try other words."
 
 
 def _source(

@@ -20,7 +20,7 @@ from metatree.storage.trust import check_files
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND
-from metatree_agents.cli.commands._checks import Bad, checked, disk, line, nearest_folder
+from metatree_agents.cli.commands._checks import Bad, Check, checked, disk, line, nearest_folder
 from metatree_agents.cli.commands.service._database import ServiceOptions
 from metatree_agents.cli.commands.service.backup import print_backup
 
@@ -71,7 +71,12 @@ def check(
         ]
     if server is not None:
         looks.append(("proxy", lambda: _proxy(server)))
-    checks = [checked(name, look) for name, look in looks]
+    checks: list[Check] = []
+    for name, look in looks:
+        found = checked(name, look)
+        # A database that cannot be reached says so once.
+        if not any(not each.ok and each.detail == found.detail for each in checks):
+            checks.append(found)
     ok = all(each.ok for each in checks)
     if json:
         from metatree_agents.cli.schemas.search import DoctorOutput

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -45,7 +45,11 @@ def status(
     """
     from metatree_agents.cli.schemas.service import ServiceOutput
 
-    overview = service.call(lambda opened: _administration(opened).overview())
+    async def looked(opened: ServiceDatabase) -> dict[str, Any]:
+        administration = _administration(opened)
+        return {**await administration.overview(), "Engines": await administration.engines()}
+
+    overview = service.call(looked)
     model = ServiceOutput.model_validate(overview)
     if json:
         output.write_json("service queue status", model)
@@ -138,6 +142,12 @@ def _lines(model: ServiceOutput) -> list[str]:
         f"{model.open:,} {SAID['Open']}{waited}; {model.pending:,} {SAID['Pending']};"
         f" {model.waiting:,} {SAID['Waiting']}; {model.failed:,} {SAID['Failed']}"
     ]
+    connected = [engine.name for engine in model.engines if engine.connected]
+    lines.append(
+        f"connected: {', '.join(connected)}"
+        if connected
+        else "nobody is searching: no engine is connected; `metatree service worker` or `metatree serve` is one"
+    )
     for query in model.queries[:_LISTED]:
         engine = f" by {query.engine}" if query.status == "Pending" and query.engine else ""
         tries = f", {output.counted(query.attempts, 'attempt')}" if query.attempts else ""

@@ -230,11 +230,11 @@ function watch(article) {
     events.addEventListener("state", async (event) => {
       const { Status, Engines, Attempts } = JSON.parse(event.data);
       const known = `${Status} ${Attempts}${Engines ? "" : " alone"}`;
-      if (known === article.dataset.state) return;
-      article.dataset.state = known;
+      if (known === article.dataset.known) return;
+      article.dataset.known = known;
       const { made } = await fetched("/thread/question", { topic, seq });
       const its = made?.querySelector("[data-state]"), state = article.querySelector("[data-state]");
-      if (!its || !state || !article.isConnected || article.dataset.state !== known) return;
+      if (!its || !state || !article.isConnected || article.dataset.known !== known) return;
       state.textContent = its.textContent;
       if (Status !== "Pending" || !text) {
         text = "";
