@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-SHAPES_VERSION: Final = "7"
+SHAPES_VERSION: Final = "8"
 """Another one has files read again, since other texts are masked."""
 
 NAME = (
@@ -25,6 +25,10 @@ NAME = (
 """How what holds a secret is called, in any case: `db_password2`, `SECRET_KEY_BASE`, `PGPASS`."""
 _TYPE = r"(?:[ \t]{0,3}:?[ \t]{0,3}[a-z_][\w.\[\]<>|&]{0,40}(?=\s{0,3}=))?"
 """What may stand between a name and its value: `token: str = "…"`, `var token string = "…"`."""
+_GAP = r"(?:[ \t]{0,40}|\s{0,3})"
+"""What may stand around a sign: settings are aligned, and a value may stand on the next line."""
+_YAML = r"(?:[!&][\w./:-]{1,40}[ \t]{1,3})?(?:[|>][-+\d]{0,2}[ \t]{0,3}\r?\n[ \t]{1,40})?"
+"""A tag, an anchor, and the sign of a block, whose value begins on the next line."""
 _LETTERS_AND_DIGITS = r"(?=[^\s\"'\\]{0,200}\d)(?=[^\s\"'\\]{0,200}[A-Za-z])"
 
 
@@ -95,18 +99,19 @@ _SHAPES: Final = (
     ),
 )
 _ASSIGNED = re.compile(
-    rf"(?i){NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}\s{{0,3}}(?:[:?+]?=>?|:|\bis\b)[*_]{{0,2}}\s{{0,3}}[\"'\\*`]{{0,4}}"
+    rf"(?i){NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}{_GAP}(?:[:?+]?=>?|:|\bis\b)[*_]{{0,2}}{_GAP}{_YAML}[\"'\\*`]{{0,4}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
 )
-_VALUE = re.compile(  # `- name: DB_PASSWORD` with `value: …` behind it, in YAML and in JSON
-    rf"(?i){NAME}[\"']{{0,2}}\s{{0,3}},?\s{{0,40}}[\"']?value[\"']?\s{{0,3}}:\s{{0,3}}[\"']?"
+_VALUE = re.compile(  # `- name: DB_PASSWORD` with `value: …` behind it, in YAML and in JSON; `value="…"` of XML
+    rf"(?i){NAME}[\"']{{0,2}}\s{{0,3}},?\s{{0,40}}[\"']?value[\"']?(?:\s{{0,3}}:\s{{0,3}}[\"']?|\s?=\s?[\"'])"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
 )
-_ELEMENT = re.compile(  # also `<key>password</key><string>…</string>`
-    rf"(?i){NAME}(?:</key>\s{{0,40}}<string)?>(?P<value>{_LETTERS_AND_DIGITS}[^\s<>]{{8,200}})</"
+_ELEMENT = re.compile(  # also `<key>password</key><string>…</string>`, and attributes in the tag
+    rf"(?i){NAME}(?:</key>\s{{0,40}}<string)?(?:[\"'\s][^<>]{{0,200}})?>\s{{0,40}}(?:<!\[CDATA\[)?"
+    rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s<>\]]{{8,200}})(?:\]\]>)?\s{{0,40}}</"
 )
 _QUOTED = re.compile(
-    rf"(?i){NAME}(?![a-z0-9])[\"'\\]{{0,4}}\]?{_TYPE}\s{{0,3}}(?:=>?|:=|:|<-|(?<=[\"']),)\s{{0,3}}\(?[brf]?\\?[\"'`]{{1,3}}"
+    rf"(?i){NAME}(?![a-z0-9])[\"'\\]{{0,4}}\]?{_TYPE}{_GAP}(?:[:?+|]{{0,2}}=>?|:|<-|(?<=[\"']),){_GAP}\(?[brf]?\\?[\"'`]{{1,3}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'`\\]{{8,200}})\\?[\"'`]"
 )
 _BEHIND_BLANK = re.compile(  # `PASSWORD '…'` of SQL, and `password TEXT DEFAULT '…'`

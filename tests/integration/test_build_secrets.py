@@ -206,6 +206,13 @@ SHAPES = [
     "curl ",
     "curl -u a:",
     "pass_1 'a1",
+    "password    ",
+    "password:\n ",
+    "password: |\n   ",
+    "password: !a &b ",
+    'password value="',
+    "password>",
+    "password a",
 ]
 
 
