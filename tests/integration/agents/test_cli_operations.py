@@ -171,7 +171,7 @@ def test_keys_are_made_listed_and_ended(
     where = ["--source", str(source)]
     run(["service", "users", "add", "Ann", *where])
     capfd.readouterr()
-    assert run(["service", "keys", "add", "Ann", "--json", *where]) == 0
+    assert run(["service", "keys", "add", "Ann", "--label", "cron", "--json", *where]) == 0
     made = json.loads(capfd.readouterr().out)
     conforms(made, service.KeyAddedOutput)
     assert run(["service", "keys", "list", "--json", *where]) == 0
@@ -180,7 +180,7 @@ def test_keys_are_made_listed_and_ended(
     assert made["key"] not in json.dumps(listed)
     assert run(["service", "keys", "list", *where]) == 0
     line = capfd.readouterr().out
-    assert line.startswith(listed["keys"][0]["id"]) and "Ann" in line and "never used" in line
+    assert line.startswith(listed["keys"][0]["id"]) and "Ann  cron  made" in line and "never used" in line
     assert run(["service", "keys", "revoke", listed["keys"][0]["id"], *where]) == 0
     assert run(["service", "keys", "revoke", listed["keys"][0]["id"], *where]) == 2
     assert "no key" in capfd.readouterr().err

@@ -313,7 +313,11 @@ def test_a_database_of_the_version_before_keeps_its_answers_and_takes_ends(place
         database = opened(place)
         await database.start()
         await answered(Queue(database), 1, None)
-        for index in ("recommendation_withdraws", "recommendation_topic", "recommendation_by"):
+        for index in (
+            "recommendation_withdraws",
+            "recommendation_topic",
+            "recommendation_by",
+        ):
             await database.execute(f"DROP INDEX {index}")
         added = (
             *(("query", "ending"), ("topic", "title"), ("recommendation", "withdraws")),

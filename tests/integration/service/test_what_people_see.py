@@ -14,12 +14,13 @@ from urllib.parse import quote
 import pytest
 import requests
 from metatree_agents.service.engine._origins import with_origins
+from metatree_agents.service.engine.answering import said_of
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.engine import Engine
 from metatree_agents.service.http import events
 from metatree_memory_tools import build_tree
 
-from metatree import Node, Tree
+from metatree import Node, Tree, search
 from metatree.notes.notes import memories, remember
 
 from .conftest import SECRETS, Served
@@ -389,7 +390,11 @@ def test_a_key_has_a_name_and_says_where_it_goes(service: Served) -> None:
         requests.get(curl[0][1], headers={"Authorization": f"Bearer {curl[0][0]}"}, timeout=60).status_code
         == 200
     )
-    assert "End: key my &lt;laptop&gt;" in user.get("/account").text
+    page = user.get("/account").text
+    assert (
+        "End: key my &lt;laptop&gt;" in page
+        and "Programs that send this key are refused from then on" in page
+    )
     assert "my &lt;laptop&gt;" in root.get("/admin/keys?of=User_1").text
     given = root.send("/admin/keys/add", name="User_2", label="cron").text
     assert ">cron<" in given and "OPENAI_BASE_URL" in given
@@ -432,3 +437,40 @@ def test_what_is_said_of_an_answer_has_one_name(service: Served) -> None:
         and 'value="Promote Answer" required checked' not in page
     )
     assert "Not helpful" in words(user.get("/memories").text)
+
+
+def test_what_a_person_said_is_among_what_comes_close(tmp_path: Path) -> None:
+    for number in range(8):
+        (tmp_path / f"part{number}.md").write_text(
+            f"# Shells, part {number}\n\nA shell of part {number} reads the configuration of shells.\n\n"
+            f"Which shells read a file of shells is written in table {number}.\n"
+        )
+    with build_tree(tmp_path) as built:
+        said = "Click completes for bash, zsh, fish and powershell: these shells."
+        remember(
+            built, said, title="Which does it work for?", who="User_1", source="Make Correction, topic x"
+        )
+        for question, is_near in (
+            ("Which shells are painted by the gardener?", True),
+            ("Which configuration is painted by the gardener?", False),
+        ):
+            result = search(question, tree=built)
+            ending = said_of(built, result).ending
+            assert ending.end == "closest" and len(result.closest) == 3
+            assert all(each.node not in [node.id for node in memories(built)] for each in result.closest)
+            assert [each["Quote"] for each in ending.closest[:3]].count(said) == is_near
+
+
+def test_runs_and_figures_say_what_was_not_answered(serve: Serve, handbook: Tree) -> None:
+    service = serve(memory=handbook, answer_timeout_s=30.0, claim_timeout_s=5.0)
+    root = entered(service, "Admin_1")
+    with working(service, handbook):
+        for text in ("How many days may be carried over?", "Who painted the Mona Lisa?"):
+            topic = asked(root, text)
+            service.admin.get("check-query", Topic=topic, Seq="1")
+    runs = root.get("/runs").text
+    assert 'class="state unanswered">not answered<' in runs and 'class="state done">answered<' in runs
+    assert "exhausted" not in runs
+    figures = re.sub(r"\s+", "", root.get("/admin").text)
+    assert "<dd>1</dd><dt>answered</dt>" in figures and "<dd>1</dd><dt>notanswered</dt>" in figures
+    assert root.get("/topics").text.count(">not answered<") == 1

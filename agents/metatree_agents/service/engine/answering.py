@@ -12,7 +12,9 @@ from hashlib import sha256
 from textwrap import shorten
 from typing import Any, Final
 
-from metatree_routers.query.key_terms import key_terms_of
+from metatree_routers import text_evidence
+from metatree_routers.query.key_terms import NOTABLE, key_terms_of
+from metatree_routers.query.terms import expand, raw_tokens
 
 from metatree import Limits, Tree, aresume, asearch, load_run
 from metatree.errors import LeaseLost, MetatreeError, RunExists, TransientError, UnknownRun
@@ -48,6 +50,8 @@ PASSAGES: Final = 30
 """How many passages that come close are given back."""
 QUOTE_CHARS: Final = 4_000
 """How much of each: it may be the whole text of a node."""
+SAID_AMONG: Final = 30
+"""Among how many nodes that fit a question it is looked for what a person said."""
 FEW_WORDS: Final = 0.5
 """A question whose words weigh less (`key_terms_of`) names nothing: `and when does that end?` has 0.2."""
 SOME_WORDS: Final = 1.2
@@ -268,6 +272,10 @@ def _ending_of(tree: Tree, result: SearchResult) -> Ending:
         }
         for passage in result.closest[:PASSAGES]
     ]
+    for question in result.open_questions[:PASSAGES]:
+        if (said := _said_near(tree, question, closest)) is not None:
+            own = [number for number, each in enumerate(closest) if each["Question"] == question]
+            closest.insert(own[:2][-1] + 1 if own else len(closest), said)
     # Two passages of one short section are that section, once.
     places = [(each["Question"], each["Node"], each["Quote"]) for each in closest]
     closest = [each for number, each in enumerate(closest) if places[number] not in places[:number]]
@@ -286,6 +294,34 @@ def _whole_section(tree: Tree, node_id: str) -> dict[str, Any]:
         return {}
     place = place_in(tree, node, text)
     return {} if place is None else {"Quote": text.strip(), "Lines": place[1]}
+
+
+def _said_near(tree: Tree, question: str, closest: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return what a person said that shares a word with an open question, where no passage is one's; None for nothing.
+
+    Somebody said it since the sources do not: it stands among the passages, of which it may be none of the likeliest.
+    """
+    for scored in text_evidence(tree).rank([question], k=SAID_AMONG):
+        node = tree.find(scored.node_id)
+        if node is None or not said_by(node) or not node.content or "who" not in node.provenance:
+            continue
+        if any(each["Node"] == node.id for each in closest):
+            return None
+        terms = {term for raw in raw_tokens(f"{node.title} {node.content}") for term in expand(raw)}
+        if not any(word.weight >= NOTABLE and word.is_in(terms) for word in key_terms_of(question)):
+            continue
+        text = node.content.strip("\n")
+        return {
+            "Question": question,
+            "Node": node.id,
+            "Title": node.title,
+            "Place": node.id,
+            "SaidBy": said_by(node),
+            "Lines": [1, text.count("\n") + 1],
+            "Quote": text[:QUOTE_CHARS],
+            "Score": 0.0,
+        }
+    return None
 
 
 def _before(tree: Tree, query: EngineQuery) -> list[dict[str, Any]]:

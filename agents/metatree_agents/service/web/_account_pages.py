@@ -218,7 +218,7 @@ async def _account_page(
                         each.id,
                         TimeCell(each.made_at),
                         None if each.used_at is None else TimeCell(each.used_at),
-                        _end(each),
+                        [end_key_button(each, "/account/key/end")],
                     ]
                     for each in keys
                 ]
@@ -237,8 +237,10 @@ def keys_table(rows: list[list[Cell]], *, whose: bool = False) -> ListedTable:
     return ListedTable("Keys", columns, rows, "There are no API keys.")
 
 
-def _end(key: KnownKey) -> list[Button]:
-    return [Button("End", "/account/key/end", {"id": key.id}, f"key {key.label or key.id}")]
+def end_key_button(key: KnownKey, action: str) -> Button:
+    """Return the button that ends a key, which asks before."""
+    asks = "Programs that send this key are refused from then on. Nothing brings it back."
+    return Button("End", action, {"id": key.id}, f"key {key.label or key.id}", asks=asks)
 
 
 def use_of(request: Request, key: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -20,9 +21,9 @@ from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.queue.statuses import SAID
 from metatree_agents.service.settings import Service
-from metatree_agents.service.web._account_pages import KEY_NAME, keys_table, use_of
+from metatree_agents.service.web._account_pages import KEY_NAME, end_key_button, keys_table, use_of
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of, sessions_of
-from metatree_agents.service.web._listing import answered, topics_by_owner
+from metatree_agents.service.web._listing import answered, topics_by_owner, unanswered
 from metatree_agents.service.web._memory_pages import reading
 from metatree_agents.service.web._replies import PRIVATE, PageError, link, redirect
 from metatree_agents.service.web._state import Web
@@ -78,6 +79,7 @@ async def admin_page(
 ) -> Response:
     """Show the queue, what failed, and who holds what."""
     figures, free = await service.admin.figures(), len(service.waiting.engines)
+    without, all_ended = await _unanswered(request, service), await answered(service.database)
     attempts = service.settings.attempts
     tables = []
     for ended, heading, empty in (
@@ -103,12 +105,23 @@ async def admin_page(
         tabs=TABS,
         figures=[
             *((f"{figures.queries[status]:,}", SAID[status]) for status in _FIGURES),
-            (f"{await answered(service.database):,}", "answered"),
+            (f"{max(0, all_ended - without):,}", "answered"),
+            (f"{without:,}", "not answered"),
             (f"{free:,}", f"engine{'' if free == 1 else 's'} free here"),
         ],
         wrong="" if await service.admin.has_engines(waiting=free) else _NOBODY,
         again=_AGAIN_S,
     )
+
+
+async def _unanswered(request: Request, service: Service) -> int:
+    """Return how many questions nothing answered, as it was a moment ago: with many topics it takes a while."""
+    web, now = Web.of(request), time.monotonic()
+    if web.unanswered is None or now - web.unanswered[0] > web.unanswered[2]:
+        count = await unanswered(service.database)
+        took_s = time.monotonic() - now
+        web.unanswered = (now, count, min(_AGAIN_S, 100 * took_s))
+    return web.unanswered[1]
 
 
 def _query(row: dict[str, Any], attempts: int, *, again: bool) -> list[Cell]:
@@ -453,9 +466,7 @@ async def _keys(
             each.name,
             TimeCell(each.made_at),
             None if each.used_at is None else TimeCell(each.used_at),
-            None
-            if each.name == INSIDE
-            else [Button("End", "/admin/keys/end", {"id": each.id}, f"key {each.label or each.id}")],
+            None if each.name == INSIDE else [end_key_button(each, "/admin/keys/end")],
         ]
         for each in await service.keys.list(of or None)
     ]
