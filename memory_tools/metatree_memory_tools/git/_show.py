@@ -376,4 +376,4 @@ def _path(named: str) -> str:
 
 
 def _unescaped(code: str) -> str:
-    return chr(int(code, 8)) if code.isdigit() else _ESCAPES.get(code, code)
+    return chr(int(code, 8)) if len(code) == 3 else _ESCAPES.get(code, code)

@@ -13,9 +13,9 @@ import sys
 import time
 import tracemalloc
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from hashlib import sha1
+from hashlib import sha1, sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -43,6 +43,7 @@ from metatree_memory_tools.text import lines
 from metatree_routers import TextEvidence
 
 from metatree import Node, Tree, search
+from metatree._util.process import is_dead, this_process
 from metatree._util.secret_text import masked
 from metatree.errors import BrokenStore, StaleSource, UserError
 from metatree.notes.archive import _reader, export_memory, import_memory
@@ -539,6 +540,49 @@ def test_names_in_an_archive_of_chats_are_bounded(tmp_path: Path) -> None:
             archive.writestr(zipfile.ZipInfo(f"{number}WhatsApp-{' ' * 400}\n.txt"), text)
     with build_tree(f"chats:{tmp_path / 'chats.zip'}", out=tmp_path / "tree") as tree:
         assert [node.title for _, node in tree.walk() if node.kind == "conversation"] == ["Ann"]
+
+
+def asks_for_a_password(file: Path) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("manifest.json", "{}")
+    data = bytearray(file.read_bytes())
+    data[6] |= 1
+    data[data.find(b"PK\x01\x02") + 8] |= 1
+    file.write_bytes(data)
+
+
+def is_nested_deep(file: Path) -> None:
+    text = "[" * 100_000
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("manifest.json", text)
+        archive.writestr("manifest.sha256", sha256(text.encode()).hexdigest())
+
+
+@pytest.mark.parametrize("prepare", [asks_for_a_password, is_nested_deep])
+def test_a_zip_that_cannot_be_read_is_told_as_one(
+    prepare: Callable[[Path], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["build", "."]) == 0
+    prepare(tmp_path / "x.zip")
+    for command in (["import", "x.zip"], ["export", "x.zip"], ["service", "check", "x.zip"]):
+        capfd.readouterr()
+        assert run(command) == 2
+        assert "'x.zip' is " in capfd.readouterr().err
+
+
+def test_files_beside_an_export_are_not_in_its_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["build", "."]) == 0
+    for pid in ("²", "99999999999999999999", "-1"):
+        (tmp_path / f".shop.metatree.{pid}.part").touch()
+    (tmp_path / ".shop.metatree.999999.part").mkdir()
+    assert run(["export", "shop.metatree"]) == 0
+    assert is_dead(this_process().replace(f"/{os.getpid()}/", "/99999999999999999999/")) is False
+    assert is_dead(this_process().replace(f"/{os.getpid()}/", "/²/")) is False
 
 
 def test_a_place_of_blanks_is_shown_at_once(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:

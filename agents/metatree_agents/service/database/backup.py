@@ -241,6 +241,7 @@ def verified(file: Path) -> Backup:
         TypeError,
         EOFError,
         NotImplementedError,
+        RecursionError,
     ) as exc:
         raise _broken(file, "it is cut off or changed") from exc
     sizes = {_tree_of(name): recorded["bytes"] for name, recorded in manifest["files"].items()}
