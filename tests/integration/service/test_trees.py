@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from importlib import import_module
@@ -428,6 +430,13 @@ def test_lists_of_the_page_leave_out_what_is_closed(closed: Served) -> None:
     admin = entered(closed, "Admin_1")
     assert "topic=theirs" in admin.get("/topics?of=User_1").text
     assert "Soup" in admin.get("/tree?tree=recipes").text and "paprika" in admin.get("/memories").text
+
+
+def test_a_backup_from_the_page_has_the_memories_of_all_trees(closed: Served) -> None:
+    made = entered(closed, "Admin_1").send("/admin/backups/make")
+    assert made.ok
+    with zipfile.ZipFile(io.BytesIO(made.content)) as archive:
+        assert {"memory-handbook.db", "memory-recipes.db"} <= set(archive.namelist())
 
 
 # engines

@@ -529,6 +529,18 @@ def test_captions_are_read_in_a_time_that_grows_with_them(caption: str, tmp_path
         assert any(node.title == "Ann" for _, node in tree.walk())
 
 
+def test_names_in_an_archive_of_chats_are_bounded(tmp_path: Path) -> None:
+    """Quadratic is minutes: this does not end, rather than fail."""
+    text = "13/02/2024, 10:00 - Ann: the kettle is blue\n13/02/2024, 10:01 - Bob: hi\n"
+    with zipfile.ZipFile(tmp_path / "chats.zip", "w") as archive:
+        archive.writestr("WhatsApp Chat with Ann.txt", text)
+        for number in range(5):
+            archive.writestr(zipfile.ZipInfo(f"{number}WhatsApp-{' ' * 60_000}\nx\n.txt"), text)
+            archive.writestr(zipfile.ZipInfo(f"{number}WhatsApp-{' ' * 400}\n.txt"), text)
+    with build_tree(f"chats:{tmp_path / 'chats.zip'}", out=tmp_path / "tree") as tree:
+        assert [node.title for _, node in tree.walk() if node.kind == "conversation"] == ["Ann"]
+
+
 def test_a_place_of_blanks_is_shown_at_once(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
     """Of a million, quadratic is an hour: this does not end, rather than fail."""
     record = {"type": "mcp", "location": " " * 1_000_000 + "x", "options": {}}

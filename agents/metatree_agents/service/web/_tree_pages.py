@@ -57,7 +57,15 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
                     for who in may
                 ]
                 or "administrators alone",
-                [Button("Remove", "/admin/trees/remove", {"tree": tree.name}, tree.name)],
+                [
+                    Button(
+                        "Remove",
+                        "/admin/trees/remove",
+                        {"tree": tree.name},
+                        tree.name,
+                        asks=f"Take {tree.name} out, with the rights to it? Its folder stays.",
+                    )
+                ],
             ]
         )
     groups: list[list[Cell]] = [
