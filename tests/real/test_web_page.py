@@ -861,9 +861,9 @@ def test_everything_is_done_by_keyboard_alone(large: Site, visit: Visit) -> None
     page.wait_for_selector(".answer")
     tab_to(page, "More: correct")
     page.keyboard.press("Enter")
-    tab_to(page, "Promote Answer")
-    page.keyboard.press("ArrowRight")
-    assert page.evaluate("document.querySelector('[name=type]:checked').value") == "Make Correction"
+    tab_to(page, "Make Correction")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.querySelector('[name=type]:checked').value") == "Promote Answer"
     tab_to(page, "Send")
     page.keyboard.press("Enter")
     page.wait_for_selector(".notice")

@@ -188,10 +188,13 @@ def test_doctor_says_what_is_wrong(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", serve(reply).url)
     monkeypatch.setenv("METATREE_MODEL", "stub")
-    assert run(["doctor", "--source", str(source), "--json"]) == 5
-    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
-    assert not checks["language model"]["ok"]
-    assert says in checks["language model"]["detail"]
+    for router in ([], ["--router", "openai/stub"]):
+        assert run(["doctor", "--source", str(source), "--json", *router]) == 5
+        checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+        assert not checks["language model"]["ok"]
+        assert says in checks["language model"]["detail"]
+    assert not checks["model self-test"]["ok"]
+    assert "it gives no usable answers" in checks["model self-test"]["detail"]
 
 
 def test_doctor_asks_nobody_when_no_model_is_named(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
