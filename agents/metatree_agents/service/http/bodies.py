@@ -115,9 +115,12 @@ class LoggedIn(Body):
 
 
 class Added(Body):
+    """Where a question stands; `Searching` is false while no engine is connected that may answer it."""
+
     Topic: str
     Seq: int
     Timestamp: str
+    Searching: bool = True
 
 
 class GivenPassage(Body):
