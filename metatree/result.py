@@ -259,3 +259,16 @@ class SearchResult:
     asks: tuple[PersonQuestion, ...] = ()
     """What a person is asked, when it ended as `waiting`."""
     run_id: str = ""
+
+    @property
+    def sentences(self) -> list[str]:
+        """How questions were read: with which words corrected, and of open ones, in a language that no text is in."""
+        said = []
+        for note in self.notes:
+            if note.read_as:
+                said.append(f"Read as: {note.read_as}")
+            if note.language and note.question in self.open_questions:
+                *before, last = note.tree_languages
+                languages = " and ".join(filter(None, (", ".join(before), last)))
+                said.append(f"The question is in {note.language}; the texts are in {languages}")
+        return said

@@ -1,6 +1,6 @@
 """Compare what is found with models of every quality with what is found without one.
 
-    python -m benchmarks.model_quality [--questions 200] [--seed 1] [--nodes | --answers] [--plot FILE]
+    python -m benchmarks.model_quality [--questions 200] [--seed 1 …] [--nodes | --answers] [--plot FILE]
 
 Each search looks for the one right section of this project's documentation (`returns="nodes"`, k=1), and for an answer
 from it. A model errs at random, and errs in what it rules out besides; it begins as one of which nothing is known, and
@@ -12,8 +12,9 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,17 @@ def measure(
     )
 
 
+def pooled(name: str, rows: Sequence[Row]) -> Row:
+    """Return the averages of rows of as many questions each."""
+
+    def mean(of: str) -> float:
+        return statistics.fmean(getattr(row, of) for row in rows)
+
+    measured = {each.name: mean(each.name) for each in fields(Row) if each.name not in ("name", "accuracy")}
+    known = [row.accuracy for row in rows if row.accuracy is not None]
+    return Row(name, **measured, accuracy=statistics.fmean(known) if known else None)
+
+
 def line(row: Row) -> str:
     """Return a row as text."""
     trust = "" if row.accuracy is None else f"{row.accuracy:.2f}"
@@ -125,10 +137,20 @@ def plot(rows: Sequence[tuple[float, Row]], without: Row, file: Path) -> None:
     figure.savefig(file)
 
 
+def _model(tree: Tree, quality: float, rules_out: float, reads: float | None, seed: int) -> Model:
+    return Model(tree, quality, rules_out, reads, seed)
+
+
+def _odd(tree: Tree, kind: Callable[..., Model], seed: int) -> Model:
+    return kind(tree, 0.0, seed=seed)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--questions", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--seed", type=int, nargs="+", default=[1], help="each has its questions and its model"
+    )
     parser.add_argument("--plot", type=Path, help="an SVG file to write")
     parser.add_argument("--answers", action="store_true", help="search for answers alone")
     parser.add_argument(
@@ -140,34 +162,34 @@ def main() -> None:
     parser.add_argument("--only", help="rows whose names hold this text")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, documentation(Path(folder)) as tree:
-        questions = questions_of(tree, chosen.questions, chosen.seed)
-        print(f"{len(questions)} questions on {len(tree.ids(['section']))} sections, seed {chosen.seed}")
+        sets = [(seed, questions_of(tree, chosen.questions, seed)) for seed in chosen.seed]
+        print(f"{chosen.questions} questions on {len(tree.ids(['section']))} sections, seeds {chosen.seed}")
         print(f"{'model':28}  found  answered  claimed   calls  reading   tokens  trust")
         what = {"nodes": not chosen.answers, "answers": not chosen.nodes}
-        without = measure("none", tree, questions, None, **what)
-        print(line(without), flush=True)
+
+        def measured(name: str, make: Callable[[int], Model | None]) -> Row | None:
+            if name != "none" and chosen.only and chosen.only not in name:
+                return None
+            row = pooled(
+                name, [measure(name, tree, questions, make(seed), **what) for seed, questions in sets]
+            )
+            print(line(row), flush=True)
+            return row
+
+        without = measured("none", lambda seed: None)
         rows = []
         for quality in QUALITIES:
             for rules_out in chosen.rules_out:
                 name = f"right {quality:.2f}, rules out {rules_out:.1f}"
-                if chosen.only and chosen.only not in name:
-                    continue
-                model = Model(tree, quality, rules_out, seed=chosen.seed)
-                row = measure(name, tree, questions, model, **what)
-                print(line(row), flush=True)
-                if rules_out == chosen.rules_out[0]:
+                row = measured(name, partial(_model, tree, quality, rules_out, None))
+                if row is not None and rules_out == chosen.rules_out[0]:
                     rows.append((quality, row))
         for routes, reads in READERS if not chosen.nodes else ():
             name = f"routes {routes:.1f}, reads {reads:.1f}"
-            if not chosen.only or chosen.only in name:
-                print(
-                    line(measure(name, tree, questions, Model(tree, routes, reads=reads), **what)), flush=True
-                )
+            measured(name, partial(_model, tree, routes, chosen.rules_out[0], reads))
         for name, kind in ODD.items():
-            if not chosen.only or chosen.only in name:
-                odd = measure(name, tree, questions, kind(tree, 0.0), **what)
-                print(line(odd), flush=True)
-        if chosen.plot is not None:
+            measured(name, partial(_odd, tree, kind))
+        if chosen.plot is not None and without is not None:
             plot(rows, without, chosen.plot)
 
 

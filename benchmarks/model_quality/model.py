@@ -21,6 +21,9 @@ from metatree import Option, RouteDecision, RouteRequest, Tree
 class Model:
     """Answers the prompts of routers and readers, rightly in a share of them.
 
+    It says the same of the same menu and of the same text when the question is the same, as a model at temperature 0
+    does. So two designs of the search meet the same errors, and asking again is no second chance.
+
     Args:
         tree: the tree that is searched.
         quality: how often it is right, in [0, 1]; else it takes any of the other options.
@@ -95,7 +98,11 @@ class Model:
             return self.rng.choice(wrong)
         return right[-1] if right else None
 
+    def _asked(self, *about: str) -> None:
+        self.rng = random.Random(f"{self.seed} {self.section} {about}")
+
     def _choose(self) -> dict[str, Any]:
+        self._asked("menu", *(option.id for option in self.options))
         named = labels(len(self.options))
         right = self.right()
         choice = self.choose(right, len(named))
@@ -113,6 +120,7 @@ class Model:
 
     def _read(self, user: str) -> dict[str, Any]:
         text = user.rpartition("<data>\nTitle: ")[2].rpartition("\n</data>")[0]
+        self._asked("text", text)
         lines = [line for line in text.split("\n")[1:] if len(line) > 20]
         content = self.tree.content(self.section)
         answers = bool(lines) and any(line in content for line in lines[-1:])

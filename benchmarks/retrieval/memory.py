@@ -103,6 +103,6 @@ BEAM = Collection(
     "beam",
     "the messages that an answer needs, in the known conversation",
     _beam,
-    ("R@10", "R@10+3"),
+    ("R@10", "R@10-3", "R@10+3"),
     {"R@10": 0.65},
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,21 +44,29 @@ def values(name: str, system: str, outcomes: Sequence[Outcome]) -> Values:
     """Score one system: (questions,).
 
     `R@10+3` counts our first ten and up to three that are offered beside them; of the other system the first thirteen.
+    `R@10-3` counts ten in all: what is offered beside takes the last places, up to three; of the other the first ten.
     """
-    plain, _, more = name.partition("+")
-    kind, _, k = plain.partition("@")
-    most = int(k or 0) + int(more or 0)
-    wider = f"{kind}@{most}" if more else name
+    kind, _, counted = name.partition("@")
+    parts = re.fullmatch(r"(\d+)([+-])(\d+)", counted)
+    if parts is None:
+        return np.array([metric(name, each.gold, each.ranked.get(system, ())) for each in outcomes])
+    first, beside = int(parts[1]), int(parts[3])
+    most = first + beside if parts[2] == "+" else first
+    ranked = [
+        _with_beside(each, first, beside, most) if system == OURS else each.ranked.get(system, ())
+        for each in outcomes
+    ]
     return np.array(
-        [metric(wider, outcome.gold, _listed(outcome, system, plain, more)) for outcome in outcomes]
+        [metric(f"{kind}@{most}", each.gold, ids) for each, ids in zip(outcomes, ranked, strict=True)]
     )
 
 
-def _listed(outcome: Outcome, system: str, plain: str, more: str) -> Sequence[str]:
-    listed = outcome.ranked.get(system, ())
-    if not more or system != OURS:
-        return listed
-    return [*listed[: int(plain.partition("@")[2])], *outcome.ranked.get(BESIDE, ())[: int(more)]]
+def _with_beside(outcome: Outcome, first: int, beside: int, most: int) -> list[str]:
+    """Return what was found, with what was offered beside it in the last of `most` places; each id once."""
+    found = list(outcome.ranked.get(OURS, ()))[:first]
+    offered = outcome.ranked.get(BESIDE, ())[:beside]
+    kept = found[: most - len(offered)]
+    return list(dict.fromkeys([*kept, *offered, *found]))[:most]
 
 
 def interval(scores: Values) -> tuple[float, float]:

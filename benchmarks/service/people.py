@@ -8,6 +8,8 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -40,6 +42,8 @@ ADMIN: Mapping[str, str] = {
     "/runs": "/runs",
     "/metrics": "/metrics",
 }
+_CLOSED = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
+"""What a request on a kept connection ends with that the server closed in the same moment."""
 _CSRF = re.compile(r'name="csrf" value="([^"]+)"')
 
 
@@ -85,7 +89,7 @@ class Person:
     async def open(self, name: str, path: str) -> str:
         """Open a page."""
         began = time.perf_counter()
-        said = await self._client.get(path)
+        said = await self._again("GET", path)
         self._times[name].append(time.perf_counter() - began)
         if said.status_code != 200:
             raise RuntimeError(f"{path} was answered {said.status_code}: {said.text[:200]}")
@@ -96,28 +100,44 @@ class Person:
     async def ask(self, text: str) -> None:
         """Ask, look at the thread, watch the events until the answer is there, and have it shown."""
         asked = time.perf_counter()
-        said = await self._client.post("/ask", data={"csrf": self._csrf, "question": text})
+        said = await self._again("POST", "/ask", data={"csrf": self._csrf, "question": text})
         self._times["/ask"].append(time.perf_counter() - asked)
         if said.status_code != 303:
             raise RuntimeError(f"/ask was answered {said.status_code}: {said.text[:200]}")
         topic = parse_qs(urlsplit(said.headers["Location"]).query)["topic"][0]
         await self.open("/thread, live", said.headers["Location"])
         given = {"topic": topic, "seq": "1"}
-        async with self._client.stream("GET", "/thread/events", params=given) as events:
-            steps = 0
-            async for line in events.aiter_lines():
-                if line.startswith("event: step"):
-                    steps += 1
-                    if steps % 3 == 1:  # the page draws the walk at most a few times a second
-                        await self._part("/thread/walk", given)
-                if line.startswith("event: answer"):
-                    break
+        while not await self._watch(given):
+            pass
         self.waited.append(time.perf_counter() - asked)
         await self._part("/thread/question", given)
 
+    async def _watch(self, given: Mapping[str, str]) -> bool:
+        """Watch the events of a question; say whether the answer came, or else the connection ended before."""
+        steps = 0
+        with suppress(*_CLOSED):
+            async with self._client.stream("GET", "/thread/events", params=given) as events:
+                async for line in events.aiter_lines():
+                    if line.startswith("event: step"):
+                        steps += 1
+                        if steps % 3 == 1:  # the page draws the walk at most a few times a second
+                            await self._part("/thread/walk", given)
+                    if line.startswith("event: answer"):
+                        return True
+        self._times["connections made again"].append(0.0)
+        return False
+
+    async def _again(self, method: str, path: str, **given: Any) -> httpx2.Response:
+        """Send a request as a browser does: once more when the connection that was kept has just been closed."""
+        try:
+            return await self._client.request(method, path, **given)
+        except _CLOSED:
+            self._times["connections made again"].append(0.0)
+            return await self._client.request(method, path, **given)
+
     async def _part(self, path: str, given: Mapping[str, str]) -> None:
         began = time.perf_counter()
-        said = await self._client.get(path, params=given)
+        said = await self._again("GET", path, params=given)
         self._times[path].append(time.perf_counter() - began)
         assert said.status_code == 200, said.text[:200]
 

@@ -71,7 +71,7 @@ def is_dead(owner: str, *, shared: bool = False) -> bool:
     """
     host, pid_text, started = owner.rsplit("/", 2) if owner.count("/") >= 2 else ("", "", "")
     host, _, boot = host.rpartition(" ")
-    if host != _host() or not pid_text.isdigit():
+    if host != _host() or not pid_text.isdecimal() or len(pid_text) > 9:
         return False
     if boot != _boot_id():
         return not shared

@@ -16,6 +16,7 @@ _NAMED = re.compile(rf"(?i)(?:.{{0,60}}[_\s.-])?{NAME}(?:[_\s-]?(?:hash|value))?
 _MOST_BEFORE = 20
 """Lines before the names of columns: blank ones, comments, and what names the delimiter to Excel."""
 _LONGEST_HEAD = 100_000
+_DASHES = re.compile(r"(?m)^[ \t]{0,3}\|?[ \t]*+:?-[-:| \t]*+$")
 _SECRET = re.compile(r"(?=\S{0,200}\d)(?=\S{0,200}[A-Za-z])\S{8,200}")
 
 
@@ -47,6 +48,36 @@ def masked_columns(text: str) -> tuple[str, int]:
         if row and column < len(named) and named[column] and _SECRET.fullmatch(text, start, end):
             parts += [text[at:start], "*" * (end - start)]
             at, number = end, number + 1
+    return "".join([*parts, text[at:]]), number
+
+
+def masked_tables(text: str) -> tuple[str, int]:
+    """Return a text with the same done in its tables of Markdown, which are bars, and dashes below the names.
+
+    Example:
+        >>> masked_tables("| user | password |" + chr(10) + "|---|---|" + chr(10) + "| ann | hunter2hunter2 |")
+        ('| user | password |\\n|---|---|\\n| ann | ************** |', 1)
+    """
+    parts, at, number = [], 0, 0
+    for line in _DASHES.finditer(text):
+        begin = text.rfind("\n", 0, max(0, line.start() - 1)) + 1
+        names = text[max(begin, line.start() - _LONGEST_HEAD) : max(0, line.start() - 1)].strip().split("|")
+        named = {column for column, name in enumerate(names) if _NAMED.fullmatch(name.strip(" \t`*_"))}
+        row = line.end() + 1
+        while named and row < len(text) and row >= at:
+            end = text.find("\n", row)
+            end = len(text) if end < 0 else end
+            if "|" not in text[row:end] or _DASHES.match(text, row):  # there another table begins
+                break
+            start = row + len(text[row:end]) - len(text[row:end].lstrip())
+            for column, cell in enumerate(text[start:end].rstrip().split("|")):
+                value = cell.strip(" \t`*_")
+                if column in named and _SECRET.fullmatch(value):
+                    place = start + cell.index(value)
+                    parts += [text[at:place], "*" * len(value)]
+                    at, number = place + len(value), number + 1
+                start += len(cell) + 1
+            row = end + 1
     return "".join([*parts, text[at:]]), number
 
 

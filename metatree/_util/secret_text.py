@@ -11,16 +11,24 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-SHAPES_VERSION: Final = "6"
+SHAPES_VERSION: Final = "8"
 """Another one has files read again, since other texts are masked."""
 
 NAME = (
-    r"(?:password|passwd|passphrase|pwd|secret(?:[_-]?access)?(?:[_-]?key)?|api[_ -]?key|access[_ -]?key"
-    r"|private[_-]?key|account[_-]?key|(?:auth|access|refresh)[_ -]?token|token)"
+    r"(?:(?:password|passwd|passphrase|passcode|pwd|credential|secret(?:[_-]?access)?(?:[_-]?key)?"
+    r"|(?:(?<![a-z])|(?<=pg))pass|api[_ -]?key|access[_ -]?key"
+    r"|(?:private|account|signing|encryption|master|app|hmac)[_-]?key|(?:auth|access|refresh)[_ -]?token|token)"
+    r"(?:[_-]?(?:base|hash|value|plain|text|new|old|confirm(?:ation)?|default|prod(?:uction)?|staging|stage|test"
+    r"|dev(?:elopment)?|live|main|primary|secondary|current|next|previous|fallback|backup|root|admin|github|gitlab))?"
+    r"s?[_-]?\d{0,3})"
 )
-"""How what holds a secret is called, in any case."""
-_TYPE = r"(?:\s{0,3}:?\s{0,3}[a-z_][\w.\[\]<>|&]{0,40}(?=\s{0,3}=))?"
+"""How what holds a secret is called, in any case: `db_password2`, `SECRET_KEY_BASE`, `PGPASS`."""
+_TYPE = r"(?:[ \t]{0,3}:?[ \t]{0,3}[a-z_][\w.\[\]<>|&]{0,40}(?=\s{0,3}=))?"
 """What may stand between a name and its value: `token: str = "…"`, `var token string = "…"`."""
+_GAP = r"(?:[ \t]{0,40}|\s{0,3})"
+"""What may stand around a sign: settings are aligned, and a value may stand on the next line."""
+_YAML = r"(?:[!&][\w./:-]{1,40}[ \t]{1,3})?(?:[|>][-+\d]{0,2}[ \t]{0,3}\r?\n[ \t]{1,40})?"
+"""A tag, an anchor, and the sign of a block, whose value begins on the next line."""
 _LETTERS_AND_DIGITS = r"(?=[^\s\"'\\]{0,200}\d)(?=[^\s\"'\\]{0,200}[A-Za-z])"
 
 
@@ -67,6 +75,17 @@ _SHAPES: Final = (
         r"(?i:bearer)\s{1,5}(?P<value>(?=[^\s\d]{0,200}\d)[A-Za-z0-9_.~+/-]{16,2000}=*)",
     ),
     _shape(
+        "a password or key",
+        "uthorization UTHORIZATION",
+        r"(?i:authorization)[\"'\\]{0,3}\s{0,3}[:=,]\s{0,3}[\"'\\]{0,3}[A-Za-z]{2,20}\s{1,3}"
+        r"(?P<value>(?=[^\s\d]{0,200}\d)[A-Za-z0-9_.~+/-]{8,2000}=*)",
+    ),
+    _shape(
+        "a password or key",
+        "curl",
+        r"curl(?=\s)[^\n]{0,300}?\s(?:-u|--user)[\s=]{1,3}[\"']?[^\s:\"'$]{1,60}:(?P<value>[^\s\"'\\]{3,200})",
+    ),
+    _shape(
         "a password in an address",
         "://",
         r"://[^\s/:@\"'\\]{0,100}:(?P<value>[^\s/@\"'\\]{3,200})@",
@@ -80,26 +99,45 @@ _SHAPES: Final = (
     ),
 )
 _ASSIGNED = re.compile(
-    rf"(?i){NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}\s{{0,3}}(?:=>?|:|\bis\b)[*_]{{0,2}}\s{{0,3}}[\"'\\*`]{{0,4}}"
+    rf"(?i){NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}{_GAP}(?:[:?+]?=>?|:|\bis\b)[*_]{{0,2}}{_GAP}{_YAML}[\"'\\*`]{{0,4}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
 )
-_VALUE = re.compile(  # `- name: DB_PASSWORD` with `value: …` behind it, in YAML and in JSON
-    rf"(?i){NAME}[\"']{{0,2}}\s{{0,3}},?\s{{0,40}}[\"']?value[\"']?\s{{0,3}}:\s{{0,3}}[\"']?"
+_VALUE = re.compile(  # `- name: DB_PASSWORD` with `value: …` behind it, in YAML and in JSON; `value="…"` of XML
+    rf"(?i){NAME}[\"']{{0,2}}\s{{0,3}},?\s{{0,40}}[\"']?value[\"']?(?:\s{{0,3}}:\s{{0,3}}[\"']?|\s?=\s?[\"'])"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
 )
-_ELEMENT = re.compile(  # also `<key>password</key><string>…</string>`
-    rf"(?i){NAME}(?:</key>\s{{0,40}}<string)?>(?P<value>{_LETTERS_AND_DIGITS}[^\s<>]{{8,200}})</"
+_ELEMENT = re.compile(  # also `<key>password</key><string>…</string>`, and attributes in the tag
+    rf"(?i){NAME}(?:</key>\s{{0,40}}<string)?(?:[\"'\s][^<>]{{0,200}})?>\s{{0,40}}(?:<!\[CDATA\[)?"
+    rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s<>\]]{{8,200}})(?:\]\]>)?\s{{0,40}}</"
 )
 _QUOTED = re.compile(
-    rf"(?i){NAME}(?![a-z0-9])[\"'\\]{{0,4}}\]?{_TYPE}\s{{0,3}}(?:=>?|:=|:|<-|(?<=[\"']),)\s{{0,3}}\(?[brf]?\\?[\"'`]{{1,3}}"
+    rf"(?i){NAME}(?![a-z0-9])[\"'\\]{{0,4}}\]?{_TYPE}{_GAP}(?:[:?+|]{{0,2}}=>?|:|<-|(?<=[\"']),){_GAP}\(?[brf]?\\?[\"'`]{{1,3}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'`\\]{{8,200}})\\?[\"'`]"
+)
+_BEHIND_BLANK = re.compile(  # `PASSWORD '…'` of SQL, and `password TEXT DEFAULT '…'`
+    rf"(?i)(?:{NAME}|identified\s{{1,3}}by)(?:\s{{1,3}}[a-z]{{3,12}}(?:\(\d{{1,5}}\))?(?:\s{{1,3}}not\s{{1,3}}null)?\s{{1,3}}default)?"
+    rf"\s{{1,3}}[\"'](?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\]{{8,200}})[\"']"
+)
+_OPTION = re.compile(  # `--db-password …`
+    rf"(?i)(?<=-){NAME}\s{{1,3}}[\"']?(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\-][^\s\"'\\]{{7,200}})"
 )
 _INSIDE_QUOTES = re.compile(  # `"Server=db;Password=…;"`
     rf"(?i)(?<=[;\"']){NAME}\s?=\s?(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})(?=[;\"'])"
 )
-_NAME_MARKS = ("passw", "passp", "pwd", "secret")
+_NAME_MARKS = ("pass", "pwd", "secret", "credential", "identified")
 """How the names begin: a search for these texts costs a tenth of one for the expression."""
-_KEY_MARKS = ("api", "private", "account")
+_KEY_MARKS = (
+    "api",
+    "private",
+    "account",
+    "signing",
+    "encryption",
+    "master",
+    "app_k",
+    "app-k",
+    "appk",
+    "hmac",
+)
 _TOKEN_MARKS = ("auth", "refresh", "token")
 """How those begin that end in `key`, or in `token`; `access` ends in both."""
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
@@ -200,7 +238,8 @@ def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]
                 spans += _matches(kind, shape.finditer(text))
                 break
     if places := _name_places(text):
-        named = ((_QUOTED, ""), (_INSIDE_QUOTES, "=")) if code else ((_ASSIGNED, ""),)
+        named = [(_QUOTED, ""), (_INSIDE_QUOTES, "=")] if code else [(_ASSIGNED, "")]
+        named += [(_BEHIND_BLANK, ""), (_OPTION, "-")]
         for shape, mark in (*named, (_VALUE, "value"), (_ELEMENT, "</")):
             if mark in text:
                 found = (match for at in places if (match := shape.match(text, at)))

@@ -21,4 +21,9 @@ def loads(text: str) -> dict[str, Any]:
     if match := _LONG_KEY.search(text):
         line = text.count("\n", 0, match.start()) + 1
         raise tomllib.TOMLDecodeError(f"a key has more than 100 parts (at line {line}, column 1)")
-    return tomllib.loads(text)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError as exc:  # a number of thousands of digits
+        raise tomllib.TOMLDecodeError(f"{exc} (at line 1, column 1)") from exc

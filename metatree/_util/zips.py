@@ -23,7 +23,10 @@ def open_member(archive: zipfile.ZipFile, member: str | zipfile.ZipInfo) -> IO[b
     info = archive.getinfo(member) if isinstance(member, str) else member
     if info.compress_type not in _BOUNDED:
         raise zipfile.BadZipFile(f"{info.filename!r} is packed by another method than DEFLATE")
-    return archive.open(info)
+    try:
+        return archive.open(info)
+    except (RuntimeError, NotImplementedError) as exc:  # it asks for a password
+        raise zipfile.BadZipFile(str(exc)) from exc
 
 
 def read_member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:

@@ -177,6 +177,7 @@ class Runner(Generic[S]):
                 self._finish("")
             raise
         except BaseException:
+            replayed.used["seconds"] = self._now() - self._began
             with suppress(Exception):  # what stopped the run may hinder this too; the hold runs out by itself
                 self._journal.release(self._run_id, self._token, "failed")
             raise

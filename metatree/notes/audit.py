@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from metatree.node import Node
+from metatree.notes.left_out import IDENTITY
 from metatree.notes.notes import claims, earlier_texts, made_by, mentions
 from metatree.notes.wishes import KIND as WISH
 from metatree.notes.wishes import standing, taken_back, wishes_of
@@ -26,7 +27,8 @@ class Audit:
     What an export of somebody else says of it has `export`, the file that says so.
     """
     stands_in: str
-    """The source file with its lines, or the id of the turn or memory that it was taken from; empty for a memory."""
+    """The source file with its lines, the export, or the id of the turn or memory that it was taken from; empty for a
+    memory."""
     replaced: tuple[dict[str, Any], ...]
     """What it replaced: `text`, and `until` when that held; the earliest first."""
     wishes: tuple[str, ...]
@@ -47,7 +49,15 @@ def audit(tree: Tree, node: str) -> Audit:
         )
         holds = any(wish.node == found.id for wish in standing(tree))
     export = str(found.provenance.get("file") or "an export")
+    stands_in, wishes = _stands_in(found), [wish.id for wish in wishes_of(tree, found.id)]
     said = mentions(found) or [{**each, "export": export} for each in claims(found)] or made_by(found)
+    if IDENTITY in found.attributes and (source := tree.source_of(found)) is not None:
+        stands_in = export = str(found.attributes.get("export") or source.location)
+        about = {
+            name: str(found.attributes.get(key) or "") for name, key in (("who", "speaker"), ("at", "at"))
+        }
+        said = [{**about, "source": None, "export": export}]
+        wishes = [wish.id for wish in _exported_wishes(tree, source.mount, found.id)]
     return Audit(
         found,
         found.description
@@ -57,14 +67,29 @@ def audit(tree: Tree, node: str) -> Audit:
         else found.description,
         tree.parent(found) or "",
         tuple(said),
-        _stands_in(found),
+        stands_in,
         tuple(replaced),
-        tuple(wish.id for wish in wishes_of(tree, found.id)),
+        tuple(wishes),
         holds,
     )
 
 
+def _exported_wishes(tree: Tree, mount: str, message: str) -> list[Node]:
+    """Return the nodes of the wishes that a message of an export states; see `Chats`."""
+    sql = (
+        "SELECT id FROM node WHERE kind = ? AND id >= ? AND id < ? AND json_extract(attributes, '$.from') = ?"
+        " ORDER BY seq"
+    )
+    inner = message.removeprefix(f"{mount}/")
+    rows = tree.index.rows(sql, (WISH, f"{mount}/", f"{mount}0", inner))
+    return [node for (node_id,) in rows if (node := tree.find(node_id)) is not None]
+
+
 def _stands_in(node: Node) -> str:
+    if (
+        node.kind == WISH and node.path is not None
+    ):  # of an export or a file, which names the message in its own way
+        return f"{node.path}{node.attributes.get('from', '')}"
     if node.path is not None:
         first_last = node.lines
         return node.path if first_last is None else f"{node.path}:{first_last[0]}-{first_last[1]}"

@@ -48,7 +48,9 @@ _TRANSIENT = frozenset(
 )
 """Kinds whose nodes come and go with a source, or are things of their own: nothing hangs below them by itself."""
 _MENTION = re.compile(
-    r"[\w.\-]*(?:/[\w.\-]+)+|[\w\-]+\.[A-Za-z]\w{0,9}\b|\b[A-Za-z_]\w*(?:\.\w+)+|\b\w*[a-z0-9][A-Z]\w*|\b\w+_\w+"
+    # None begins behind a letter of its own: else a long word is gone through from each of its letters.
+    r"(?<![\w.\-])[\w.\-]*(?:/[\w.\-]+)+|(?<![\w\-])[\w\-]+\.[A-Za-z]\w{0,9}\b"
+    r"|\b[A-Za-z_]\w*(?:\.\w+)+|\b\w*[a-z0-9][A-Z]\w*|\b\w+_\w+"
 )
 _WORD = re.compile(r"[^\W_][\w'-]{2,}")
 _PLAIN_WORDS = (

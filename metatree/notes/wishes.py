@@ -19,6 +19,7 @@ Lost: a linear classifier over words (it learns the subjects of what it is shown
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -107,6 +108,8 @@ _EMPTY_WORDS = frozenset(
     )
 )
 _CONVERSATIONS = frozenset({"session", "conversation", "file"})
+_MOST_ALIKE: Final = 100
+"""Of the wishes of a person that share a word, so many of the latest are compared: a file may hold 40,000."""
 _SAME_SHARE: Final = 0.5
 """Of the words of the shorter of two wishes, so many are in both when one replaces the other."""
 
@@ -296,22 +299,25 @@ def _left(wishes: Sequence[Wish], taken: dict[str, Wish]) -> list[Wish]:
     Args:
         taken: takes up which wish each later one took back.
     """
-    left: list[tuple[Wish, bool, set[str]]] = []
-    for wish in wishes:
+    left: dict[int, tuple[Wish, bool, set[str]]] = {}
+    places: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for number, wish in enumerate(wishes):
         changes = wish.what == "withdrawal" or _CHANGES.search(wish.text) is not None
         is_contrary, words = _CONTRARY.search(wish.text) is not None, _words(wish)
         like = [
-            (_share(words, other_words), number)
-            for number, (other, other_is_contrary, other_words) in enumerate(left)
-            if other.who == wish.who
-            and (wish.file is None or other.file is not None)
-            and (changes or other_is_contrary != is_contrary)
+            (_share(words, left[place][2]), place)
+            for place in {place for word in words for place in places[wish.who, word][-_MOST_ALIKE:]}
+            if place in left
+            and (wish.file is None or left[place][0].file is not None)
+            and (changes or left[place][1] != is_contrary)
         ]
         if like and max(like)[0] >= _SAME_SHARE:
             taken[wish.node] = left.pop(max(like)[1])[0]
         if wish.what != "withdrawal":
-            left.append((wish, is_contrary, words))
-    return [wish for wish, _, _ in left]
+            left[number] = (wish, is_contrary, words)
+            for word in words:
+                places[wish.who, word].append(number)
+    return [wish for wish, _, _ in left.values()]
 
 
 def _share(one: set[str], other: set[str]) -> float:

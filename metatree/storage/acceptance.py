@@ -109,7 +109,7 @@ class Survey:
     signed: dict[str, str] = field(default_factory=dict)
     """What a mark would be over."""
     digest: str = field(default="", compare=False)
-    """Of all that was in it, also of what is only counted; what a log beside it holds, too."""
+    """Of all that was in it and its log, also of what is only counted; empty for one that is trusted."""
 
 
 def stores_in(place: Path) -> list[Path]:
@@ -132,9 +132,8 @@ def survey(file: Path) -> Survey:
         UserError: one of its files is a link, or no regular file.
     """
     check_files(file)
-    digest = content_digest(file) if file.stat().st_size <= _MOST_BYTES else ""
     with closing(_reading(file)) as connection:
-        trusted = False
+        digest, trusted = "", False
         with suppress(MetatreeError, sqlite3.Error):
             check(connection, file)
             trusted = True
@@ -143,8 +142,11 @@ def survey(file: Path) -> Survey:
                 problem = _problem(connection)
             if not trusted and file.stat().st_nlink > 1:
                 problem = "it is the same file as one elsewhere (a hard link): copy it, and delete this name"
-            elif not trusted and not digest:
-                problem = "it is too large to look into"
+            if not trusted and not problem:
+                if file.stat().st_size > _MOST_BYTES:
+                    problem = "it is too large to look into"
+                else:
+                    digest = content_digest(file)
             if problem:
                 return Survey(file, trusted, problem)
             connection.set_progress_handler(_deadline(), 100_000)
@@ -174,7 +176,7 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
         raise UserError(f"{str(file)!r} cannot be accepted: {seen.problem}; delete it, or ask who made it")
     check_files(file)
     # Before it is opened, which may bring an older one up to date.
-    if content_digest(file) != seen.digest:
+    if not seen.trusted and content_digest(file) != seen.digest:
         raise UserError(f"{str(file)!r} was changed meanwhile: look at it again")
     with Store.open(file, create=False, trust=True) as store:
         content = content_digest(file) if store.read_only else ""

@@ -70,7 +70,7 @@ def without_secrets(address: str) -> str:
     # A password with a sign that ends it too early is in what looks like the rest.
     if "@" in user + hosts + unquote(parts.path) + parts.query or parts.fragment:
         return f"{SCHEMES[0]}://…"
-    if not all(port == "" or port.isdigit() for port in ports):
+    if not all(port == "" or port.isdecimal() for port in ports):
         return f"{SCHEMES[0]}://…"
     safe = urlencode([(key, value) for key, value in query if key not in _SECRET], safe="/,")
     return f"{parts.scheme}://{name}{at}{hosts}{parts.path}{'?' + safe if safe else ''}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from metatree._util.secret_columns import masked_columns
+from metatree._util.secret_columns import masked_columns, masked_tables
 from metatree._util.secret_text import masked, whole_secret
 from metatree.trees.text import decode
 
-_TABLES = (".csv", ".tsv", ".tab")
+_TABLES: Final = ("csv", "tsv", "tab", "psv", "dat")
 _CODE: Final = re.compile(
     r"asm|astro|c|cc|cjs|clj|cljc|cljs|coffee|cpp|cr|cs|css|cts|cu|cuh|cxx|d|dart|el|elm|erl|ex|exs|f90|"
     r"fs|fsx|gd|gemspec|gleam|glsl|go|gql|graphql|groovy|h|hcl|hh|hpp|hrl|hs|htm|html|hxx|inl|ipp|java|jl|"
@@ -29,18 +29,25 @@ def is_code(path: str) -> bool:
         >>> [is_code(path) for path in ("src/app.py", "app.py.bak", "main.tf", ".envrc", "app.log", "Makefile")]
         [True, True, True, False, False, False]
     """
+    name, stem, end = _named(path)
+    return bool(stem and _CODE.fullmatch(end)) and not name.startswith(".env")
+
+
+def _named(path: str) -> tuple[str, str, str]:
+    """Return the name of a file, and what it is without the ends that say it is a copy."""
     name = path.rpartition("/")[2].lower()
     stem, _, end = name.rpartition(".")
     while "." in stem and _COPIES.fullmatch(end):
         stem, _, end = stem.rpartition(".")
-    return bool(stem and _CODE.fullmatch(end)) and not name.startswith(".env")
+    return name, stem, end
 
 
 def _masked(path: str, text: str) -> tuple[str, int]:
-    text, number = masked(text, code=is_code(path))
-    if not path.lower().endswith(_TABLES):
+    is_program = is_code(path)
+    text, number = masked(text, code=is_program)
+    if is_program:
         return text, number
-    text, cells = masked_columns(text)
+    text, cells = masked_columns(text) if _named(path)[2] in _TABLES else masked_tables(text)
     return text, number + cells
 
 

@@ -155,7 +155,7 @@ def self_test(suite: Suite, limit_s: float = 60.0) -> SelfTest:
 
 
 def _answered(found: SearchResult) -> bool:
-    if found.ended == "limit" and not found.nodes:
+    if found.ended == "failed" or (found.ended == "limit" and not found.nodes):
         return False
     return found.usage.failed_attempts < max(1, found.usage.model_calls) or not found.detail
 

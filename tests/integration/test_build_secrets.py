@@ -198,6 +198,21 @@ SHAPES = [
     "bearer ",
     "secret",
     "password is ",
+    "--password ",
+    "password default ",
+    "identified by ",
+    "pass",
+    "authorization: a ",
+    "curl ",
+    "curl -u a:",
+    "pass_1 'a1",
+    "password    ",
+    "password:\n ",
+    "password: |\n   ",
+    "password: !a &b ",
+    'password value="',
+    "password>",
+    "password a",
 ]
 
 
@@ -243,6 +258,78 @@ def test_what_is_no_program_may_have_passwords_without_quotes(name: str, tmp_pat
 )
 def test_passwords_in_quotes_are_masked_in_programs_however_they_are_named(text: str) -> None:
     assert masked(text, code=True) == (text.replace("hunter19Zq7Kettle", "*" * 17), 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("password2={}", "PASSWORD1: {}", "DB_PASSWORD_2={}", "SECRET_KEY_BASE={}", "secret_key_base: {}"),
+        *(
+            "API_KEY_STAGING={}",
+            "passwordHash: {}",
+            "password_confirmation: {}",
+            "PGPASS={}",
+            "DB_PASS={}",
+            "pass: {}",
+        ),
+        *("credentials: {}", "encryption_key: {}", "APP_KEY=base64:{}", "passcode={}", "passwords: {}"),
+        *("password ?= {}", "password := {}", "run --db-password {}", "run --token '{}'", "pg:pass={}"),
+        *(
+            "password TEXT DEFAULT '{}'",
+            "pwd varchar(40) not null default '{}'",
+            "IDENTIFIED BY '{}'",
+            "PASSWORD '{}'",
+        ),
+        *(
+            "Authorization: Basic {}",
+            '"Authorization": "Token {}"',
+            "curl -s -u ann:{} http://x",
+            "curl --user=ann:{} x",
+        ),
+    ],
+)
+def test_passwords_are_masked_however_they_are_named(text: str) -> None:
+    shown = text.format("*" * 17)
+    assert masked(text.format("hunter19Zq7Kettle")) in ((shown, 1), (shown.replace("base64:", "*" * 7), 1))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "password2 = '{}'",
+            "PASSWORD1: '{}'",
+            "SECRET_KEY_BASE = '{}'",
+            "passwordHash: '{}'",
+            "DB_PASS = '{}'",
+        ),
+        *("encryption_key: str = '{}'", "run --token '{}'", "pwd text DEFAULT '{}'", "PASSWORD '{}'"),
+    ],
+)
+def test_passwords_in_programs_are_masked_however_they_are_named(text: str) -> None:
+    assert masked(text.format("hunter19Zq7Kettle"), code=True) == (text.format("*" * 17), 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "the bypass: hunter19Zq7Kettle",
+            "compass=hunter19Zq7Kettle",
+            "passport: ab12cd34ef",
+            "app: app12345key",
+        ),
+        *("pass --with hunter19Zq7Kettle", "import secrets\n\nSALT = 'abc12345'", "identified by ann12345"),
+        *(
+            "curl -o file12345 http://x/y:z1234",
+            "docker run -u 1000:1000x x",
+            "Authorization: required1 for all",
+        ),
+    ],
+)
+def test_names_that_only_begin_or_end_so_hold_nothing(text: str) -> None:
+    assert masked(text) == (text, 0)
+    assert masked(text, code=True) == (text, 0)
 
 
 @pytest.mark.parametrize(

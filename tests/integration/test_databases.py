@@ -105,6 +105,24 @@ def test_the_tools_of_a_database_query_find_and_keep(shop: Path, tmp_path: Path)
         assert tree.content(made.id) == "SELECT name FROM customer\n\nname\nAnn\nBob"
 
 
+def test_what_a_column_of_passwords_holds_by_default_is_not_told(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "notes.db")) as connection:
+        connection.execute(
+            "CREATE TABLE kettle(name TEXT DEFAULT 'blue', password2 TEXT DEFAULT 'hunter19Zq7Kettle')"
+        )
+        connection.execute("INSERT INTO kettle DEFAULT VALUES")
+        connection.commit()
+    with build_tree(tmp_path / "notes.db", out=tmp_path / "tree") as tree:
+        assert "default 'blue'" in tree.content("notes.db/kettle/name")
+        shown = [str(node) + (node.content or "") for _, node in tree.walk()]
+        shown += [
+            ask(tree, "notes.db/kettle", sql)
+            for sql in ("SELECT * FROM kettle", "SELECT sql FROM sqlite_master")
+        ]
+        assert not [text for text in shown if "hunter19" in text]
+    assert b"hunter19" not in (tmp_path / "tree" / "index.db").read_bytes()
+
+
 def test_what_tools_show_of_cells_is_masked_as_texts_of_files_are(tmp_path: Path) -> None:
     # Of made-up letters, and put together here so that nobody takes this file for one with secrets.
     begin, end = (f"-----{word} RSA PRIVATE KEY-----" for word in ("BEGIN", "END"))

@@ -430,3 +430,20 @@ def test_what_is_left_out_of_an_export_that_is_away_goes_when_it_is_there_again(
         (chat / "away.json").rename(chat / "chat.json")
         tree.refresh()
         assert len(_said(tree)) == 2
+
+
+def test_the_audit_names_the_export_and_the_wishes_of_a_message(
+    chat: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Tree.open(chat / "tree") as tree:
+        found = audit(tree, "chat.json/77/2")
+        (said,) = found.said
+        export = str(chat / "chat.json")
+        assert (said["who"], said["at"][:10], said["export"]) == ("Ann", "2024-05-16", export)
+        assert (found.stands_in, len(found.wishes)) == (export, 1)
+        assert audit(tree, found.wishes[0]).stands_in == "chat.json/77/2"
+        assert audit(tree, "chat.json/77/3").wishes == ()
+    assert run(["audit", "chat.json/77/3", "--tree", "tree"]) == 0
+    assert f"{export} says: “said by Bob on 2024-05-16" in capsys.readouterr().out
+    assert run(["audit", "chat.json/77/3", "--tree", "tree", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["said"][0]["who"] == "Bob"

@@ -107,6 +107,15 @@ def test_links_to_headings_lead_to_their_sections_while_these_are_there(
     assert "linked from Boats/Rig.md" in capsys.readouterr().out
 
 
+def test_names_go_before_aliases_and_properties_have_names_in_any_script(vault: Path) -> None:
+    (vault / "Boats/Nell.md").write_text("# Nell\n\nA dinghy.\n")
+    (vault / "Boats/Kutter.md").write_text("---\nfrüher: '[[Nell]]'\n原因: 取代 [[Sails]]\n---\nA cutter.\n")
+    with build_tree(vault) as tree:
+        assert leads(tree, "Boats/Kutter.md") == ["Boats/Nell.md", "Boats/Sails.md"]
+        assert tree.get("Boats/Kutter.md").attributes["properties"]["原因"] == "取代 [[Sails]]"
+        assert "Boats/Nell.md" in leads(tree, "Boats/Sails.md"), "and not the ketch, which is called so, too"
+
+
 def test_links_follow_when_notes_come_go_and_get_other_names(vault: Path) -> None:
     with build_tree(vault) as tree:
         (vault / "Nowhere.md").write_text("# Nowhere\n")

@@ -36,6 +36,9 @@ FILES = {
     "house.md": "# House\n\nThe lamp in the hall has a bulb of nine watts.\n\n# Garden\n\nRoses are watered at dawn.\n",
 }
 MANY = 100_000
+OUT_OF_SIGHT = """[...document.querySelectorAll("main td, main td :is(a, button, select, summary)")].filter(
+    each => each.checkVisibility() && each.getBoundingClientRect().right > innerWidth).map(each => each.outerHTML)"""
+"""What of the tables of a page lies beside the window."""
 ADMINISTERED = (
     *("admin", "admin/users", "admin/keys", "admin/trees", "admin/engines", "admin/limits", "admin/backups"),
     *("runs", "memories", "account", "tree"),
@@ -341,6 +344,7 @@ def test_a_whole_conversation(site: Site, visit: Visit, axe: str, size: tuple[in
     for path in ADMINISTERED:
         page.goto(f"{site.url}/{path}")
         check(page, axe)
+        assert page.evaluate(OUT_OF_SIGHT) == [], path
         picture(page, path.replace("/", "-"))
     page.goto(f"{site.url}/memories")
     page.click("button:has-text('Undo')")
@@ -432,6 +436,25 @@ def step(number: int) -> dict[str, Any]:
 def notified(page: Any, text: str) -> None:
     """Wait until an event told a page of a step; the walk, which comes by another connection, may show it before."""
     page.wait_for_selector(f"[data-now]:has-text({text!r})")
+
+
+def test_an_open_page_hears_who_searches(large: Site, visit: Visit) -> None:
+    watch = visit(large)
+    page = watch.page
+    watch.log_in(large)
+    large.call("Engine_1", "POST", "leave")
+    page.fill("#question", "Who looks for this?")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/thread?*")
+    notified(page, "Nobody is searching")
+    claim = large.claim(page)
+    notified(page, "An engine (Engine_1) took it just now")
+    assert page.inner_text("span[data-state]") == "being answered"
+    large.call("Engine_1", "POST", "hand-back", {"Topic": claim["Topic"], "Lease": claim["Lease"]})
+    large.call("Engine_1", "POST", "leave")
+    notified(page, "Nobody is searching")
+    assert page.inner_text("span[data-state]") == "waiting for an engine"
+    assert sum("/thread?" in url for url in watch.asked) == 1, "without loading it again"
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["desktop", "phone"])
@@ -838,9 +861,9 @@ def test_everything_is_done_by_keyboard_alone(large: Site, visit: Visit) -> None
     page.wait_for_selector(".answer")
     tab_to(page, "More: correct")
     page.keyboard.press("Enter")
-    tab_to(page, "Promote Answer")
-    page.keyboard.press("ArrowRight")
-    assert page.evaluate("document.querySelector('[name=type]:checked').value") == "Make Correction"
+    tab_to(page, "Make Correction")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.querySelector('[name=type]:checked').value") == "Promote Answer"
     tab_to(page, "Send")
     page.keyboard.press("Enter")
     page.wait_for_selector(".notice")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from difflib import get_close_matches
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -38,6 +39,8 @@ from metatree_agents.service.openai.bodies import Wrong
 from metatree_agents.service.settings import Service, ServiceSettings
 from metatree_agents.service.web.mounting import mount_web, no_page, wants_page
 
+_NO_ROUTE: Final = ("Not Found", "Method Not Allowed")
+"""What Starlette says of a route that is not there."""
 BUSY: Final = "the database is busy or away: try again in a moment"
 """The message for callers; the error itself, which names files and hosts, goes into the log."""
 _log = logging.getLogger("metatree.service")
@@ -124,11 +127,25 @@ async def _refused(request: Request, error: Exception) -> Response:
     if error.status_code in (404, 405) and wants_page(request):
         return await no_page(request, error)
     if not request.url.path.startswith("/v1/"):
+        if request.url.path.startswith("/api/") and error.detail in _NO_ROUTE:
+            error = HTTPException(error.status_code, _not_offered(request), error.headers)
         return await http_exception_handler(request, error)
     detail = str(error.detail)
     if error.status_code in (404, 405):
         detail = f"{request.method} {request.url.path[:80]} is not offered: there is {openai_routes.OFFERED}"
     return error_response(request.scope, error.status_code, detail, headers=error.headers)
+
+
+def _not_offered(request: Request) -> str:
+    """Return what to say of a route that is not there: the one that is nearest, or by which method it goes."""
+    method, path = request.method, request.url.path[:80]
+    known = {each: [way.upper() for way in ways] for each, ways in request.app.openapi()["paths"].items()}
+    if path in known:
+        meant = f"it goes by {' or '.join(known[path])}"
+    else:
+        near = get_close_matches(path, [each for each in known if each.startswith("/api/")], 1)
+        meant = f"did you mean {near[0]}?" if near else "is it misspelt?"
+    return f"there is no {method} {path}: {meant}; /openapi.json describes all routes, docs/api.md has a line for each"
 
 
 async def _wrong(request: Request, error: Exception) -> Response:

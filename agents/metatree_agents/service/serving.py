@@ -103,7 +103,8 @@ async def serve_all(
         )
         for name, secret in made.items():
             show(f"  {name} ({roles[name]}): {secret}")
-    elif not any(role == "admin" for _, role, _ in await users.list()):
+    known = [name for name, role, _ in await users.list() if role == "admin"]
+    if not known:
         say(
             f"nobody is an administrator here: `metatree service users add admin --role admin{options}` makes one"
         )
@@ -123,6 +124,10 @@ async def serve_all(
             await service.tree_rights.add(name)
         await _say_trees(service, trees or {}, say, options)
         if trees:
+            if before := await service.tree_rights.unnamed_topics():
+                say(
+                    f"{before:,} of the topics are of before trees had names: they are read as ever, and end there"
+                )
             await _say_rights(service, say, options)
         if memory is not None or sharing is not None or (trees and searches):
             secret = await users.own(INSIDE, "engine")
@@ -156,6 +161,10 @@ async def serve_all(
                 show("log in as admin with this link, once, within 15 minutes:")
                 show(f"  {login_link(address, await Sessions(database).make_code('admin'))}")
                 show(f"  (`metatree service users login admin{options}` makes another)")
+            elif known:
+                say(
+                    f"`metatree service users login {known[0]}{options}` prints a link that logs {known[0]} in, once"
+                )
             await asyncio.wait({serving, stopping, *working}, return_when=asyncio.FIRST_COMPLETED)
         for task in working:
             if task.done():

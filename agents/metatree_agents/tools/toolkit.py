@@ -73,7 +73,6 @@ from metatree_agents.tools._models import (
 )
 from metatree_agents.tools.closest import line_range, telling
 from metatree_agents.tools.locations import earlier_lines, readable_answer, source_place
-from metatree_agents.tools.question_notes import notes_of
 
 REFRESH_EVERY_S = 3.0
 """How often a look is taken at whether the sources have changed."""
@@ -275,7 +274,7 @@ class Toolkit:
             answer=result.answer,
             cited=answers[0].cited if len(answers) == 1 else readable(result.cited),
             answers=answers,
-            notes=list(notes_of(result)),
+            notes=result.sentences,
             wishes=_wishes(result),
             open_questions=list(result.open_questions),
             closest=[_close_passage(tree, passage) for passage in result.closest],

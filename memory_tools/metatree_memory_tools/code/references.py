@@ -151,8 +151,9 @@ class Files:
                 self._notes.setdefault(last, []).append(path)
                 if (stem := _note_name(last)) != last:
                     self._notes.setdefault(stem, []).append(path)
+            own = frozenset(self._notes)  # what a note is named goes before what another one is called, too
             for (language, alias), paths in self._packages.items():
-                if language == "note":
+                if language == "note" and alias.casefold() not in own:
                     self._notes.setdefault(alias.casefold(), []).extend(paths)
         beside = _joined(folder, text)
         if beside is not None and (found := self._first([beside, f"{beside}.md"])):

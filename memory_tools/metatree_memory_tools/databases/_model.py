@@ -139,13 +139,13 @@ def is_secret_name(name: str) -> bool:
     """Whether the name of a column says that its values may be secrets.
 
     Example:
-        >>> [is_secret_name(name) for name in ("password_hash", "userToken", "api_key", "tokenizer", "passenger")]
+        >>> [is_secret_name(name) for name in ("password_hash", "userToken2", "api_key", "tokenizer", "passenger")]
         [True, True, True, False, False]
     """
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).strip("_ ")
     parts = [part for part in re.split(r"[\W_]+", words) if part and not _ENDS.fullmatch(part)]
     joined = [*parts, *(f"{a}_{b}" for a, b in pairwise(parts)), words]
-    return any(SECRET.fullmatch(part) for part in joined)
+    return any(SECRET.fullmatch(part.rstrip("0123456789")) for part in joined)
 
 
 def key_of(*names: str) -> str:

@@ -63,7 +63,7 @@ def column_text(table: Table, column: Column) -> str:
         facts.append("primary key")
     elif not column.nullable:
         facts.append("not null")
-    if column.default is not None:
+    if column.default is not None and not column.is_secret:
         facts.append(f"default {column.default}")
     for foreign in table.foreign_keys:
         if column.name in foreign.columns:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from metatree._util.secret_text import masked
@@ -23,6 +26,8 @@ from metatree_memory_tools.git._dates import seconds_of
 
 MAX_DIFF_CHARS = 15_000
 MAX_FILES = 200
+_MOST_PAIRS = 100_000
+"""Of a line as it is and one that was committed that say the same; of more, lines that stand once are compared."""
 _AGAINST_FIRST = ("--first-parent", "-m")
 _SEARCH_S = 30.0
 _KEY_LINE = re.compile(
@@ -246,8 +251,41 @@ def _lines_now(root: Path, path: str) -> list[str]:
 
 def _places(then: list[str], now: list[str]) -> dict[int, int]:
     """Return which committed line each present line is."""
-    blocks = difflib.SequenceMatcher(a=then, b=now, autojunk=len(then) > 5_000).get_matching_blocks()
-    return {b + i + 1: a + i + 1 for a, b, size in blocks for i in range(size)}
+    often, once = Counter(then), Counter(now)
+    # Lines that come often cost the product of how often they do, at each step.
+    if sum(number * often[line] for line, number in once.items()) <= _MOST_PAIRS:
+        blocks = difflib.SequenceMatcher(a=then, b=now, autojunk=False).get_matching_blocks()
+        return {b + i + 1: a + i + 1 for a, b, size in blocks for i in range(size)}
+    kept = {line: number for number, line in enumerate(then, start=1) if often[line] == once[line] == 1}
+    pairs = _in_order([(kept[line], number) for number, line in enumerate(now, start=1) if line in kept])
+    found = {}
+    for (a, b), (c, d) in pairwise([(0, 0), *pairs, (len(then) + 1, len(now) + 1)]):
+        found[b] = a
+        while a + 1 < c and b + 1 < d and then[a] == now[b]:
+            a, b = a + 1, b + 1
+            found[b] = a
+        while a < c - 1 and b < d - 1 and then[c - 2] == now[d - 2]:
+            c, d = c - 1, d - 1
+            found[d] = c
+    del found[0]
+    return found
+
+
+def _in_order(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the most of some pairs (line then, line now) that go up on both sides; those now do so already."""
+    tops: list[int] = []
+    ends: list[int] = []
+    before: list[int] = []
+    for number, (then, _) in enumerate(pairs):
+        at = bisect_left(tops, then)
+        before.append(ends[at - 1] if at else -1)
+        tops[at : at + 1], ends[at : at + 1] = [then], [number]
+    found: list[tuple[int, int]] = []
+    number = ends[-1] if ends else -1
+    while number >= 0:
+        found.append(pairs[number])
+        number = before[number]
+    return found[::-1]
 
 
 def _blamed(objects: Objects, path: str, first: int, last: int) -> dict[int, tuple[str, str]]:
@@ -338,4 +376,4 @@ def _path(named: str) -> str:
 
 
 def _unescaped(code: str) -> str:
-    return chr(int(code, 8)) if code.isdigit() else _ESCAPES.get(code, code)
+    return chr(int(code, 8)) if len(code) == 3 else _ESCAPES.get(code, code)

@@ -25,8 +25,7 @@ _BYTES = 1 << 20
 _MOST = 1_000
 _LEADS = re.compile(r"gitdir:\s*([^\0\n]+)")
 _REFERENCE = re.compile(r"ref:\s*([^\0\n]+)")
-_SECTION = re.compile(r"\s*\[\s*([^\]\s\"]+)[^\]]*\]")
-_VALUE = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*?)\s*")
+_SECTION = re.compile(r'\[([^\]"]*)("(?:[^"\\]|\\.)*")?\]\s*')
 _NAMED = re.compile(r"refs/(?!.*\.\.).+|[A-Z_]+")
 _HEADS = (
     "HEAD",
@@ -126,14 +125,15 @@ def _settings(text: str) -> Iterator[tuple[str, str]]:
     """
     section = ""
     for line in text.split("\n"):
-        while head := _SECTION.match(line):
-            section = head[1].lower() if '"' not in head[0] else ""
-            line = line[head.end() :]
-        if section and (match := _VALUE.fullmatch(line)):
-            value = match[2]
+        line, at = line.strip(), 0
+        while head := _SECTION.match(line, at):
+            section, at = "" if head[2] else head[1].strip().lower(), head.end()
+        name, is_set, value = line[at:].partition("=")
+        if section and is_set:
+            value = value.strip()
             if value[:1] == '"' == value[-1:]:
                 value = re.sub(r"\\(.)", r"\1", value[1:-1])
-            yield f"{section}.{match[1].lower()}", value
+            yield f"{section}.{name.strip().lower()}", value
 
 
 def _check_stays(place: Place) -> None:

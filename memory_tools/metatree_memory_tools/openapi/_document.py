@@ -74,7 +74,7 @@ class Document:
         value: object = self.data
         for step in ref[2:].split("/"):
             step = unquote(step).replace("~1", "/").replace("~0", "~")
-            if isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            if isinstance(value, list) and step.isdecimal() and len(step) < 10 and int(step) < len(value):
                 value = value[int(step)]
             elif isinstance(value, Mapping):
                 value = value.get(step)

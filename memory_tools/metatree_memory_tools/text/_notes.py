@@ -15,7 +15,7 @@ from datetime import date
 from metatree_memory_tools.text.unique_names import slug
 
 _FRONT = re.compile(r"\ufeff?---[ \t]*\n(.*?)\n?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_FIELD = re.compile(r"^([A-Za-z_][\w .-]{0,60}?)\s*:(?:\s+(.*))?$")
+_FIELD = re.compile(r"^([^\W\d][\w .-]{0,60}?)\s*:(?:\s+(.*))?$")
 _ITEM = re.compile(r"^\s*-\s+(.+)$")
 _QUOTED = re.compile(r"^([\"'])(.*)\1$", re.DOTALL)
 _PIECE = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|\[\[[^\]]*\]\]|[^,]+)\s*(?:,|$)")

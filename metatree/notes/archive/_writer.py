@@ -112,6 +112,7 @@ def _check(file: Path) -> None:
             EOFError,
             AttributeError,
             NotImplementedError,
+            RecursionError,
         ):
             ours = False
         if not ours:
@@ -124,8 +125,10 @@ def _sweep(file: Path) -> None:
     """Remove what exports to this file left behind that were killed."""
     for part in file.parent.glob(f".{file.name}.*.part"):
         pid = part.name.split(".")[-2]
-        if pid.isdigit() and not _is_alive(int(pid)):
-            part.unlink(missing_ok=True)
+        # One that somebody else named so is left where it is.
+        with suppress(OSError, ValueError, OverflowError):
+            if not _is_alive(int(pid)):
+                part.unlink(missing_ok=True)
 
 
 def _is_alive(pid: int) -> bool:

@@ -125,11 +125,12 @@ class DecisionRouter(Router):
         key = f"{self.model.name} {state} {questions}"
         if key in known:  # what was asked in this run is not asked again
             report_usage(model_calls=-1, cache_hits=1)
+            said: Mapping[str, Likelihoods] = known[key]
         else:
-            known[key] = await self.model.decide(state, questions)
-        said: Mapping[str, Likelihoods] = known[key]
-        if "which" not in said:
-            raise AnswerRefused("the model declined to choose")
+            said = await self.model.decide(state, questions)
+            if "which" not in said:
+                raise AnswerRefused("the model declined to choose")
+            known[key] = said
         shares = {option.id: said["which"][label] for label, option in named.items()}
         unviable = _ruled_out(said, doubted, named)
         return decided_by_shares(request, shares, said["which"][NONE], unviable, self.trust)
@@ -179,6 +180,8 @@ class DecisionReader(Reader):
             for number, answer in enumerate(open_[: self.model.max_questions])
         }
         said = await self.model.decide(_text(request, open_[0].quote), questions)
+        if not said:
+            raise AnswerRefused("the model declined to say whether the text answers")
         judged = {id(answer): said.get(f"answers_{number}") for number, answer in enumerate(open_)}
         answers, notes = list[Answer](), list[str]()
         for answer in reading.answers:

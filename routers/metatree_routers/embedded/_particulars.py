@@ -16,7 +16,7 @@ from metatree_routers.query.terms import terms
 _VERB: Final = r"(?:was|were|is|are|did|do|does|will|would|has|have|had|can|could|should|came|come|happened)"
 _FOR_PARTICULARS = re.compile(
     r"\b(?:specific(?:ally)?|details?|detailed|atmosphere|background|influenc\w*|affect\w*|impact\w*|main|discuss\w*"
-    r"|contents?|structure|themes?)\b",
+    r"|contents?|structure|themes?|techniques?|methods?|strateg(?:y|ies))\b",
     re.IGNORECASE,
 )
 _SOUGHT: Final = (

@@ -41,7 +41,7 @@ from metatree_routers.evidence._ranking import (
     readable_mask,
     together,
 )
-from metatree_routers.evidence.signals.asker import is_of_talk, people_first
+from metatree_routers.evidence.signals.asker import REPLIED, goes_on, is_of_talk, people_first
 from metatree_routers.evidence.signals.feedback import Feedback, flag_clause, flagged_for, lowered
 from metatree_routers.evidence.signals.named_commits import named_commits, names_of_commits
 from metatree_routers.evidence.signals.rerank import Reranker
@@ -52,7 +52,7 @@ from metatree_routers.index.node_texts import NodeTexts
 from metatree_routers.index.store import is_indexed
 from metatree_routers.index.vectors import MOST_VECTORS, Progress
 from metatree_routers.query.best_line import best_line
-from metatree_routers.query.cover import cover_of
+from metatree_routers.query.cover import cover_of, is_on_asker
 from metatree_routers.query.key_terms import key_terms_of, missing
 from metatree_routers.query.languages import language_of, languages_of
 from metatree_routers.query.parse import MAX_CHARS, sections
@@ -606,11 +606,16 @@ class TextEvidence(Evidence):
         elif sections(questions[0]).is_long:
             ranking = rank(snapshot, questions[0])
         else:
-            cover = cover_of(questions[0]) if is_of_talk(snapshot) else None
+            of_talk = is_of_talk(snapshot)
+            cover = cover_of(questions[0]) if of_talk else None
             question, texts = cover.subject if cover else questions[0], NodeTexts(self._tree, snapshot)
             ranking = rank_question(snapshot, question, embedder, texts, scope, shown=shown)
+            if of_talk:
+                ranking = goes_on(snapshot, ranking)
             if cover and cover.by_asker:
                 ranking = people_first(snapshot, ranking, texts.titles)
+            elif of_talk and is_on_asker(questions[0]):
+                ranking = people_first(snapshot, ranking, texts.titles, REPLIED)
         if len(questions) == 1 and self._feedback is not None and flagged:
             ranking = lowered(snapshot, ranking, self._feedback.of(questions[0]))
         with self._lock:

@@ -39,6 +39,13 @@ _BY_ASKER = re.compile(
     r"|\bmy (?:discussions|questions|requests)\b",
     re.IGNORECASE,
 )
+_ASKER = re.compile(r"\b(?:I|I['’][a-z]+|my|me|mine|we|our)\b")
+_ASKED_BACK = re.compile(
+    r"(?<!can )(?<!could )(?<!would )(?<!will )(?<!do )(?<!should )\byou(?:r|rs)?\b|\bremind me\b"
+    r"|\bour (?:previous|last|earlier|first)\b",
+    re.IGNORECASE,
+)
+"""Of what the other one said; "could you" asks for something new."""
 _WORD = re.compile(r"[\w'’%.-]*\w")
 _LEAST_CHARS = 3
 _FRAME = frozenset(
@@ -85,3 +92,17 @@ def cover_of(question: str) -> Cover | None:
     if not any(len(word) >= _LEAST_CHARS for word in words):
         return None
     return Cover(" ".join(words), in_order and _BY_ASKER.search(question) is not None, in_time)
+
+
+def is_on_asker(question: str) -> bool:
+    """Whether a question is on who asks it, and not on what they were told, nor for a summary of what was said.
+
+    Example:
+        >>> is_on_asker("What is my budget for books?"), is_on_asker("Which books did you recommend to me?")
+        (True, False)
+    """
+    return (
+        _ASKER.search(question) is not None
+        and _ASKED_BACK.search(question) is None
+        and _SUMMARY.search(question) is None
+    )

@@ -38,6 +38,7 @@ _CHECKBOX = re.compile(r"^\s*[-*]\s*\[[ xX]\]")
 _VERSION = re.compile(
     r"^\W*[\w .()/-]{1,40}\s*(?:[:=@]+|\s)\s*v?\d+(?:\.\d+)+\S*\s*$|^[\w.-]+(?:==|\s{2,})[\w.]+$"
 )
+_BLANKS = re.compile(r"\s{3,}")
 _MOST_VERSION_CHARS = 100
 _NOISE_HEADING = re.compile(
     r"^\W*(?:versions?|environment|system details|system info\w*|output of|your environment|package versions?"
@@ -185,7 +186,8 @@ def _sections(question: str) -> Sections:
 
 def _is_version(line: str) -> bool:
     """Whether a line of a list of versions: a name and a number, and nothing else."""
-    return len(line) <= _MOST_VERSION_CHARS and bool(_VERSION.match(line))
+    # Between parts that may all be blank, long runs of blanks can be split in too many ways.
+    return len(line) <= _MOST_VERSION_CHARS and bool(_VERSION.match(_BLANKS.sub("  ", line)))
 
 
 def _starts_code(line_before: str) -> bool:

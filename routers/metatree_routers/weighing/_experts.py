@@ -22,6 +22,9 @@ NONE_RIGHT = 0.1
 """How likely it is, before anything is known of a menu, that none of its options leads to an answer."""
 NONE_RIGHT_ELSEWHERE = 0.5
 """The same where the evidence has seen something better in another menu of the same search."""
+ERRS_BY_NONE = 0.3
+"""How many of a model's errors are that no option leads to an answer, whatever the menu; chosen by hand. Taken for one
+error among as many as there are options, a model that always says so seemed right more often than by chance."""
 RULED_OUT = 0.02
 """An option below this share is ruled out, where both experts speak against it."""
 STRONG = 0.5

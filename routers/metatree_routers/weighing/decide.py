@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from metatree.protocols import Option, RouteDecision, RouteRequest
-from metatree_routers.weighing._experts import RULED_OUT, STRONG, Case, Weighed, cases_of, weigh
+from metatree_routers.weighing._experts import (
+    ERRS_BY_NONE,
+    RULED_OUT,
+    STRONG,
+    Case,
+    Weighed,
+    cases_of,
+    weigh,
+)
 from metatree_routers.weighing.trust import Trust
 
 NOTHING_LEADS = "no option leads to an answer, by the model and by the evidence"
@@ -52,7 +60,8 @@ def decided_by_shares(
     none_right = trust.none_right(request.questions, cases)
     trust.gave([(case.prior, totals.get(case.ids[0], 0.0)) for case in cases], none, none_right)
     worth, even = trust.accuracy, 1 / (len(cases) + 1)
-    mixed = {i: worth * totals.get(case.ids[0], 0.0) + (1 - worth) * even for case in cases for i in case.ids}
+    by_error = (1 - worth) * ((1 - none) * even + none * ERRS_BY_NONE)
+    mixed = {i: worth * totals.get(case.ids[0], 0.0) + by_error for case in cases for i in case.ids}
     weighed = weigh(cases, mixed, worth * none + (1 - worth) * even, none_right)
     top = max(weighed.probabilities.values())
     within = [i for i in shares if weighed.probabilities.get(above.get(i, ""), 0.0) >= top]
@@ -111,7 +120,7 @@ def _as_shares(
     cases: Sequence[Case], choice: str | None, ruled_out: set[str], accuracy: float
 ) -> tuple[dict[str, float], float]:
     """Return the share of each option, and of none, for a model that names one and is right so often."""
-    rest = (1 - accuracy) / len(cases)
+    rest = (1 - accuracy) * (ERRS_BY_NONE if choice is None else 1 / len(cases))
     shares: dict[str, float] = {}
     for case in cases:
         chosen = choice in case.ids

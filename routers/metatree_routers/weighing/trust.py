@@ -15,7 +15,7 @@ import math
 import threading
 from collections.abc import Sequence
 
-from metatree_routers.weighing._experts import NONE_RIGHT, NONE_RIGHT_ELSEWHERE, Case
+from metatree_routers.weighing._experts import ERRS_BY_NONE, NONE_RIGHT, NONE_RIGHT_ELSEWHERE, Case
 from metatree_routers.wrappers.disk_cache import Cache
 
 _DOUBT = 0.2
@@ -103,14 +103,13 @@ class Trust:
         """Learn from one choice; None is that none of the options leads to an answer."""
         if len(cases) < 2:
             return
-        prior = none_right
+        prior, by_error = none_right, ERRS_BY_NONE
         if choice is not None:
             priors = [case.prior for case in cases if choice in case.ids]
             if not priors:
                 return
-            prior = (1 - none_right) * priors[0]
-        others = len(cases)
-        self._learn([value * prior + (1 - value) * (1 - prior) / others for value in _VALUES])
+            prior, by_error = (1 - none_right) * priors[0], 1 / len(cases)
+        self._learn([value * prior + (1 - value) * (1 - prior) * by_error for value in _VALUES])
 
     def gave(self, cases: Sequence[tuple[float, float]], none: float, none_right: float = NONE_RIGHT) -> None:
         """Learn from the probabilities that a model gave.
@@ -121,8 +120,9 @@ class Trust:
             none_right: how likely that is before the model has said anything.
         """
         agreed = none_right * none + (1 - none_right) * sum(prior * share for prior, share in cases)
-        even = 1 / (len(cases) + 1)
-        self._learn([value * agreed + (1 - value) * even for value in _VALUES])
+        even, by_error = 1 / (len(cases) + 1), (1 - none_right) * ERRS_BY_NONE
+        by_chance = (1 - none) * even + none * by_error
+        self._learn([value * agreed + (1 - value) * by_chance for value in _VALUES])
 
     def yes_or_no(self, prior: float, said: float) -> float:
         """Return how likely something is that has a prior and that the model finds so likely; learn from both."""

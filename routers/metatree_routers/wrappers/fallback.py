@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+from metatree.durable import run_memory
 from metatree.errors import BadModelAnswer, TransientError, UserError
 from metatree.parts import PART_OF
-from metatree.protocols import AnyRouter, Evidence, HasTraits, Suite
+from metatree.protocols import AnyRouter, Evidence, HasTraits, RouteDecision, Suite
 from metatree_routers.wrappers._codec import errors_of
 from metatree_routers.wrappers._wrapper import WrappedPart, Wrapper, cache_key_of, parts_of
 
@@ -18,7 +19,7 @@ _log = logging.getLogger("metatree")
 
 class FallbackRouter(Wrapper):
     """Asks the first router and its parts; the next one when a model is out of reach, cannot be used as it is set up,
-    or keeps answering out of form.
+    or keeps answering out of form. Why stands in the reasons of decisions, and in the log once for each run.
 
     Its traits hold whichever of them answers: a model is used when one of them uses one, a menu fits when it fits the
     narrowest, evidence is followed or rules are gone by when all do so, and a cache keeps its answers apart from those
@@ -82,10 +83,11 @@ class FallbackRouter(Wrapper):
     async def through(self, method: str, part: Any, request: Any) -> Any:
         patience = self._bad_answers - len(errors_of(request))
         chain = [part, *(getattr(suite, PART_OF[method]) for suite in self._others)]
+        why = list[str]()
         for number, one in enumerate(chain):
             last = number == len(chain) - 1
             try:
-                return await getattr(one, method)(request)
+                return _told(await getattr(one, method)(request), why)
             except BadModelAnswer as exc:
                 if last or patience > 1:
                     raise
@@ -94,8 +96,18 @@ class FallbackRouter(Wrapper):
                 if last:
                     raise
                 failure = exc
-            _log.info("%s gave up on %s, the next is asked: %s", type(one).__name__, method, failure)
+            why.append(f"{type(one).__name__} gave up: {failure}")
+            told = run_memory().setdefault("fallbacks told", set())
+            _log.log(logging.INFO if why[-1] in told else logging.WARNING, "%s; the next is asked", why[-1])
+            told.add(why[-1])
         raise AssertionError("a chain has at least one link")
+
+
+def _told(said: Any, why: Sequence[str]) -> Any:
+    """Return a decision with why another router made it, for the trace; what other parts say is left as it is."""
+    if not why or not isinstance(said, RouteDecision):
+        return said
+    return replace(said, reason="; ".join(filter(None, [said.reason, *why])))
 
 
 def _all_of(declining: Sequence[Callable[[], str] | None]) -> str:

@@ -143,7 +143,7 @@ def test_several_trees_are_served_and_asked_by_who_may(
         conforms(json.loads(out), service.TreesOutput)
         assert json.loads(out)["groups"] == {"cooks": ["Ann"]}
         code, out, _ = said(*asking)
-        assert code == 0 and "smoked paprika" in out and "recipes: soup.md:3" in out
+        assert code == 0 and "smoked paprika" in out and "recipes: soup.md, line 3" in out
         code, out, _ = said(*asking, "--trees", "house", "--json")
         conforms(json.loads(out), service.ServiceAnswerOutput)
         assert code == 1 and "paprika" not in out
@@ -171,7 +171,7 @@ def test_keys_are_made_listed_and_ended(
     where = ["--source", str(source)]
     run(["service", "users", "add", "Ann", *where])
     capfd.readouterr()
-    assert run(["service", "keys", "add", "Ann", "--json", *where]) == 0
+    assert run(["service", "keys", "add", "Ann", "--label", "cron", "--json", *where]) == 0
     made = json.loads(capfd.readouterr().out)
     conforms(made, service.KeyAddedOutput)
     assert run(["service", "keys", "list", "--json", *where]) == 0
@@ -180,7 +180,7 @@ def test_keys_are_made_listed_and_ended(
     assert made["key"] not in json.dumps(listed)
     assert run(["service", "keys", "list", *where]) == 0
     line = capfd.readouterr().out
-    assert line.startswith(listed["keys"][0]["id"]) and "Ann" in line and "never used" in line
+    assert line.startswith(listed["keys"][0]["id"]) and "Ann  cron  made" in line and "never used" in line
     assert run(["service", "keys", "revoke", listed["keys"][0]["id"], *where]) == 0
     assert run(["service", "keys", "revoke", listed["keys"][0]["id"], *where]) == 2
     assert "no key" in capfd.readouterr().err
@@ -207,9 +207,10 @@ def test_the_queue_is_shown_and_repaired(
     assert run(["service", "queue", "status", *where]) == 0
     said = capfd.readouterr().out
     assert re.match(
-        r"1 open, the oldest for \d+ s; 1 being answered; 0 waiting for a person; 0 failed\n", said
+        r"1 waiting for an engine, the oldest for \d+ s; 1 being answered; 0 waiting for a person; 0 failed\n",
+        said,
     )
-    assert "pending by Inference_1, 1 attempt: T\\x1b[2J 1 of Ann, asked 20" in said
+    assert "being answered by Inference_1, 1 attempt: T\\x1b[2J 1 of Ann, asked 20" in said
     assert "Inference_1 has T\\x1b[2J since 20" in said and "Ann (user): never seen" in said
     assert run(["service", "queue", "status", "--json", *where]) == 0
     conforms(json.loads(capfd.readouterr().out), service.ServiceOutput)
@@ -230,13 +231,13 @@ def test_the_queue_is_shown_and_repaired(
     assert run(["service", "queue", "requeue", "other", "--seq", "1", *where]) == 0
     assert "opened 1 query again" in capfd.readouterr().err
     assert run(["service", "queue", "status", *where]) == 0
-    assert "1 open" in capfd.readouterr().out
+    assert "1 waiting for an engine" in capfd.readouterr().out
     assert run(["service", "queue", "stop", "other", "--seq", "1", *where]) == 0
     assert "stopped 1 query" in capfd.readouterr().err
     assert run(["service", "queue", "stop", "other", *where]) == 1
     assert "nothing is searched or queued there" in capfd.readouterr().err
     assert run(["service", "queue", "status", *where]) == 0
-    assert "0 open" in capfd.readouterr().out
+    assert "0 waiting for an engine" in capfd.readouterr().out
 
 
 def test_a_backup_as_json_and_checked(

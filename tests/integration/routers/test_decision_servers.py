@@ -162,7 +162,7 @@ def test_a_reader_that_doubts_leaves_the_question_open(serve: Callable[[Handle],
 
 
 def slow(handler: BaseHTTPRequestHandler, body: Any) -> None:
-    time.sleep(2)
+    time.sleep(60)
 
 
 def drips(handler: BaseHTTPRequestHandler, body: Any) -> None:
@@ -170,7 +170,7 @@ def drips(handler: BaseHTTPRequestHandler, body: Any) -> None:
     handler.send_header("content-length", "100000")
     handler.end_headers()
     with suppress(OSError):
-        for _ in range(200):
+        for _ in range(3_000):
             handler.wfile.write(b" ")
             handler.wfile.flush()
             time.sleep(0.02)
@@ -210,7 +210,7 @@ def test_what_a_server_does_on_the_network_is_an_error_in_time(
     asked = DecisionRouter(f"{wire}/m@{server.url}", cache=False, timeout_s=0.3, api_key="k")
     request = RouteRequest(("q?",), "", Node("n", "n"), (Option("a", "A"), Option("b", "B")))
     with pytest.raises(kind):
-        asyncio.run(asyncio.wait_for(asked.route(request), 5))
+        asyncio.run(asyncio.wait_for(asked.route(request), 30))
 
 
 @pytest.mark.parametrize("handle", [slow, drips, closes_early, closes_at_once, three_megabytes])
@@ -219,7 +219,7 @@ def test_a_chat_server_is_not_waited_for_either(serve: Callable[[Handle], Server
     asked = LLMRouter("m", base_url=server.url, cache=False, timeout_s=0.3, api_key="k")
     request = RouteRequest(("q?",), "", Node("n", "n"), (Option("a", "A"), Option("b", "B")))
     with pytest.raises((RouterUnavailable, NotAModelServer)):
-        asyncio.run(asyncio.wait_for(asked.route(request), 3))
+        asyncio.run(asyncio.wait_for(asked.route(request), 30))  # the first loads the SDK
 
 
 @pytest.mark.parametrize("kind", ["decisions", "chat"])
@@ -268,12 +268,17 @@ def test_each_request_of_two_orders_counts(serve: Callable[[Handle], Server], tr
     assert found.usage.model_calls == len(server.asked) > 0
 
 
-def test_a_server_of_garbage_is_dropped(serve: Callable[[Handle], Server], tree: Tree) -> None:
-    server = serve(lambda handler, body: reply(handler, {"answers": {"which": {"probabilities": {"A": 9}}}}))
-    alone = search(QUESTION, tree=tree)
-    found = search(QUESTION, tree=tree, router=router(server))
+@pytest.mark.parametrize("said", [{"which": {"probabilities": {"A": 9}}}, {}], ids=["garbage", "nothing"])
+@pytest.mark.parametrize("question", [QUESTION, "Which part of mail or search has zebras and retries?"])
+def test_a_server_of_garbage_is_dropped(
+    serve: Callable[[Handle], Server], tree: Tree, said: Any, question: str
+) -> None:
+    server = serve(lambda handler, body: reply(handler, {"answers": said}))
+    alone = search(question, tree=tree)
+    found = search(question, tree=tree, router=router(server))
     assert [answer.answer for answer in found.answers] == [answer.answer for answer in alone.answers]
-    assert len(server.asked) <= 20
+    assert found.usage.model_calls == len(server.asked) <= 20
+    assert "the search went on without it" in found.detail
 
 
 def test_a_busy_server_is_asked_again(serve: Callable[[Handle], Server], tree: Tree) -> None:

@@ -87,6 +87,7 @@ def test_settings_that_are_missing_are_wrong_use(
         ("openrouter/openai/gpt-4o", "set OPENROUTER_API_KEY"),
         ("qwen3:8b", "write --router ollama/qwen3:8b"),
         ("litellm/some", "write --router openai/some"),
+        ("litellm/groq/some", "write --router openai/groq/some"),
         ("ollama/", "write ollama/MODEL"),
         ("systemone/x", "set SYSTEMONE_BASE_URL"),
         ("decisions/x", "set OPENAI_API_KEY"),
@@ -187,10 +188,13 @@ def test_doctor_says_what_is_wrong(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", serve(reply).url)
     monkeypatch.setenv("METATREE_MODEL", "stub")
-    assert run(["doctor", "--source", str(source), "--json"]) == 5
-    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
-    assert not checks["language model"]["ok"]
-    assert says in checks["language model"]["detail"]
+    for router in ([], ["--router", "openai/stub"]):
+        assert run(["doctor", "--source", str(source), "--json", *router]) == 5
+        checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+        assert not checks["language model"]["ok"]
+        assert says in checks["language model"]["detail"]
+    assert not checks["model self-test"]["ok"]
+    assert "it gives no usable answers" in checks["model self-test"]["detail"]
 
 
 def test_doctor_asks_nobody_when_no_model_is_named(source: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -159,8 +159,8 @@ def test_a_model_that_finds_nothing_is_not_asked_for_ever(
         trust.__dict__["_prior"] = [-999.0] * 24 + [0.0]  # taken to be right in 49 of 50
     question = "Which part of mail or search has zebras and retries?"
     found = search(question, tree=tree, router=router)
-    assert found.usage.model_calls == len(server.requests) == 10
-    assert "10 requests to the model led to nothing: the search went on without it" in found.detail
+    assert found.usage.model_calls == len(server.requests) == 8
+    assert "8 requests to the model led to nothing: the search went on without it" in found.detail
     assert found.ended == search(question, tree=tree).ended
     freely = search(question, tree=tree, router=router, evidence=False)
     assert freely.usage.model_calls > 20, "without evidence there is nothing else"

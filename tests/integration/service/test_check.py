@@ -110,6 +110,47 @@ def test_what_a_proxy_does_not_pass_on_is_said(
         assert "X-Forwarded-Proto" in looked(capsys, *where, "--server", wrong)[1]["proxy"][1]
     assert "does not answer" in looked(capsys, *where, "--server", "http://127.0.0.1:9")[1]["proxy"][1]
     assert run(["service", "check", *where, "--server", "memory.example.org"]) == 2
+    direct = looked(capsys, *where, "--server", service.url)[1]["proxy"]
+    assert direct[0] and "from 127.0.0.1: no proxy between" in direct[1] and "203.0" not in direct[1]
+
+
+def test_a_folder_that_the_first_start_makes_is_no_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "recipes").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for where in (("--source", "recipes"), ("--tree", "new/tree")):
+        code, found = looked(capsys, *where)
+        assert code == 0 and "the first start makes it" in found["database"][1], found
+    assert [path.name for path in tmp_path.iterdir()] == ["recipes"]
+
+
+def test_the_queue_and_the_keys_say_who_is_there(
+    service: Served, place: Path | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--database", str(place)]
+    assert run(["service", "queue", "status", *where]) == 0
+    assert "nobody is searching: no engine is connected" in capsys.readouterr().out
+    service.engine.get("get-new-queries")
+    assert run(["service", "queue", "status", *where]) == 0
+    assert "connected: Inference_1" in capsys.readouterr().out
+    assert run(["service", "keys", "add", "User_1", "--label", "my  laptop", *where]) == 0
+    capsys.readouterr()
+    assert run(["service", "keys", "list", *where]) == 0
+    assert "User_1  my laptop  made" in capsys.readouterr().out
+
+
+def test_a_database_that_cannot_be_used_says_so_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    away = "postgresql://ann@127.0.0.1:1/metatree"
+    assert run(["service", "check", "--database", away]) in (2, 5)
+    said = capsys.readouterr()
+    assert (said.out + said.err).count("127.0.0.1") <= 2
+    text = tmp_path / "text.db"
+    text.write_text("no database" * 100)
+    assert run(["service", "users", "list", "--database", str(text)]) != 0
+    assert "name another file with --database" in capsys.readouterr().err
 
 
 def test_a_restore_makes_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,6 +162,45 @@ def test_a_restore_makes_its_folder(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert looked(capsys, "--database", str(new))[0] == 0
     assert run(["service", "queue", "status", "--database", str(tmp_path / "other" / "service.db")]) == 2
     assert not (tmp_path / "other").exists()
+
+
+def test_a_backup_has_the_memories_of_trees_with_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = ["--database", str(tmp_path / "service.db")]
+    with_users(tmp_path / "service.db", "admin")
+    for name in ("handbook", "recipes"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "page.md").write_text(f"# The {name}\n")
+        assert run(["remember", f"This is said of the {name}", "--source", str(tmp_path / name)]) == 0
+        assert run(["service", "trees", "add", name, *where]) == 0
+    folders = [f"{name}={tmp_path / name}" for name in ("handbook", "recipes")]
+    backup, all_of = tmp_path / "b", tmp_path / "c"
+    capsys.readouterr()
+    assert run(["service", "backup", str(backup), folders[0], *where]) == 0
+    said = capsys.readouterr()
+    assert "the memory of handbook" in said.out
+    assert "warning: what people said to recipes is not in it" in said.err and "recipes=FOLDER" in said.err
+    assert run(["service", "backup", str(all_of), *folders, *where]) == 0
+    assert "warning" not in capsys.readouterr().err
+    assert run(["service", "backup", str(tmp_path / "d"), f"soups={tmp_path / 'recipes'}", *where]) == 2
+    other = ["--database", str(tmp_path / "new" / "service.db")]
+    assert run(["service", "restore", str(all_of), *other]) == 2
+    assert "handbook=FOLDER recipes=FOLDER" in capsys.readouterr().err
+    back = []
+    for name in ("handbook", "recipes"):
+        (tmp_path / "new" / name).mkdir(parents=True)
+        (tmp_path / "new" / name / "page.md").write_text(f"# The {name}\n")
+        back.append(f"{name}={tmp_path / 'new' / name}")
+    assert run(["service", "restore", str(all_of), *back, *other]) == 0
+    for name in ("handbook", "recipes"):
+        memory = tmp_path / "new" / name / ".metatree" / "memory.db"
+        assert memory.stat().st_mode & 0o077 == 0 and memory.parent.stat().st_mode & 0o077 == 0
+        capsys.readouterr()
+        assert run(["build", str(tmp_path / "new" / name)]) == 0
+        assert run(["memories", "--source", str(tmp_path / "new" / name)]) == 0
+        said_there = capsys.readouterr().out
+        assert f"This is said of the {name}" in said_there
 
 
 @pytest.mark.real

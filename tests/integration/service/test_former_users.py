@@ -88,3 +88,6 @@ def test_the_command_line_asks_what_becomes_of_it(tmp_path: Path, capsys: pytest
     assert "keep or delete" in capsys.readouterr().err
     assert run([*add, "--topics", "delete"]) == 0
     assert done(where, lambda database: Queue(database).topics("Bob")) == {}
+    capsys.readouterr()
+    assert run([*add, "--role", "engine"]) == 0
+    assert "was of role user, and is of role engine now, who cannot log in" in capsys.readouterr().err

@@ -151,7 +151,7 @@ def test_who_may_answer_what(service: Served) -> None:
     body = {"Topic": "T", "Seq": 1, "Lease": lease, "Questions": [CALL]}
     service.engine.post("ask-person", body)
     said = {"Topic": "T", "Seq": 1, "Answer": "yes"}
-    assert service.other_user.post("answer-question", said).status_code == 403
+    assert service.other_user.post("answer-question", said).status_code == 404
     assert service.engine.post("answer-question", said).status_code == 403
     assert service.user.post("answer-question", {**said, "OnBehalfOf": "User_2"}).status_code == 403
     assert service.user.post("answer-question", {**said, "Topic": "other"}).status_code == 404

@@ -280,7 +280,8 @@ def test_engines_are_listed_with_what_they_have(service: Served) -> None:
     service.frontend.ask("Who?", topic="T")
     service.engine.get("get-new-queries")
     rows = re.findall(
-        r"<tr><td>(\w+)</td><td>(\d)</td><td>[^<]*</td><td>(\w+)</td>", root.get("/admin/engines").text
+        r"<tr[^>]*><td[^>]*>(\w+)</td><td[^>]*>(\d)</td><td[^>]*>[^<]*</td><td[^>]*>(\w+)</td>",
+        root.get("/admin/engines").text,
     )
     assert set(rows) == {("Inference_1", "1", "yes"), ("Inference_2", "0", "no")}
 
@@ -352,7 +353,7 @@ def test_what_was_said_of_an_answer_stands_beside_it(service: Served) -> None:
     fields = {"topic": topic, "seq": "1", "type": "Make Correction", "fragment": "nine watts"}
     browser.send("/recommend", **fields, comment="Eleven since May.")
     page = browser.get(f"/thread?topic={topic}").text
-    assert "Make Correction by User_1" in page and "Eleven since May." in page
+    assert "Corrected by User_1" in page and "Eleven since May." in page
     (number,) = re.findall(r'name="number" value="(\d+)"', page)
     assert browser.send("/memories/undo", number=number, topic=topic, seq="1").status_code == 303
-    assert "Make Correction by" not in browser.get(f"/thread?topic={topic}").text
+    assert "Corrected by" not in browser.get(f"/thread?topic={topic}").text

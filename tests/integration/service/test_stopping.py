@@ -154,7 +154,7 @@ def test_a_chat_client_that_read_what_is_asked_leaves_it_open(service: Served, p
 
 def test_what_has_ended_is_not_stopped_nor_what_belongs_to_another(service: Served) -> None:
     service.user.ask("q", user="User_1")
-    assert stop(service.other_user).status_code == 403
+    assert stop(service.other_user).status_code == 404
     assert stop(service.user, seq=2).status_code == 404
     found = {"Query": "q", "Topic": "T", "Seq": 1, "Answer": ["Half."], "End": "stopped"}
     service.engine.get("get-new-queries")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from importlib import import_module
@@ -168,6 +170,41 @@ def test_a_tree_that_was_added_by_mistake_is_taken_out_again(serve: Serve, place
     )
 
 
+def test_nobody_gets_a_right_whom_nobody_knows(
+    serve: Serve, place: Path | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = serve()
+    add_trees(service)
+    trees = ["service", "trees"]
+    at = ["--database", str(place)]
+    for who in ("Anna", "group:coks"):
+        assert run([*trees, "allow", "recipes", who, *at]) == 2
+        refused = service.admin.post("admin/set-tree-right", {"Tree": "recipes", "Who": who, "May": True})
+        assert refused.status_code == 422
+    assert "nobody is in a group 'coks'" in capsys.readouterr().err
+    assert service.admin.get("admin/trees").json()["Trees"][1]["May"] == []
+    assert run([*trees, "allow", "recipes", "Anna", "--anyway", *at]) == 0
+    assert names_of(service.frontend, OnBehalfOf="Anna") == ["recipes"]
+
+
+def test_who_is_denied_a_tree_and_still_may_ask_it_is_named(
+    serve: Serve, place: Path | str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = serve()
+    add_trees(service)
+    at = ["--database", str(place)]
+    assert run(["service", "trees", "join", "cooks", "User_1", *at]) == 0
+    assert run(["service", "trees", "allow", "recipes", "group:cooks", "User_2", *at]) == 0
+    capsys.readouterr()
+    assert run(["service", "trees", "deny", "recipes", "User_1", *at]) == 1
+    said = capsys.readouterr().err
+    assert "User_1 had no right of their own; User_1 may still ask it by group:cooks" in said
+    assert "`metatree service trees leave cooks User_1`" in said
+    assert run(["service", "trees", "deny", "recipes", "User_2", *at]) == 0
+    assert run(["service", "trees", "deny", "recipes", "User_2", *at]) == 1
+    assert names_of(service.user) == ["recipes"] and names_of(service.other_user) == []
+
+
 def test_a_start_says_which_trees_of_the_service_it_does_not_have(tmp_path: Path) -> None:
     for name in TEXTS:
         (tmp_path / name).mkdir()
@@ -175,8 +212,12 @@ def test_a_start_says_which_trees_of_the_service_it_does_not_have(tmp_path: Path
             (tmp_path / name / file).write_text(text)
     where = tmp_path / "service.db"
     named = start_once(tmp_path, where, "handbook=handbook", "recipes=recipes")
-    assert "other trees" not in named and "have names" not in named
-    assert "which are not served here (recipes)" in start_once(tmp_path, where, "handbook=handbook")
+    assert "other trees" not in named and "have names" not in named and "before trees had names" not in named
+    done(where, lambda database: Queue(database).add("T", "Ann", "q"))
+    assert "users login admin" in named
+    less = start_once(tmp_path, where, "handbook=handbook")
+    assert "which are not served here (recipes)" in less and "1 of the topics are of before" in less
+    assert "prints a link that logs admin in" in less, "a later start says how to get in, too"
     without = start_once(tmp_path, where, "--source", "handbook")
     assert "have names (handbook, recipes), so nobody can ask" in without and "trees remove" in without
     assert unlike(["handbook"], ["handbook"]) == "" and unlike([], []) == ""
@@ -389,6 +430,13 @@ def test_lists_of_the_page_leave_out_what_is_closed(closed: Served) -> None:
     admin = entered(closed, "Admin_1")
     assert "topic=theirs" in admin.get("/topics?of=User_1").text
     assert "Soup" in admin.get("/tree?tree=recipes").text and "paprika" in admin.get("/memories").text
+
+
+def test_a_backup_from_the_page_has_the_memories_of_all_trees(closed: Served) -> None:
+    made = entered(closed, "Admin_1").send("/admin/backups/make")
+    assert made.ok
+    with zipfile.ZipFile(io.BytesIO(made.content)) as archive:
+        assert {"memory-handbook.db", "memory-recipes.db"} <= set(archive.namelist())
 
 
 # engines

@@ -175,7 +175,6 @@ def test_a_secret_that_was_changed_or_taken_out_elsewhere_is_refused_at_once(
 @pytest.mark.parametrize(
     "given",
     [
-        {},
         {"User": "User_1"},
         proof("Nobody", "x" * 24),
         proof("User_1", "x" * 24),
@@ -191,17 +190,40 @@ def test_wrong_credentials_are_all_the_same(service: Served, given: dict[str, st
     assert said.json() == {"detail": "wrong User, Nonce or Hash, or the Nonce was used before"}
 
 
+def test_a_misspelt_route_hears_which_there_are(service: Served) -> None:
+    said = requests.get(f"{service.url}/api/chek-query", timeout=60)
+    assert said.status_code == 404 and "did you mean /api/check-query?" in said.json()["detail"]
+    assert "/openapi.json" in said.json()["detail"]
+    wrong = requests.get(f"{service.url}/api/add-query", timeout=60)
+    assert wrong.status_code == 405 and "it goes by POST" in wrong.json()["detail"]
+
+
+def test_a_login_says_who_it_is(service: Served) -> None:
+    assert service.user.get("login").json() == {"User": "User_1", "Role": "user"}
+
+
+@pytest.mark.parametrize("path", ["/api/user-topics", "/v1/models", "/v1/chat/completions"])
+def test_who_sends_no_key_or_a_wrong_one_hears_where_keys_come_from(service: Served, path: str) -> None:
+    for key, says in (("", "no API key: send `Authorization: Bearer"), ("mtk-wrong", "wrong API key;")):
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        method = "POST" if path.endswith("completions") else "GET"
+        said = requests.request(method, service.url + path, headers=headers, json={}, timeout=60)
+        text = said.json()["error"]["message"] if path.startswith("/v1") else said.json()["detail"]
+        assert said.status_code == 401 and says.lower() in text.lower(), text
+        assert "*API keys*" in text and "metatree service keys add NAME" in text
+
+
 def test_roles_and_owners(service: Served) -> None:
     assert service.engine.ask("q").status_code == 403
     assert service.frontend.get("get-new-queries").status_code == 403
     assert service.user.ask("q", user="Somebody").status_code == 403
     assert service.user.ask("q", user="User_1").status_code == 200
     assert service.other_user.ask("q", user="User_2").status_code == 403, "the topic is another user's"
-    assert service.other_user.get("get-topic-thread", Topic="T").status_code == 403
-    assert service.other_user.get("check-query", Topic="T", Seq=1).status_code == 403
+    assert service.other_user.get("get-topic-thread", Topic="T").status_code == 404
+    assert service.other_user.get("check-query", Topic="T", Seq=1).status_code == 404
     assert service.user.get("get-topic-thread", Topic="T").status_code == 200
     assert service.frontend.get("get-topic-thread", Topic="T").status_code == 200
-    assert service.frontend.get("get-topic-thread", Topic="T", OnBehalfOf="User_2").status_code == 403
+    assert service.frontend.get("get-topic-thread", Topic="T", OnBehalfOf="User_2").status_code == 404
     assert service.other_user.call("DELETE", "topic", OnBehalfOf="User_1", Topic="T").status_code == 403
     assert service.other_user.get("user-topics", OnBehalfOf="User_1").status_code == 403
 

@@ -13,15 +13,16 @@ import sys
 import time
 import tracemalloc
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from hashlib import sha1
+from hashlib import sha1, sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import httpx2
 import pytest
+from metatree_agents.cli._main import run
 from metatree_agents.planner.domain.files import read_file
 from metatree_agents.service.database.backup import verified
 from metatree_agents.service.engine.client import MOST_BYTES, ServiceClient, ServiceRefused
@@ -42,6 +43,7 @@ from metatree_memory_tools.text import lines
 from metatree_routers import TextEvidence
 
 from metatree import Node, Tree, search
+from metatree._util.process import is_dead, this_process
 from metatree._util.secret_text import masked
 from metatree.errors import BrokenStore, StaleSource, UserError
 from metatree.notes.archive import _reader, export_memory, import_memory
@@ -515,6 +517,81 @@ def test_a_line_of_a_domain_is_found_at_once(line: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
     assert (done.returncode, done.stdout) == (0, "(3, 1)\n"), done.stderr
+
+
+@pytest.mark.parametrize("caption", ['<v."' * 100_000, "<v.a " * 80_000, "\n".join(map(str, range(60_000)))])
+def test_captions_are_read_in_a_time_that_grows_with_them(caption: str, tmp_path: Path) -> None:
+    """Quadratic is minutes: this does not end, rather than fail."""
+    begin = "00:00:0{0}.000 --> 00:00:0{0}.900\n"
+    captions = [begin.format(number) + caption.replace("9", str(number)) for number in range(1, 4)]
+    texts = ["WEBVTT", begin.format(0) + "<v Ann>the kettle is blue", *captions]
+    (tmp_path / "standup.vtt").write_text("\n\n".join(texts))
+    with build_tree(f"chats:{tmp_path / 'standup.vtt'}", out=tmp_path / "tree") as tree:
+        assert any(node.title == "Ann" for _, node in tree.walk())
+
+
+def test_names_in_an_archive_of_chats_are_bounded(tmp_path: Path) -> None:
+    """Quadratic is minutes: this does not end, rather than fail."""
+    text = "13/02/2024, 10:00 - Ann: the kettle is blue\n13/02/2024, 10:01 - Bob: hi\n"
+    with zipfile.ZipFile(tmp_path / "chats.zip", "w") as archive:
+        archive.writestr("WhatsApp Chat with Ann.txt", text)
+        for number in range(5):
+            archive.writestr(zipfile.ZipInfo(f"{number}WhatsApp-{' ' * 60_000}\nx\n.txt"), text)
+            archive.writestr(zipfile.ZipInfo(f"{number}WhatsApp-{' ' * 400}\n.txt"), text)
+    with build_tree(f"chats:{tmp_path / 'chats.zip'}", out=tmp_path / "tree") as tree:
+        assert [node.title for _, node in tree.walk() if node.kind == "conversation"] == ["Ann"]
+
+
+def asks_for_a_password(file: Path) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("manifest.json", "{}")
+    data = bytearray(file.read_bytes())
+    data[6] |= 1
+    data[data.find(b"PK\x01\x02") + 8] |= 1
+    file.write_bytes(data)
+
+
+def is_nested_deep(file: Path) -> None:
+    text = "[" * 100_000
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("manifest.json", text)
+        archive.writestr("manifest.sha256", sha256(text.encode()).hexdigest())
+
+
+@pytest.mark.parametrize("prepare", [asks_for_a_password, is_nested_deep])
+def test_a_zip_that_cannot_be_read_is_told_as_one(
+    prepare: Callable[[Path], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["build", "."]) == 0
+    prepare(tmp_path / "x.zip")
+    for command in (["import", "x.zip"], ["export", "x.zip"], ["service", "check", "x.zip"]):
+        capfd.readouterr()
+        assert run(command) == 2
+        assert "'x.zip' is " in capfd.readouterr().err
+
+
+def test_files_beside_an_export_are_not_in_its_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["build", "."]) == 0
+    for pid in ("²", "99999999999999999999", "-1"):
+        (tmp_path / f".shop.metatree.{pid}.part").touch()
+    (tmp_path / ".shop.metatree.999999.part").mkdir()
+    assert run(["export", "shop.metatree"]) == 0
+    assert is_dead(this_process().replace(f"/{os.getpid()}/", "/99999999999999999999/")) is False
+    assert is_dead(this_process().replace(f"/{os.getpid()}/", "/²/")) is False
+
+
+def test_a_place_of_blanks_is_shown_at_once(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of a million, quadratic is an hour: this does not end, rather than fail."""
+    record = {"type": "mcp", "location": " " * 1_000_000 + "x", "options": {}}
+    with closing(sqlite3.connect(clone.metatree / "index.db")) as made, made:
+        made.execute("UPDATE meta SET value = ? WHERE key = 'sources'", (json.dumps([record]),))
+    assert run(["trust", "--show"]) == 0
+    assert "starts" in capfd.readouterr().out
 
 
 def test_a_dotted_name_takes_no_gigabytes(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.git._command import GitFailed, repository_of
 from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
 from metatree_memory_tools.git.log import read_history
-from metatree_memory_tools.git.place import place_of
+from metatree_memory_tools.git.place import _settings, place_of
 from metatree_memory_tools.git.state import work_tree_state
 
 from metatree.errors import MetatreeError, UserError
@@ -255,6 +255,21 @@ def test_a_table_of_references_that_is_a_link_is_refused(folder: Path, private: 
     (tables / "tables.list").symlink_to(private.root / ".git" / "HEAD")
     with pytest.raises(UserError, match="leads out"):
         place_of(folder)
+
+
+@pytest.mark.parametrize("begin", ["a = b", "[", "[a", '[a "', '[a "\\\\', "a", "", "[a]", '[a "b"]'])
+def test_settings_are_read_in_a_time_that_grows_with_their_length(begin: str) -> None:
+    """Of 200,000 blanks, quadratic is a minute: this does not end, rather than fail."""
+    for many in (" ", "a", "[", "[a]", "]", '"', "\\"):
+        line = f"{begin}{many * 200_000}c"
+        text = f"[core]\nworktree = here\n[x]\n{line}\n[extensions]\nrefStorage = files\n"
+        found = dict(_settings(text))
+        assert (found["core.worktree"], found["extensions.refstorage"]) == ("here", "files")
+
+
+def test_settings_of_a_section_with_a_second_name_are_of_another() -> None:
+    text = '[x "] [core] worktree = there"] [Core]\n\tWorkTree = "my \\"app"\n[core "b"]\nworktree = no\n'
+    assert list(_settings(text)) == [("core.worktree", 'my "app')]
 
 
 def test_references_in_a_circle_end(folder: Path) -> None:

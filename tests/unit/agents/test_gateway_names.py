@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from metatree_agents.gateway._catalog import short_schema
 from metatree_agents.gateway._names import plain_name, plain_text, unique_names
+from metatree_agents.gateway.permission import _difference
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,11 @@ def test_a_schema_is_cut_where_it_is_long() -> None:
     assert short_schema(named_description) == (
         '{"properties":{"description":{"type":"string","description":"What it is"}}}'
     )
+
+
+def test_a_description_that_changed_is_compared_at_once() -> None:
+    """Letter by letter it is minutes: this does not end, rather than fail."""
+    before, after = "abcdefghij" * 9 + "xyxyxyxyy", "xyxyxyxyy" + "abcdefghij" * 9
+    shown = _difference("\n".join(["same", *[before] * 200]), "\n".join(["same", *[after] * 200]))
+    assert shown.startswith(f"- {before}") and "same" not in shown
+    assert _difference("One.\nTwo.", "One.\nThree.") == "- Two.\n+ Three."

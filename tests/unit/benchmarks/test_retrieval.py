@@ -84,7 +84,7 @@ def test_every_set_has_a_name_and_metrics_that_exist() -> None:
         assert benchmark.name == name
         assert set(benchmark.goals) <= set(benchmark.metrics)
         for each in benchmark.metrics:
-            metric(each.partition("+")[0], GOLD, ["a"])
+            assert values(each, OURS, [Outcome("q", GOLD, {OURS: ["a", "b"]})]).min() >= 0
 
 
 def test_what_is_offered_beside_counts_in_a_row_of_its_own() -> None:
@@ -93,6 +93,11 @@ def test_what_is_offered_beside_counts_in_a_row_of_its_own() -> None:
     assert list(values("R@2", OURS, outcomes)) == [0.5]
     assert list(values("R@2+1", OURS, outcomes)) == [1.0], "two found and one beside"
     assert list(values("R@2+1", BASELINE, outcomes)) == [0.5], "the first three"
+    assert list(values("R@3-1", OURS, outcomes)) == [1.0], "two found and one beside: three in all"
+    assert list(values("R@2-1", OURS, outcomes)) == [0.5], "one found, which is none, and one beside"
+    assert list(values("R@2-1", BASELINE, outcomes)) == [0.0]
+    found_too = Outcome("q", GOLD, {OURS: ["b", "a", "z"], BESIDE: ["b"]})
+    assert list(values("R@2-1", OURS, [found_too])) == [1.0], "what is there already leaves the place"
     benchmark = Collection("tiny", "", _corpus, ("R@2", "R@2+1"), {})
     lines = list(report.lines(benchmark, outcomes))
     assert [line.split()[:3] for line in lines[:2]] == [["tiny", "1", "R@2"], ["tiny", "1", "R@2+1"]]

@@ -360,6 +360,21 @@ def test_a_fatal_error_stops_the_run_and_its_effect_is_tried_anew_when_it_is_tak
     assert seen == [1]
 
 
+def test_the_time_of_a_run_that_failed_is_known() -> None:
+    def work(effect: Effect, attempt: Attempt) -> str:
+        clock[0] += 7.5
+        raise OSError("fatal")
+
+    clock = [10.0]
+    policies = {"work": Policy(fatal=(OSError,))}
+    runner, replayed = begin(
+        MemoryJournal(), [["work:a"]], World(work=work), policies=policies, now=lambda: clock[0]
+    )
+    with pytest.raises(OSError, match="fatal"):
+        asyncio.run(runner.drive(replayed))
+    assert replayed.used["seconds"] == 7.5
+
+
 def test_an_error_in_one_of_several_effects_gives_the_others_up() -> None:
     async def work(effect: Effect, attempt: Attempt) -> str:
         if effect.id == 1:

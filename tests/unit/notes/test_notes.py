@@ -269,3 +269,10 @@ def test_a_secret_of_two_shapes_is_left_out_once() -> None:
 )
 def test_plain_words_are_no_secrets(tree: Tree, text: str) -> None:
     assert remember(tree, text, evidence=False).warnings == ()
+
+
+@pytest.mark.parametrize("piece", ["a", "-", "a.", "a/", "a_", "aB", "a-", "//", ".-"])
+def test_a_long_word_is_put_where_it_belongs_at_once(piece: str) -> None:
+    """Of 99,000 letters, quadratic is a minute and more: this does not end, rather than fail."""
+    tree = Tree.create()
+    assert remember(tree, piece * (99_000 // len(piece)), who="ann").node.id in tree

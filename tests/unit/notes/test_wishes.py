@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from metatree_memory_tools.conversations import ConversationLog
 
 from metatree import Node, Tree, forget, remember, search
-from metatree.notes.wishes import BRANCH, KIND, applying, standing, stated
+from metatree.notes.wishes import BRANCH, KIND, _left, applying, standing, stated
+from metatree.result import Wish
 
 
 @pytest.mark.parametrize(
@@ -176,3 +178,17 @@ def test_wishes_of_many_are_found_once_for_each_state_of_the_tree() -> None:
         log.say(f"speaker {number}", f"Never use table {number}.")
     assert len(standing(tree)) == 300
     assert [wish.who for wish in standing(tree)][:12:11] == ["speaker 0", "speaker 11"]
+
+
+@pytest.mark.parametrize("about", ["w{0}q{1}", "tea and w{0}q{1} with x{0} and y{0}"])
+def test_many_wishes_are_compared_in_a_time_that_grows_with_them(about: str) -> None:
+    """Of 60,000, quadratic is an hour: this does not end, rather than fail."""
+    texts = [f"I now prefer {about.format(number, number * 7)}." for number in range(60_000)]
+    wishes = [
+        Wish(f"n{number}", text, "preference", "", "ann", "", "n", "chat.txt")
+        for number, text in enumerate(texts)
+    ]
+    taken: dict[str, Wish] = {}
+    again = replace(wishes[59_990], node="again")
+    left = _left([*wishes, again], taken)
+    assert taken["again"] == wishes[59_990] and len(left) == 60_000

@@ -97,6 +97,11 @@ def test_a_key_of_many_parts_is_refused_before_it_is_parsed(part: str, form: str
         _toml_edits.parsed(text)
 
 
+def test_a_number_of_too_many_digits_is_no_toml() -> None:
+    with pytest.raises(tomllib.TOMLDecodeError, match="digits"):
+        toml_text.loads(f"a = {'9' * 5_000}")
+
+
 def test_other_toml_is_parsed() -> None:
     text = "a.b.c = 1\nd = 'e.f.g'\n[h.\"i.j\"]\nk = 1.5\n"
     assert toml_text.loads(text) == tomllib.loads(text)

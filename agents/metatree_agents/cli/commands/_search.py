@@ -78,7 +78,7 @@ def _instead(name: str) -> str:
         return f"; write --router {meant.format(name)}"
     if ":" in name and "/" not in name:
         return f"; for a model of Ollama write --router ollama/{name}"
-    model = name.rpartition("/")[2]
+    model = name.partition("/")[2] or name
     return (
         "; for a server that speaks OpenAI's protocol (LiteLLM's proxy, vLLM, LM Studio, Azure) set OPENAI_BASE_URL"
         f" and write --router openai/{model}"

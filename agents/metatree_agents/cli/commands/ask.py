@@ -14,11 +14,12 @@ from metatree_agents.cli.commands._trees import TreeOptions, node_named, path_in
 
 _FORMS = "- reads standard input, @FILE a file; @@… is a text that begins with @."
 Questions = Annotated[list[str], typer.Argument(metavar="QUESTION", help=f"What to find out; {_FORMS}")]
+Asked = Annotated[list[str] | None, typer.Argument(metavar="QUESTION", help=f"What to find out; {_FORMS}")]
 Issue = Annotated[str, typer.Argument(metavar="ISSUE", help=f"Text of the issue; {_FORMS}")]
 
 
 def ask(
-    questions: Questions,
+    questions: Asked = None,
     k: Annotated[
         int | None,
         typer.Option(
@@ -78,7 +79,11 @@ def ask(
     ] = None,
     topic: Annotated[
         str | None,
-        options.option("--topic", "NAME", "With --service: the topic to ask on in; a new one by default."),
+        options.option(
+            "--topic",
+            "NAME",
+            "With --service: the topic to ask on in, a new one by default; without QUESTION its answer is printed.",
+        ),
     ] = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
@@ -98,7 +103,8 @@ def ask(
     With --web, pages that a search engine finds for what the tree does not answer are fetched, kept as nodes with where
     they came from, and searched. Private addresses are refused unless METATREE_WEB_ALLOW names their hosts.
 
-    With --service, a service of others (`metatree serve`) is asked instead; the code is 1 when it has no answer.
+    With --service, a service of others (`metatree serve`) is asked instead; the code is 1 when it has no answer. Ctrl-C
+    leaves it searching; --topic NAME without a question waits for the answer and prints it.
 
     \b
     Example: metatree ask "Where are redirects followed?" --source ~/src/requests
@@ -115,15 +121,19 @@ def ask(
     )
     from metatree_agents.cli.printing.answers import with_sources
 
-    texts = texts_of(questions, what="question")
+    texts = texts_of(questions or [], what="question")
     if service is not None:
         from metatree_agents.cli.commands.service.asking import ask_service
 
-        if where != TreeOptions() or len(texts) != 1:
+        if where != TreeOptions() or len(texts) > 1:
             raise UserError(
                 "--service takes one question, and neither --source nor --tree: it has its own trees"
             )
-        return ask_service(service, user, texts[0], trees, topic, json=json)
+        if not texts and topic is None:
+            raise UserError("say what to find out, or with --topic the topic whose last answer is printed")
+        return ask_service(service, user, texts[0] if texts else None, trees, topic, json=json)
+    if not texts:
+        raise UserError('say what to find out: `metatree ask "Where are redirects followed?"`')
     if (user, trees, topic) != (None, None, None):
         raise UserError("--user, --trees and --topic are for --service URL")
     parts = {**suite_parts(router), **web_parts(web)}

@@ -392,7 +392,8 @@ def _audit_lines(found: Audit) -> Iterator[str]:
     yield f"  {output.visible(found.node.kind)} below {output.visible(found.under)}"
     for each in found.said:
         source = f" ({output.visible(str(each['source']))})" if each.get("source") else ""
-        by = f"said by {output.visible(str(each['who']))} on {output.visible(str(each['at'])[:19])}{source}"
+        when = f" on {output.visible(str(each['at'])[:19])}" if each["at"] else ""
+        by = f"said by {output.visible(str(each['who']))}{when}{source}"
         yield f"  {output.visible(each['export'])} says: “{by}”" if each.get("export") else f"  {by}"
     if found.stands_in:
         yield f"  stands in {output.visible(found.stands_in)}"

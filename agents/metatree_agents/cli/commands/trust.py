@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _FOREIGN: Final = re.compile(r"(?<=\s)\s|[^ -~]")
 """The same in a command, where letters that look like others, or are written from right to left, mislead as well."""
-_ADDRESS: Final = re.compile(r"\s*(mcp:)?\s*https?://\S*\s*$", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"(?:mcp:\s*)?https?://\S*", re.IGNORECASE)
 
 
 def trust(
@@ -195,7 +195,7 @@ def _source(record: dict[str, Any], place: Path) -> str:
     with_ = f" with {option_text}" if source.options else ""
     if source.type in FILES:
         return f"reads {source.location}{with_}"
-    if source.type == "mcp" and not _ADDRESS.match(source.location):
+    if source.type == "mcp" and not _ADDRESS.fullmatch(source.location.strip()):
         return (
             f"starts {source.location}{with_}"  # as it is: what hides passwords would hide parts of a command
         )

@@ -21,7 +21,6 @@ from metatree_agents.tools.locations import (
     readable_answer,
     source_place,
 )
-from metatree_agents.tools.question_notes import notes_of
 
 if TYPE_CHECKING:
     from metatree import ClosestPassage, SearchResult, Tree
@@ -58,7 +57,7 @@ def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> 
     Args:
         verbose: whether all of each passage and each definition is shown, and the scores.
     """
-    for note in notes_of(result):
+    for note in result.sentences:
         yield styled(visible(note), "dim")
     code: set[int] = set()
     if result.answer and all(each.answer in result.answer for each in result.answers):

@@ -61,12 +61,19 @@ class TreesOutput(Output):
 
 
 class ServiceAnswerOutput(Output):
-    """`metatree ask --service --json`: what `check-query` of the service says (docs/service.md)."""
+    """`metatree ask --service --json`: what `check-query` of the service says (docs/service.md).
+
+    Each source, passage and question that is asked has the names of the wire (`Node`, `SaidBy`) and the same in small
+    letters (`node`, `said_by`), as `ask --json` has them; a source and a passage also have `place`, and `link`, where
+    the node is on the page. `cited` is the answer with the numbers of its sources.
+    """
 
     topic: str
     seq: int
     status: str
+    question: str
     answer: list[str]
+    cited: str
     end: str | None
     open: list[str]
     sources: list[dict[str, Any]]
@@ -82,10 +89,11 @@ class KeyAddedOutput(Output):
 
 
 class KeyOutput(Output):
-    """An API key by its id; times are UTC, and null for one that was never used."""
+    """An API key by its id, and what it is for; times are UTC, and null for one that was never used."""
 
     id: str
     name: str
+    label: str
     made: str
     used: str | None
 
@@ -137,6 +145,17 @@ class SeenOutput(Output):
     keys: int
 
 
+class EngineOutput(Output):
+    """An engine: how many topics it has, and whether it is connected."""
+
+    model_config = _WIRE
+
+    name: str
+    topics: int
+    last_seen: str | None
+    connected: bool
+
+
 class ServiceOutput(Output):
     """`metatree service queue status --json`; times are UTC, queries oldest first and at most 1,000."""
 
@@ -151,10 +170,14 @@ class ServiceOutput(Output):
     queries: list[QueuedOutput]
     leases: list[LeaseOutput]
     users: list[SeenOutput]
+    engines: list[EngineOutput]
 
 
 class BackupOutput(Output):
-    """`metatree service backup --json`, `check`, `restore`: the file, and the number of rows of each table."""
+    """`metatree service backup --json`, `check`, `restore`: the file, and the number of rows of each table.
+
+    `memories` are the sizes of the memories in it by the names of their trees, "" for one without a name.
+    """
 
     file: str
     made: str = Field(validation_alias=AliasChoices("made", "made_at"))
@@ -163,3 +186,4 @@ class BackupOutput(Output):
     schema_version: int = Field(validation_alias="schema", serialization_alias="schema")
     tables: dict[str, int]
     memory_bytes: int | None
+    memories: dict[str, int]

@@ -27,11 +27,13 @@ class Figures:
         queries: how many are `Open`, `Pending`, `Waiting` for a person, and `Failed`.
         oldest_open_s: for how long the oldest open query has waited; 0 without one.
         leases: how many topics engines have.
+        oldest_lease_s: for how long an engine has had the one that it was given first; 0 without one.
     """
 
     queries: dict[str, int]
     oldest_open_s: float
     leases: int
+    oldest_lease_s: float
 
 
 class Administration:
@@ -55,6 +57,10 @@ class Administration:
             *(name, trees, now),
         )
         await self._database.execute("DELETE FROM service_engine WHERE at < ?", now - ENGINE_S)
+
+    def forget_engine(self, name: str) -> None:
+        """Note which trees an engine has as soon as it is there again."""
+        self._noted = {each: at for each, at in self._noted.items() if each[0] != name}
 
     async def engine_trees(self) -> dict[str, list[int]]:
         """Return which sets of named trees each engine has, by when they were last waited for."""
@@ -108,7 +114,7 @@ class Administration:
         """Return the engines: how many topics each has, when it was last heard of, and whether it is connected."""
         now = self._database.clock()
         rows = await self._database.rows(
-            "SELECT service_user.name, service_use.at, (SELECT count(*) FROM topic"
+            "SELECT service_user.name, service_use.at, service_use.left_at, (SELECT count(*) FROM topic"
             " WHERE topic.engine = service_user.name AND lease_until > ?) FROM service_user"
             " LEFT JOIN service_use ON service_use.name = service_user.name WHERE role = 'engine'"
             " ORDER BY service_user.name",
@@ -119,9 +125,9 @@ class Administration:
                 "Name": name,
                 "Topics": int(topics),
                 "LastSeen": None if seen is None else stamp(seen),
-                "Connected": bool(topics) or (seen is not None and seen > now - HEARD_S),
+                "Connected": bool(topics) or (seen is not None and left is None and seen > now - HEARD_S),
             }
-            for name, seen, topics in rows
+            for name, seen, left, topics in rows
         ]
 
     async def has_engines(self, *, waiting: int, trees: int = UNNAMED) -> bool:
@@ -144,7 +150,7 @@ class Administration:
         row = await self._database.row(
             "SELECT 1 WHERE EXISTS (SELECT 1 FROM topic WHERE engine IS NOT NULL AND lease_until > ?)"
             " OR EXISTS (SELECT 1 FROM service_use JOIN service_user ON service_user.name = service_use.name"
-            " WHERE service_user.role = 'engine' AND service_use.at > ?)",
+            " WHERE service_user.role = 'engine' AND service_use.left_at IS NULL AND service_use.at > ?)",
             *(now, now - HEARD_S),
         )
         return row is not None
@@ -194,13 +200,15 @@ async def _figures(do: Statements, now: float) -> Figures:
         f" WHERE {LISTED} GROUP BY 1",
         now,
     )
-    row = await do.row("SELECT count(*) FROM topic WHERE engine IS NOT NULL AND lease_until > ?", now)
+    sql = "SELECT count(*), min(claimed_at) FROM topic WHERE engine IS NOT NULL AND lease_until > ?"
+    leases, claimed_at = await do.row(sql, now) or (0, None)
     counts = {str(status): int(count) for status, count, _ in rows}
     oldest = next((float(at) for status, _, at in rows if status == "Open"), now)
     return Figures(
         {status: counts.get(status, 0) for status in _UNSETTLED},
         max(0.0, now - oldest),
-        int(row[0]) if row else 0,
+        int(leases),
+        0.0 if claimed_at is None else max(0.0, now - float(claimed_at)),
     )
 
 

@@ -23,6 +23,7 @@ PREFIX: Final = "mtk-"
 """What keys begin with, so that people, and programs that look for leaked secrets, know one when they see it."""
 KEY_BYTES: Final = 32
 ID_CHARS: Final = 12
+MAX_LABEL: Final = 60
 _USED_S: Final = 60.0
 
 
@@ -34,6 +35,8 @@ class KnownKey:
     name: str
     made_at: float
     used_at: float | None
+    label: str = ""
+    """What its owner calls it."""
 
 
 class Keys:
@@ -42,8 +45,11 @@ class Keys:
     def __init__(self, database: ServiceDatabase) -> None:
         self._database = database
 
-    async def add(self, name: str) -> str:
+    async def add(self, name: str, *, label: str = "") -> str:
         """Make one more key for a user and return it; it cannot be read again.
+
+        Args:
+            label: what its owner calls it.
 
         Raises:
             UserError: there is no such user.
@@ -53,8 +59,8 @@ class Keys:
             if await do.row("SELECT 1 FROM service_user WHERE name = ?", name) is None:
                 raise UserError(f"no user {name!r}: `metatree service users list` lists them")
             await do.execute(
-                "INSERT INTO service_key(hash, name, made_at) VALUES (?, ?, ?)",
-                *(_hash(key), name, self._database.clock()),
+                "INSERT INTO service_key(hash, name, made_at, label) VALUES (?, ?, ?, ?)",
+                *(_hash(key), name, self._database.clock(), " ".join(label.split())[:MAX_LABEL]),
             )
         return key
 
@@ -70,7 +76,7 @@ class Keys:
     async def list(self, name: str | None = None) -> list[KnownKey]:
         """Return the keys of a user, or all, oldest first."""
         rows = await self._database.rows(
-            "SELECT hash, name, made_at, used_at FROM service_key ORDER BY name, made_at, hash"
+            "SELECT hash, name, made_at, used_at, label FROM service_key ORDER BY name, made_at, hash"
         )
         return [KnownKey(row[0][:ID_CHARS], *row[1:]) for row in rows if name in (None, row[1])]
 
@@ -91,14 +97,15 @@ class Keys:
     async def verified(self, key: str) -> Caller | None:
         """Return whose key this is, None when it is nobody's."""
         row = await self._database.row(
-            "SELECT service_user.name, service_user.role, service_key.used_at FROM service_key"
-            " JOIN service_user ON service_user.name = service_key.name WHERE service_key.hash = ?",
+            "SELECT service_user.name, service_user.role, service_key.used_at, service_use.left_at FROM service_key"
+            " JOIN service_user ON service_user.name = service_key.name"
+            " LEFT JOIN service_use ON service_use.name = service_key.name WHERE service_key.hash = ?",
             digest := _hash(key),
         )
         if row is None:
             return None
         now = self._database.clock()
-        if row[2] is None or abs(now - row[2]) > _USED_S:
+        if row[2] is None or abs(now - row[2]) > _USED_S or row[3] is not None:
             with suppress(TransientError):  # when it was used is noted by the next call then
                 await self._note_use(row[0], digest, now)
         return Caller(row[0], row[1])

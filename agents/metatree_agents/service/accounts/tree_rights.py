@@ -236,10 +236,14 @@ class TreeRights:
         if await self.named():
             return
         at_work = [address for address, _ in await servers_of(self._database)]
-        row = await self._database.row("SELECT count(*) FROM topic WHERE trees = ?", UNNAMED)
-        asked = int(row[0]) if row else 0
+        asked = await self.unnamed_topics()
         if at_work or (topics and asked):
             raise UnnamedServed(name, asked, at_work)
+
+    async def unnamed_topics(self) -> int:
+        """Return how many topics searched a tree without a name."""
+        row = await self._database.row("SELECT count(*) FROM topic WHERE trees = ?", UNNAMED)
+        return int(row[0]) if row else 0
 
     async def of(self, user: str) -> int:
         """Return the trees that a user may ask, of whatever role but an administrator's."""
@@ -286,8 +290,11 @@ class TreeRights:
             may.setdefault(name, []).extend([] if who is None else [said_who(who)])
         return may
 
-    async def change(self, name: str, who: str, *, may: bool) -> None:
-        """Let somebody ask a tree, or not any more.
+    async def change(self, name: str, who: str, *, may: bool, anyway: bool = False) -> bool:
+        """Let somebody ask a tree, or not any more; say whether that changed anything.
+
+        Args:
+            anyway: whether a name is taken that nobody has here: of somebody for whom a frontend will ask.
 
         Raises:
             UserError: there is no such tree, or nobody is named so.
@@ -295,10 +302,39 @@ class TreeRights:
         trees, kept = await self.set_of([name]), who_named(who)
         values = (trees.bit_length() - 1, kept)
         if may:
+            if not anyway:
+                await self._require_known(kept)
             sql = "INSERT INTO service_tree_right(tree, who) VALUES (?, ?) ON CONFLICT DO NOTHING"
         else:
             sql = "DELETE FROM service_tree_right WHERE tree = ? AND who = ?"
-        await self._database.execute(sql, *values)
+        return bool(await self._database.execute(sql, *values))
+
+    async def _require_known(self, kept: str) -> None:
+        """Refuse a name that nobody has: whoever gets it later would have the right with it."""
+        kind, _, name = kept.partition(":")
+        if kind == "group":
+            if await self._database.row("SELECT 1 FROM service_group WHERE name = ? LIMIT 1", name) is None:
+                raise UserError(
+                    f"nobody is in a group {name!r}: `metatree service trees join {name} USER` begins it"
+                )
+        elif kind == "user":
+            # Somebody for whom a frontend asks is known by that alone.
+            sql = "SELECT 1 WHERE EXISTS (SELECT 1 FROM service_user WHERE name = ?)"
+            sql += " OR EXISTS (SELECT 1 FROM topic WHERE owner = ?)"
+            if await self._database.row(sql, name, name) is None:
+                raise UserError(f"no user {name!r}: `metatree service users list` lists them")
+
+    async def other_ways(self, name: str, who: str) -> list[str]:
+        """Return by what a user may ask a tree besides a right of their own: `everybody`, and groups."""
+        kept = who_named(who)
+        if not kept.startswith(_USER):
+            return []
+        rows = await self._database.rows(
+            "SELECT who FROM service_tree_right WHERE tree = ? AND (who = ? OR who IN"
+            " (SELECT ? || name FROM service_group WHERE member = ?)) ORDER BY who",
+            *((await self.set_of([name])).bit_length() - 1, EVERYBODY, _OF_GROUP, kept.removeprefix(_USER)),
+        )
+        return [said_who(each) for (each,) in rows]
 
     async def groups(self) -> dict[str, list[str]]:
         """Return the members of each group."""

@@ -21,6 +21,7 @@ from metatree.errors import UserError
 from metatree_agents.service.accounts.former_users import Choice, NameWasUsed, delete_left, left_under
 from metatree_agents.service.accounts.nonces import FORGET_S, end_of, forget, in_time
 from metatree_agents.service.database.database import ServiceDatabase, Statements, Transaction
+from metatree_agents.service.database.servers import servers_of
 
 Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
@@ -95,8 +96,11 @@ async def _log_out(do: Transaction, name: str) -> None:
 
 async def note_use(do: Statements, name: str, now: float) -> None:
     """Note when a user was last here."""
-    sql = "INSERT INTO service_use(name, at) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET at = excluded.at"
-    await do.execute(sql, name, now)
+    await do.execute(
+        "INSERT INTO service_use(name, at) VALUES (?, ?)"
+        " ON CONFLICT(name) DO UPDATE SET at = excluded.at, left_at = NULL",
+        *(name, now),
+    )
 
 
 class Users:
@@ -256,6 +260,19 @@ class Users:
             return
         self._seen[name] = now
         await note_use(self._database, name, now)
+
+    async def engine_left(self, name: str) -> None:
+        """Note that an engine goes: it counts as connected no more until it is heard of again.
+
+        That of another server goes by the same name where it is inside; then nothing is noted.
+        """
+        self._seen.pop(name, None)
+        if name == INSIDE and await servers_of(self._database):
+            return
+        async with self._database.transaction() as do:
+            now = self._database.clock()
+            await do.execute("UPDATE service_use SET left_at = ? WHERE name = ?", now, name)
+            await do.execute("DELETE FROM service_engine WHERE name = ?", name)
 
     async def right_secret(self, name: str, secret: str) -> Caller | None:
         """Return who this is by the secret itself, for the login of the web page."""

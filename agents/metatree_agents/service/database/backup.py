@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import sqlite3
@@ -29,13 +30,14 @@ import zipfile
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 
+from metatree._util.private import private_file, private_folder
 from metatree._util.zips import open_member, read_member
 from metatree.errors import BrokenStore, TransientError, UserError
 from metatree.notes.archive.format import MAX_LINE, checked_line
@@ -76,6 +78,10 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
 """The tables of a backup with their keys, in whose order they are read."""
 LEFT_OUT: Final = ("service_session", "service_login", "service_server", "service_engine", "turn")
 MEMORY: Final = "memory.db"
+_OF_TREE: Final = re.compile(r"memory-([a-z0-9][a-z0-9_.-]{0,39})\.db")
+"""The member that has the memory of a tree with a name."""
+Memories = Path | Mapping[str, Path] | None
+"""The SQLite file of the memory of one tree without a name, or those of trees by their names."""
 _MANIFEST, _SUM = "manifest.json", "manifest.sha256"
 _PAGE: Final = 1_000
 _LARGE: Final = {"tree_file": 4}
@@ -95,7 +101,8 @@ class Backup:
         made_at: when, as `YYYY-MM-DDTHH:MM:SS` in UTC.
         schema: the version of the tables.
         tables: the number of rows of each.
-        memory_bytes: size of the memory in it; None without one.
+        memory_bytes: size of the memories in it; None without any.
+        memories: the names of the trees whose memories are in it, with their sizes; of one tree without a name "".
     """
 
     file: Path
@@ -103,15 +110,16 @@ class Backup:
     schema: int
     tables: dict[str, int]
     memory_bytes: int | None
+    memories: dict[str, int] = field(default_factory=dict)
 
 
 async def back_up(
-    database: ServiceDatabase, file: Path, *, memory: Path | None = None, force: bool = False
+    database: ServiceDatabase, file: Path, *, memory: Memories = None, force: bool = False
 ) -> Backup:
     """Write a backup, read it again, and return what it holds; the service may be at work meanwhile.
 
     Args:
-        memory: the SQLite file of the tree's memory, to be in it as well.
+        memory: memories of trees, to be in it as well.
         force: whether a file that is there is replaced.
 
     Raises:
@@ -126,7 +134,7 @@ async def back_up(
         # Secrets are in it.
         with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
             with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-                await _write(archive, database, memory, part)
+                await _write(archive, database, _by_name(memory), part)
             stream.flush()
             os.fsync(stream.fileno())
         checked = verified(part)
@@ -135,11 +143,21 @@ async def back_up(
         raise UserError(f"cannot write {str(file)!r}: {exc.strerror or exc}") from exc
     finally:
         part.unlink(missing_ok=True)
-    return Backup(file, checked.made_at, checked.schema, checked.tables, checked.memory_bytes)
+    return replace(checked, file=file)
+
+
+def _by_name(memory: Memories) -> Mapping[str, Path]:
+    if memory is None:
+        return {}
+    return {"": memory} if isinstance(memory, Path) else memory
+
+
+def _member(tree: str) -> str:
+    return f"memory-{tree}.db" if tree else MEMORY
 
 
 async def _write(
-    archive: zipfile.ZipFile, database: ServiceDatabase, memory: Path | None, part: Path
+    archive: zipfile.ZipFile, database: ServiceDatabase, memories: Mapping[str, Path], part: Path
 ) -> None:
     contents: dict[str, Any] = {
         "format": FORMAT,
@@ -149,7 +167,7 @@ async def _write(
         "files": {},
         "tables": {},
     }
-    if memory is not None:
+    for tree, memory in memories.items():
         copy = part.with_name(part.name + "-memory")
         try:
             Store.open(memory, create=False).close()  # not one that somebody else made
@@ -159,8 +177,8 @@ async def _write(
             copy_sqlite(memory, copy)
             with copy.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
-            archive.write(copy, MEMORY)
-            contents["files"][MEMORY] = {"bytes": copy.stat().st_size, "sha256": digest}
+            archive.write(copy, _member(tree))
+            contents["files"][_member(tree)] = {"bytes": copy.stat().st_size, "sha256": digest}
         finally:
             copy.unlink(missing_ok=True)
     async with database.snapshot() as do:
@@ -223,16 +241,24 @@ def verified(file: Path) -> Backup:
         TypeError,
         EOFError,
         NotImplementedError,
+        RecursionError,
     ) as exc:
         raise _broken(file, "it is cut off or changed") from exc
-    memory = manifest["files"].get(MEMORY)
+    sizes = {_tree_of(name): recorded["bytes"] for name, recorded in manifest["files"].items()}
     return Backup(
         file,
         manifest["made_at"],
         manifest["schema"],
         {table: recorded["rows"] for table, recorded in manifest["tables"].items()},
-        None if memory is None else memory["bytes"],
+        sum(sizes.values()) if sizes else None,
+        sizes,
     )
+
+
+def _tree_of(member: str) -> str:
+    """Return the name of the tree whose memory a member is."""
+    found = _OF_TREE.fullmatch(member)
+    return found[1] if found else ""
 
 
 def _manifest(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
@@ -246,7 +272,8 @@ def _manifest(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
             path=str(file),
             reason="newer",
         )
-    unknown = [*(set(manifest["tables"]) - set(TABLES)), *(set(manifest["files"]) - {MEMORY})]
+    files = [name for name in manifest["files"] if name != MEMORY and not _OF_TREE.fullmatch(name)]
+    unknown = [*(set(manifest["tables"]) - set(TABLES)), *files]
     if unknown:
         raise _broken(file, f"it has an unknown part {unknown[0]!r}")
     return manifest
@@ -261,15 +288,15 @@ def _check(stream: IO[bytes], known: str, file: Path) -> None:
 
 
 async def restore(
-    file: Path, database: ServiceDatabase, *, memory: Path | None = None, force: bool = False
+    file: Path, database: ServiceDatabase, *, memory: Memories = None, force: bool = False
 ) -> Backup:
     """Put a backup in the place of what a database holds and return what it held.
 
-    The tables are replaced together or not at all. The memory is unpacked beside its place first and put there last,
-    when the tables need nothing but their commit: only where that fails has the memory been replaced without them.
+    The tables are replaced together or not at all. Each memory is unpacked beside its place first and put there last,
+    when the tables need nothing but their commit: only where that fails has a memory been replaced without them.
 
     Args:
-        memory: where the memory goes; None leaves it where it is, in the backup.
+        memory: where memories go; those of trees that are not named stay where they are, in the backup.
         force: whether what is there is replaced.
 
     Raises:
@@ -277,35 +304,41 @@ async def restore(
         UserError: something is there already, or at work there: it would go on with what it knows of the state before.
     """
     backup = verified(file)
-    target = memory if backup.memory_bytes is not None else None
-    if target is not None:
+    targets = {tree: target for tree, target in _by_name(memory).items() if tree in backup.memories}
+    for target in targets.values():
         check_files(target)
     if await database.in_use():
         raise UserError(
             f"a server or another process is at work on {database.place}: stop it (`metatree serve`), then restore;"
             " nothing was changed"
         )
-    # Another's file, or one with another name elsewhere: nothing is written into it, whoever may read it.
-    replaced = target is not None and target.exists() and not (survey(target).trusted and _is_alone(target))
-    if target is not None and not replaced and _in_use(target):
-        raise UserError(
-            f"another process uses the memory in {str(target)!r}: stop it (`metatree serve`, `mcp`, a search), or leave"
-            " the memory as it is with --no-memory; nothing was changed"
-        )
-    if not force:
-        if target is not None and target.exists():
+    replaced = {tree: _is_replaced(target) for tree, target in targets.items()}
+    for tree, target in targets.items():
+        if not replaced[tree] and _in_use(target):
             raise UserError(
-                f"there is a memory in {str(target)!r}: replace it with --force, or leave it with --no-memory"
+                f"another process uses the memory in {str(target)!r}: stop it (`metatree serve`, `mcp`, a search), or"
+                " leave the memory as it is with --no-memory; nothing was changed"
             )
+    if not force:
+        for target in targets.values():
+            if target.exists():
+                raise UserError(
+                    f"there is a memory in {str(target)!r}: replace it with --force, or leave it with --no-memory"
+                )
         async with database.transaction() as do:
             for table in ("service_user", "topic"):
                 if await do.row(f"SELECT 1 FROM {table} LIMIT 1") is not None:
                     raise UserError("the database has users or topics already: replace them with --force")
     with zipfile.ZipFile(file) as archive:
         manifest = _manifest(archive, file)
-        with _unpacked(archive, target) as unpacked:
-            if unpacked is not None and (problem := survey(unpacked).problem):
-                raise _broken(file, f"of its memory, {problem}")
+        with ExitStack() as stack:
+            came = {
+                tree: stack.enter_context(_unpacked(archive, _member(tree), target))
+                for tree, target in targets.items()
+            }
+            for tree, unpacked in came.items():
+                if problem := survey(unpacked).problem:
+                    raise _broken(file, f"of its memory{' of ' * bool(tree)}{tree}, {problem}")
             async with database.transaction() as do:
                 for table in (*TABLES, *LEFT_OUT):
                     await do.execute(f"DELETE FROM {table}")
@@ -319,15 +352,26 @@ async def restore(
                 await all_in_line(do)
                 await database.recount(do, [table for table, key in TABLES.items() if key == ("number",)])
                 await rename(do)
-                if target is not None and unpacked is not None:
-                    if replaced:
-                        for end in ("-wal", "-shm", "-journal"):
-                            target.with_name(target.name + end).unlink(missing_ok=True)
-                        unpacked.replace(target)
-                    else:  # not in its place, so that who has it open sees the change
-                        copy_sqlite(unpacked, target)
-                    accept(target, own=True)  # who restores a backup trusts it
+                for tree, unpacked in came.items():
+                    _put(unpacked, targets[tree], replaced=replaced[tree])
     return backup
+
+
+def _is_replaced(target: Path) -> bool:
+    """Say whether a memory is another's, or has another name elsewhere: nothing is written into such a file."""
+    return target.exists() and not (survey(target).trusted and _is_alone(target))
+
+
+def _put(unpacked: Path, target: Path, *, replaced: bool) -> None:
+    """Put a memory in its place."""
+    if replaced:
+        for end in ("-wal", "-shm", "-journal"):
+            target.with_name(target.name + end).unlink(missing_ok=True)
+        unpacked.replace(target)
+    else:  # not in its place, so that who has it open sees the change
+        private_file(target)
+        copy_sqlite(unpacked, target)
+    accept(target, own=True)  # who restores a backup trusts it
 
 
 async def _fill(
@@ -354,19 +398,16 @@ def _from_json(value: Any) -> Any:
 
 
 @contextmanager
-def _unpacked(archive: zipfile.ZipFile, target: Path | None) -> Iterator[Path | None]:
-    """Unpack the memory beside its place, while the block runs; None where it goes nowhere."""
-    if target is None:
-        yield None
-        return
+def _unpacked(archive: zipfile.ZipFile, member: str, target: Path) -> Iterator[Path]:
+    """Unpack a memory beside its place, while the block runs."""
     part = target.with_name(target.name + ".restored")
     try:
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(target.parent)
             part.unlink(missing_ok=True)
             check_files(part)
             with (
-                open_member(archive, MEMORY) as stream,
+                open_member(archive, member) as stream,
                 os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out,
             ):
                 shutil.copyfileobj(stream, out)

@@ -154,7 +154,9 @@ class SqliteDatabase(ServiceDatabase):
     @classmethod
     def open(cls, path: str | Path) -> SqliteDatabase:
         """Open a database, or make it; raises as `Store.open`."""
-        store = Store.open(path, busy_timeout_s=COMMAND_WAIT_S, mode=0o600)  # secrets are in it
+        advice = "restore a backup (`metatree service restore`), or name another file with --database"
+        # Secrets are in it.
+        store = Store.open(path, busy_timeout_s=COMMAND_WAIT_S, mode=0o600, advice=advice)
         with store.transaction():
             run_steps(SERVICE.bring_up_to_date(SQLITE, store.name), store.rows)
         return cls(store)

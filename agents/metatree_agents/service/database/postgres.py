@@ -251,4 +251,4 @@ def change_of(payload: str) -> QueueChange | None:
     if not payload:
         return QueueChange()
     seq, _, topic = payload.partition(" ")
-    return QueueChange((topic, int(seq))) if topic and seq.isdigit() else None
+    return QueueChange((topic, int(seq))) if topic and seq.isdecimal() else None

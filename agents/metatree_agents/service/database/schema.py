@@ -228,11 +228,18 @@ CREATE INDEX recommendation_topic ON recommendation(topic, number);
 CREATE INDEX recommendation_by ON recommendation(on_behalf_of, number);
 """
 
+_LEAVING: Final = """
+-- When an engine said that it goes; NULL while it is there, as far as is known.
+ALTER TABLE service_use ADD COLUMN left_at DOUBLE PRECISION;
+-- What its owner calls a key.
+ALTER TABLE service_key ADD COLUMN label TEXT NOT NULL DEFAULT '';
+"""
+
 SERVICE: Final = Schema(
     "the service in ",
     "service_schema",
     13,
     _SERVICE + TREES + _IDENTITY,
-    (_ENDING, _TITLE_AND_UNDO, _MANY_TREES),
+    (_ENDING, _TITLE_AND_UNDO, _MANY_TREES, _LEAVING),
 )
 """Earlier versions were counted by the scripts that made them."""

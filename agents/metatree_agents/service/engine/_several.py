@@ -36,6 +36,7 @@ def joined(replies: Sequence[tuple[str, str, EngineAnswer]]) -> EngineAnswer:
         (each for _, reply in given for each in reply.ending.closest),
         key=lambda each: -float(each.get("Score") or 0.0),
     )
+    notes = list(dict.fromkeys(note for _, reply in given for note in reply.ending.notes))
     found = [(title, reply) for title, reply in given if reply.ending.end == "answered"]
     if found:
         text: list[str] = []
@@ -51,7 +52,9 @@ def joined(replies: Sequence[tuple[str, str, EngineAnswer]]) -> EngineAnswer:
         still = set.intersection(*(set(reply.ending.open) for _, reply in found))
         opened = [question for question in found[0][1].ending.open if question in still]
         kept = [each for each in closest if each.get("Question") in still]
-        return EngineAnswer(text, think, sources, found[0][1].ended, ending=Ending("answered", opened, kept))
+        return EngineAnswer(
+            text, think, sources, found[0][1].ended, ending=Ending("answered", opened, kept, notes=notes)
+        )
     ended = next((reply for _, reply in given if reply.ended in ("failed", "limit")), given[0][1])
     asks = [ask for _, reply in given for ask in reply.asks]
     opened = list(dict.fromkeys(question for _, reply in given for question in reply.ending.open))
@@ -62,7 +65,7 @@ def joined(replies: Sequence[tuple[str, str, EngineAnswer]]) -> EngineAnswer:
         "waiting" if asks else ended.ended,
         ended.detail,
         list({ask["Question"]: ask for ask in asks}.values()),
-        Ending("closest" if closest else "nothing", opened, closest),
+        Ending("closest" if closest else "nothing", opened, closest, notes=notes),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,13 +12,25 @@ from hashlib import sha256
 from textwrap import shorten
 from typing import Any, Final
 
+from metatree_routers import text_evidence
+from metatree_routers.query.key_terms import NOTABLE, key_terms_of
+from metatree_routers.query.terms import expand, raw_tokens
+
 from metatree import Limits, Tree, aresume, asearch, load_run
-from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
+from metatree.errors import LeaseLost, MetatreeError, RunExists, TransientError, UnknownRun
 from metatree.notes.notes import said_by
 from metatree.result import PersonQuestion, QuestionAnswer, SearchResult, TraceEntry
 from metatree.trees.layer import Layer
 from metatree_agents.service.engine._at_limit import same_question, with_person
-from metatree_agents.service.queue.models import NOT_SAID, End, Ending, EngineAnswer, EngineQuery
+from metatree_agents.service.engine._origins import place_in, with_origins
+from metatree_agents.service.queue.models import (
+    ABOUT_BEFORE,
+    NOT_SAID,
+    End,
+    Ending,
+    EngineAnswer,
+    EngineQuery,
+)
 
 NOT_IN_SOURCE: Final = "not in the source"
 _EARLIER_CHARS: Final = 160
@@ -37,6 +50,18 @@ PASSAGES: Final = 30
 """How many passages that come close are given back."""
 QUOTE_CHARS: Final = 4_000
 """How much of each: it may be the whole text of a node."""
+SAID_AMONG: Final = 30
+"""Among how many nodes that fit a question it is looked for what a person said."""
+FEW_WORDS: Final = 0.5
+"""A question whose words weigh less (`key_terms_of`) names nothing: `and when does that end?` has 0.2."""
+SOME_WORDS: Final = 1.2
+"""The same for one that says `it`: `how is it switched off again?` has 0.95."""
+REFERRING: Final = frozenset(
+    ["it", "its", "that", "this", "these", "those", "they", "them", "their", "one", "ones"]
+)
+SECTION_LINES: Final = 12
+SECTION_CHARS: Final = 700
+"""Up to how much text a section is shown whole in place of a passage of it: as much as people are shown of one."""
 _TURNS = 10
 _JOURNAL_FACT = "journal-name"
 _TURN_CHARS = 1_500
@@ -79,7 +104,7 @@ async def answer_query(
         try:
             result = await _searched(tree, query, given, limits)
             if not _is_cut_off(tree, result):
-                return with_person(query, result, said_of(tree, result), parts)
+                return with_person(query, result, _with_before(tree, query, said_of(tree, result)), parts)
         except (LeaseLost, RunExists):
             pass  # another engine is at work on it, or its machine died and its hold runs out
         except TransientError:
@@ -188,11 +213,29 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
     return EngineAnswer(
         answer or [NOT_SAID],
         think[:500],
-        sources,
+        with_origins(tree, sources),
         result.ended,
         result.detail,
         asks,
         _ending_of(tree, result),
+    )
+
+
+def _with_before(tree: Tree, query: EngineQuery, reply: EngineAnswer) -> EngineAnswer:
+    """Return a reply that has nothing to show with what was quoted before in the topic, which it may be about."""
+    if reply.ending.end not in ("nothing", "closest") or reply.ended not in ("answered", "exhausted"):
+        return reply
+    own = sum(word.weight for word in key_terms_of(query.text))
+    refers = not REFERRING.isdisjoint(re.findall(r"[a-z]+", query.text.lower()))
+    before = _before(tree, query) if own < FEW_WORDS or (refers and own < SOME_WORDS) else []
+    if not before:
+        return reply
+    quoted = [each["Quote"] for each in before]
+    found = [each for each in reply.ending.closest if each["Quote"] not in quoted]
+    return replace(
+        reply,
+        answer=[f"{NOT_SAID} {ABOUT_BEFORE}"],
+        ending=replace(reply.ending, end="closest", closest=[*before, *found][:PASSAGES]),
     )
 
 
@@ -225,11 +268,82 @@ def _ending_of(tree: Tree, result: SearchResult) -> Ending:
             "Lines": list(passage.lines),
             "Quote": passage.quote[:QUOTE_CHARS],
             "Score": passage.score,
+            **_whole_section(tree, passage.node),
         }
         for passage in result.closest[:PASSAGES]
     ]
+    for question in result.open_questions[:PASSAGES]:
+        if (said := _said_near(tree, question, closest)) is not None:
+            own = [number for number, each in enumerate(closest) if each["Question"] == question]
+            closest.insert(own[:2][-1] + 1 if own else len(closest), said)
+    # Two passages of one short section are that section, once.
+    places = [(each["Question"], each["Node"], each["Quote"]) for each in closest]
+    closest = [each for number, each in enumerate(closest) if places[number] not in places[:number]]
     end: End = "answered" if result.answer.strip() else "closest" if closest else "nothing"
-    return Ending(end, list(result.open_questions[:PASSAGES]), closest)
+    return Ending(end, list(result.open_questions[:PASSAGES]), closest, notes=result.sentences[:PASSAGES])
+
+
+def _whole_section(tree: Tree, node_id: str) -> dict[str, Any]:
+    """Return text and lines of a node that is so short that all of it may stand for a passage of it; else nothing."""
+    node = tree.find(node_id)
+    try:
+        text = "" if node is None or not node.has_content else tree.content(node).strip("\n")
+    except (MetatreeError, OSError):
+        return {}
+    if node is None or not text.strip() or len(text) > SECTION_CHARS or text.count("\n") >= SECTION_LINES:
+        return {}
+    place = place_in(tree, node, text)
+    return {} if place is None else {"Quote": text.strip(), "Lines": place[1]}
+
+
+def _said_near(tree: Tree, question: str, closest: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return what a person said that shares a word with an open question, where no passage is one's; None for nothing.
+
+    Somebody said it since the sources do not: it stands among the passages, of which it may be none of the likeliest.
+    """
+    for scored in text_evidence(tree).rank([question], k=SAID_AMONG):
+        node = tree.find(scored.node_id)
+        if node is None or not said_by(node) or not node.content or "who" not in node.provenance:
+            continue
+        if any(each["Node"] == node.id for each in closest):
+            return None
+        terms = {term for raw in raw_tokens(f"{node.title} {node.content}") for term in expand(raw)}
+        if not any(word.weight >= NOTABLE and word.is_in(terms) for word in key_terms_of(question)):
+            continue
+        text = node.content.strip("\n")
+        return {
+            "Question": question,
+            "Node": node.id,
+            "Title": node.title,
+            "Place": node.id,
+            "SaidBy": said_by(node),
+            "Lines": [1, text.count("\n") + 1],
+            "Quote": text[:QUOTE_CHARS],
+            "Score": 0.0,
+        }
+    return None
+
+
+def _before(tree: Tree, query: EngineQuery) -> list[dict[str, Any]]:
+    """Return what the latest answer of the topic quoted, for a question without words of its own."""
+    turns = [one for one in query.earlier if one.get("Seq", 0) < query.seq and one.get("Answer")]
+    quoted = [turn for turn in turns if turn.get("End") not in ("closest", "nothing", "stopped")][-1:]
+    sources = [source for turn in quoted for source in turn.get("Sources") or ()]
+    return [
+        {
+            "Question": query.text,
+            "Node": source["Node"],
+            "Title": source.get("Title") or source["Node"],
+            "Place": source.get("Place") or source.get("Path") or source["Node"],
+            "SaidBy": source.get("SaidBy") or "",
+            "Lines": source.get("Lines") or [1, 1],
+            "Quote": source["Quote"][:QUOTE_CHARS],
+            "Score": 0.0,
+            **_whole_section(tree, source["Node"]),
+        }
+        for source in sources
+        if source.get("Quote") and source.get("Node") in tree
+    ][:PASSAGES]
 
 
 def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT) -> dict[str, Any] | None:

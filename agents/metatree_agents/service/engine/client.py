@@ -189,7 +189,8 @@ class ServiceClient:
         if answer.status_code == 401:
             raise WrongCredentials(
                 f"the service at {self.url} does not accept {self.name!r} with this secret; `metatree service users add"
-                f" {self.name} --role engine` on its machine prints a new one"
+                f" {self.name} --role engine` on its machine prints a new one, and ends the one before (an engine needs"
+                " a name of its own: a person of this name could not log in any more)"
             )
         if answer.status_code != 200:
             try:

@@ -30,6 +30,8 @@ from metatree_agents.service.queue.queue import LEASE_S
 
 RENEW_MOST_S: Final = 10.0
 """How long one renewal of a lease may take; a third of the lease where that is less."""
+LEAVE_S: Final = 2.0
+"""How long an engine that stops waits for the service to take its leave."""
 STEPS_S: Final = 0.25
 IDLE_S: Final = 1.0
 IDLE_MOST_S: Final = 10.0
@@ -113,6 +115,13 @@ class Engine:
             for task in (*tasks, stopped):
                 task.cancel()
             await asyncio.gather(*tasks, stopped, return_exceptions=True)
+            await self._leave()
+
+    async def _leave(self) -> None:
+        """Say that this engine goes, so that nobody waits for it; a service that cannot take it finds out in time."""
+        with suppress(MetatreeError, TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                await self._client.call("POST", "leave", body={})
 
     async def _until_stopped(self, what: Coroutine[Any, Any, T], *ends: asyncio.Event) -> T | None:
         """Await something, or give it up when the engine stops, or at another event; return None then."""
@@ -298,6 +307,7 @@ class Engine:
             "End": reply.ending.end,
             "Open": reply.ending.open,
             "Closest": reply.ending.closest,
+            "Notes": reply.ending.notes,
         }
         try:
             await patiently(self._client, "POST", "give-new-answer", body=body)

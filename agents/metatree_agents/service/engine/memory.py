@@ -22,8 +22,9 @@ from metatree.notes.notes import known_text, mentions, remember
 from metatree.trees.layer import Layer
 from metatree_agents.service.database.identity import Earlier, Identity
 from metatree_agents.service.database.schema import ADDRESS
+from metatree_agents.service.engine._origins import keep_origins
 from metatree_agents.service.engine.client import ServiceClient, ServiceRefused, patiently
-from metatree_agents.service.queue.recommendations import CORRECTION, NEGATIVE
+from metatree_agents.service.queue.recommendations import CORRECTION, NEGATIVE, PROMOTION
 
 _FACT = "recommendations-from:"
 _MADE: Final = "recommendation-flags:"
@@ -55,7 +56,7 @@ async def learn(client: ServiceClient, tree: Tree, name: str = "") -> int:
     fact, came = await _came(client, layer, name)
     for one in came:
         thread: list[Turn] = []
-        if one["type"] in (*NEGATIVE, CORRECTION):
+        if one["type"] in (*NEGATIVE, CORRECTION, PROMOTION):
             with suppress(ServiceRefused):  # the topic is gone; what it named may be in the tree all the same
                 thread = await patiently(client, "GET", "get-topic-thread", Topic=one["topic"])
         try:
@@ -118,7 +119,10 @@ def _take(tree: Tree, one: Mapping[str, Any], thread: Sequence[Turn], made_by: s
         _flag(tree, one, named(tree, one, thread), "off topic", made_by)
         return
     if one["type"] != CORRECTION:
-        _remember(tree, one, one["fragment"], one["comment"])
+        remembered = _remember(tree, one, one["fragment"], one["comment"])
+        if remembered is not None and one["type"] == PROMOTION:
+            said = [turn for turn in thread if _contains(turn, one["fragment"])]
+            keep_origins(tree, remembered, [each for turn in said[-1:] for each in turn.get("Sources") or ()])
         return
     # A paragraph of the answer is what is wrong, and the comment says what is right; any other text is what is right,
     # and the answer that was given is wrong.

@@ -114,13 +114,15 @@ async def metrics(request: Request) -> Response:
 
 async def metrics_response(service: Service) -> Response:
     """Return the figures; without those of the queue when the database is away."""
+    connected = 0
     try:
         figures = await service.admin.figures()
+        connected = sum(each["Connected"] for each in await service.admin.engines())
     except TransientError:
         service.metrics.database_errors.inc()
         figures = None
     text = service.metrics.text(
-        figures, engines=len(service.waiting.engines), callers=service.waiting.callers()
+        figures, connected=connected, engines=len(service.waiting.engines), callers=service.waiting.callers()
     )
     return Response(text, media_type=CONTENT_TYPE)
 

@@ -109,6 +109,11 @@ class AddQuery(Body):
     Trees: Annotated[list[Name], Field(max_length=100)] | None = None
 
 
+class LoggedIn(Body):
+    User: str
+    Role: str
+
+
 class Added(Body):
     Topic: str
     Seq: int
@@ -150,6 +155,7 @@ class Answered(Body):
     End: EndName | None = None
     Open: list[str] = Field(default_factory=list)
     Closest: list[dict[str, Any]] = Field(default_factory=list)
+    Notes: list[str] = Field(default_factory=list)
 
 
 class AddLookup(Body):
@@ -238,6 +244,7 @@ class GiveAnswer(Body):
     End: EndName | None = None
     Open: Annotated[list[Remark], Field(max_length=MAX_PASSAGES)] = Field(default_factory=list)
     Closest: Annotated[list[GivenPassage], Field(max_length=MAX_PASSAGES)] = Field(default_factory=list)
+    Notes: Annotated[list[Remark], Field(max_length=MAX_PASSAGES)] = Field(default_factory=list)
 
 
 class Problem(Body):

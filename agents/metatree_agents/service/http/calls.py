@@ -100,10 +100,10 @@ async def admitted(request: Request, *roles: str) -> tuple[Service, Caller, dict
     given = parameters_of(request) if request.method == "POST" else await parameters(request)
     who = await authenticate(request, given)
     if who is None:
-        by_key = key_in(request) and "Hash" not in given
-        raise refused(
-            401, "wrong API key" if by_key else "wrong User, Nonce or Hash, or the Nonce was used before"
-        )
+        by_proof = "Hash" in given or ("User" in given and not key_in(request))
+        if by_proof:
+            raise refused(401, "wrong User, Nonce or Hash, or the Nonce was used before")
+        raise refused(401, unauthorized(request))
     if roles and who.role not in roles:
         raise refused(403, f"{who.name} is a {who.role} and may not use this route")
     return service, who, given
@@ -136,6 +136,12 @@ async def authenticate(request: Request, given: Mapping[str, str]) -> Caller | N
     if who is not None:
         service.limits.admit(request, who)
     return who
+
+
+def unauthorized(request: Request) -> str:
+    """Return what to say of a request whose API key is wrong or missing: where keys come from."""
+    wrong = "wrong API key" if key_in(request) else "no API key: send `Authorization: Bearer mtk-…`"
+    return f"{wrong}; the page makes one at *API keys*, and `metatree service keys add NAME` on the service's machine"
 
 
 def key_in(request: Request) -> str:

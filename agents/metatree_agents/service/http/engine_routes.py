@@ -69,6 +69,16 @@ async def hand_back(request: Request) -> Response:
     return JSONResponse({})
 
 
+@router.post("/leave", **described())
+async def leave(request: Request) -> Response:
+    """Say that an engine goes: nobody is told any more that it searches, until it is heard of again."""
+    service, who, _ = await admitted(request, *ANSWERING)
+    await service.users.engine_left(who.name)
+    service.admin.forget_engine(who.name)
+    service.waiting.look_again()
+    return JSONResponse({})
+
+
 @router.post("/give-progress", **described(404, 422, body=Steps))
 async def give_progress(request: Request) -> Response:
     """Tell those who wait for an answer how far it is."""

@@ -20,7 +20,7 @@ from metatree_agents.service.http._description import described
 from metatree_agents.service.http.calls import admitted, disconnected, number, refused, still_authorized
 from metatree_agents.service.http.routes import ASKING, answered, topic_of
 from metatree_agents.service.http.stop_routes import FOUND_S
-from metatree_agents.service.http.wait_for import wait_for
+from metatree_agents.service.http.wait_for import has_engines, wait_for
 from metatree_agents.service.queue.human_input import on_wire
 from metatree_agents.service.queue.statuses import UNSETTLED
 from metatree_agents.service.settings import Service
@@ -40,7 +40,7 @@ BEAT_S: Final = 15.0
 async def events(
     request: Request, last_event_id: Annotated[str, Header(description="The last step that came")] = "0"
 ) -> Response:
-    """Stream the steps of a query, what it asks a person (again when that is answered), and its answer at the end."""
+    """Stream the steps of a query, its state, what it asks a person (each again when it changes), and its answer."""
     service, who, given = await admitted(request, *ASKING)
     topic, seq = await topic_of(service, who, given), number(given, "Seq")
     if await service.queue.query(topic, seq) is None:
@@ -66,7 +66,7 @@ async def stream(
     """
     deadline, left = time.monotonic() + service.settings.stream_s, disconnected(request)
     sent: dict[int, dict[str, Any]] = {}
-    late = False
+    late, state = False, dict[str, Any]()
     yield "retry: 2000\n\n"
     with service.revocation.of(who) as out, ExitStack() as ending:
         ending.callback(left.cancel)
@@ -86,6 +86,12 @@ async def stream(
                 for step, data in await service.progress.after(topic, seq, after):
                     after, quiet = step, False
                     yield f"id: {step}\nevent: step\ndata: {data}\n\n"
+                if query.status in UNSETTLED:
+                    there = query.status != "Open" or await has_engines(service, query)
+                    now = {"Status": query.status, "Engines": there, "Attempts": query.attempts}
+                    if now != state:
+                        state, quiet = now, False
+                        yield f"event: state\ndata: {json.dumps(now)}\n\n"
                 for ask in on_wire(query.asked):
                     if sent.get(ask["Id"]) != ask:
                         sent[ask["Id"]], quiet = ask, False

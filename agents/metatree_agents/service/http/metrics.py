@@ -98,16 +98,23 @@ class Metrics:
             registry=registry,
         )
         self._leases = Gauge("metatree_leases", "Topics that an engine has under a lease.", registry=registry)
+        self._oldest_lease = Gauge(
+            "metatree_oldest_lease_seconds",
+            "For how long an engine has had the topic that it was given first; 0 without one.",
+            registry=registry,
+        )
+        self._engines = Gauge("metatree_engines", "Engines that are connected.", registry=registry)
 
     def limited(self, limit: str) -> None:
         """Count a request that a limit refused."""
         self._limited.labels(limit).inc()
 
-    def text(self, figures: Figures | None, *, engines: int, callers: int) -> bytes:
+    def text(self, figures: Figures | None, *, connected: int, engines: int, callers: int) -> bytes:
         """Return all figures as Prometheus reads them.
 
         Args:
             figures: what is in the queue; None when the database does not say.
+            connected: how many engines are connected to any server of the database.
             engines: how many wait here for queries.
             callers: how many wait here for answers.
         """
@@ -118,4 +125,6 @@ class Metrics:
                 self._queries.labels(state.lower()).set(count)
             self._oldest.set(figures.oldest_open_s)
             self._leases.set(figures.leases)
+            self._oldest_lease.set(figures.oldest_lease_s)
+            self._engines.set(connected)
         return generate_latest(self.registry)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, aclosing
-from typing import Any
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -40,6 +40,7 @@ from metatree_agents.service.queue.queue import Claim, Query, TopicPlace, TopicT
 from metatree_agents.service.queue.waiting import first_of
 from metatree_agents.service.settings import Service
 
+_NO_TOPIC: Final = "there is no such topic, or it is not yours"
 ASKING = ("frontend", "user", "admin")
 ANSWERING = ("engine",)
 MAX_INDEX = 200
@@ -50,11 +51,11 @@ router = APIRouter(prefix="/api")
 # for frontends and users
 
 
-@router.get("/login", **described())
+@router.get("/login", response_model=bodies.LoggedIn, **described())
 async def login(request: Request) -> Response:
-    """Say whether these credentials are right."""
-    await admitted(request)
-    return JSONResponse({})
+    """Say whether these credentials are right, and whose they are."""
+    _, who, _ = await admitted(request)
+    return JSONResponse({"User": who.name, "Role": who.role})
 
 
 @router.get("/user-topics", response_model=dict[str, str], **described(404, 422, params=("OnBehalfOf",)))
@@ -236,6 +237,8 @@ async def get_new_queries(request: Request) -> Response:
                     break
                 if claim is not None:
                     service.metrics.attempts.inc(len(claim.queries))
+                    for query in claim.queries:
+                        service.waiting.answered(claim.topic, query.seq)
                     told = await service.recommendations.told_by_askers(claim.topic)
                     named = await service.tree_rights.names_in(claim.trees)
                     return JSONResponse(_batch(claim, service.settings.lease_s, named, told))
@@ -264,7 +267,7 @@ async def give_new_answer(request: Request) -> Response:
         answer=body.Answer,
         think=body.Think,
         sources=body.Sources,
-        ending=Ending(body.End, body.Open, [each.on_wire() for each in body.Closest]),
+        ending=Ending(body.End, body.Open, [each.on_wire() for each in body.Closest], notes=body.Notes),
         engine=who.name,
     )
     if became == "unknown":
@@ -329,7 +332,7 @@ def _spellings(topic: str) -> tuple[str, ...]:
 
 
 async def topic_of(service: Service, who: Caller, given: dict[str, str]) -> str:
-    """Return the topic that a request is about: 404 when there is none, 403 when it is not the caller's to see."""
+    """Return the topic that a request is about: 404 when there is none, or it is not the caller's to see."""
     user = given.get("OnBehalfOf")
     for topic in _spellings(required(given, "Topic")):
         place = await service.queue.place(topic)
@@ -337,17 +340,21 @@ async def topic_of(service: Service, who: Caller, given: dict[str, str]) -> str:
             continue
         await _require_sight(service, who, place, user)
         return topic
-    raise refused(404, "there is no such topic")
+    raise refused(404, _NO_TOPIC)
 
 
 async def _require_sight(service: Service, who: Caller, place: TopicPlace, user: str | None = None) -> None:
-    """Raise 403 when a topic is not the caller's to see, not that of the user it says to act for, or searches a tree
-    that they may not ask."""
-    if not service.queue.shared and (
-        (who.role == "user" and place.owner != who.name) or (user is not None and place.owner != user)
-    ):
-        raise refused(403, "this topic belongs to another user")
+    """Raise 404, as for none, when a topic is not the caller's to see, or not that of the user it says to act for.
+
+    Names are made of the words of questions, so nobody may try which there are. Whose it is hears, by 403, that it
+    searches a tree that they may not ask any more.
+    """
+    own = place.owner == who.name if who.role == "user" else user in (None, place.owner)
+    if not own and not service.queue.shared:
+        raise refused(404, _NO_TOPIC)
     if not await may_read(service, who, place, user):
+        if not own:
+            raise refused(404, _NO_TOPIC)
         raise refused(403, f"this topic searches a tree that {user or who.name} may not ask")
 
 
@@ -365,6 +372,7 @@ def answered(query: Query) -> dict[str, Any]:
         "End": query.ending.end,
         "Open": query.ending.open,
         "Closest": query.ending.closest,
+        "Notes": query.ending.notes,
     }
 
 

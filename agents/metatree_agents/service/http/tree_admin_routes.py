@@ -32,11 +32,15 @@ class TreeTaken(Body):
 
 
 class TreeRight(Body):
-    """Whether somebody may ask a tree: `Who` is a user's name, `group:NAME` or `everybody`."""
+    """Whether somebody may ask a tree: `Who` is a user's name, `group:NAME` or `everybody`.
+
+    With `Anyway` a name is taken that nobody has here yet, of somebody for whom a frontend will ask.
+    """
 
     Tree: Name
     Who: Annotated[str, StringConstraints(min_length=1, max_length=80)]
     May: StrictBool
+    Anyway: StrictBool = False
 
 
 class Membership(Body):
@@ -106,7 +110,7 @@ async def set_tree_right(request: Request) -> Response:
     """Let somebody ask a tree, or not any more: what they asked of it is then closed to them, too."""
     service, _, body = await submitted(request, TreeRight, "admin")
     try:
-        await service.tree_rights.change(body.Tree, body.Who, may=body.May)
+        await service.tree_rights.change(body.Tree, body.Who, may=body.May, anyway=body.Anyway)
     except UserError as exc:
         raise refused(422, str(exc)) from None
     return JSONResponse({})

@@ -64,6 +64,15 @@ async def wait_for(
             await first_of(min(beat(), rest_s), turn, *ends)
 
 
+async def has_engines(service: Service, query: Query) -> bool:
+    """Say whether any engine is connected that may answer a query."""
+    place = await service.queue.place(query.topic)
+    if place is None:
+        return True
+    here = service.waiting.engines.with_trees(place.trees)
+    return await service.admin.has_engines(waiting=here, trees=place.trees)
+
+
 async def _readable(service: Service, who: Caller, topic: str) -> bool:
     """Say whether the trees of a topic are still the caller's to ask."""
     if not await service.tree_rights.named():

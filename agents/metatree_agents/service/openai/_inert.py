@@ -12,7 +12,9 @@ from typing import Final
 
 from markdown_it import MarkdownIt
 
-_ACTS: Final = re.compile(r"!\[|<[A-Za-z/!?]|^[ \t>*+\d.)-]*\[(?:[^][\\]|\\.)*\]:", re.MULTILINE | re.DOTALL)
+_ACTS: Final = re.compile(
+    r"!\[|<[A-Za-z/!?]|(?:^|(?<=\r))[ \t>*+\d.)-]*\[(?:[^][\\]|\\.)*\]:", re.MULTILINE | re.DOTALL
+)
 """A picture, HTML, or a definition; its label may have line breaks, and stand in lists and quotations."""
 _FENCE: Final = re.compile("```|~~~")
 _MARKS: Final = re.compile(r"[][\\<`~]")

@@ -64,17 +64,23 @@ def content_of(query: Query, base: str = "") -> str:
     if query.status == "Stopped" and not query.answer:
         return STOPPED
     if query.status != "Stopped" and not query.ending.answered:
-        return "\n\n".join([inert_said(said_of_open(query)), *_closest_lines(query, base)])
+        return "\n\n".join([*_notes(query), inert_said(said_of_open(query)), *_closest_lines(query, base)])
     pieces = with_marks(
         answer_segments(query.answer or (), quotes_of(query.sources)), numbers_of(query.sources)
     )
     text = "\n\n".join(_marked(piece, number) for piece, number in pieces)
     text = f"{STOPPED_WITH}\n\n{text}" if query.status == "Stopped" else text
     listed = sources_listed(
-        query.sources or (), lambda source: node_link(base, source.get("Node"), query, source.get("Tree"))
+        query.sources or (),
+        lambda source: node_link(base, source.get("Node"), query.topic, query.seq, source.get("Tree")),
     )
     text += "\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else ""
-    return "\n\n".join([text, *_closest_lines(query, base)])
+    return "\n\n".join([*_notes(query), text, *_closest_lines(query, base)])
+
+
+def _notes(query: Query) -> list[str]:
+    """Return how the question was read, where that is not as it stands."""
+    return [escaped(" ".join(note.split())) for note in query.ending.notes]
 
 
 def _marked(piece: AnswerSegment, number: int | None) -> str:
@@ -85,12 +91,12 @@ def _marked(piece: AnswerSegment, number: int | None) -> str:
     return f"{text}{' ' if text is piece.text else chr(10)}{mark}".rstrip()
 
 
-def node_link(base: str, node: Any, query: Query, tree: Any = None) -> str:
+def node_link(base: str, node: Any, topic: str, seq: int, tree: Any = None) -> str:
     """Return the address of the page of a node, where what an answer quotes is marked; empty for none."""
     if not base or not isinstance(node, str) or not node:
         return ""
     named = {"tree": tree} if isinstance(tree, str) and tree else {}
-    given = urlencode({"id": node, "topic": query.topic, "seq": query.seq, **named}, errors="replace")
+    given = urlencode({"id": node, "topic": topic, "seq": seq, **named}, errors="replace")
     return f"{base.rstrip('/')}/node?{given}#quoted"
 
 
@@ -108,7 +114,9 @@ def _closest_lines(query: Query, base: str) -> Iterator[str]:
             asked = " ".join(question.split())
             yield f"{STILL_OPEN} {escaped(asked)}" + (f"\n\n{CLOSEST}" if passages else "")
         for number, passage in enumerate(passages, start=1):
-            title = _linked(passage.title, node_link(base, passage.node, query, passage.tree))
+            title = _linked(
+                passage.title, node_link(base, passage.node, query.topic, query.seq, passage.tree)
+            )
             place = "" if passage.place in ("", passage.title) else f" ({escaped(passage.place)})"
             yield f"{number}. {title}{place}{_about(passage.said_by)}\n\n{fenced(passage.quote)}"
 

@@ -23,7 +23,7 @@ from starlette.background import BackgroundTask
 from metatree.errors import MetatreeError, TransientError
 from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http.bodies import Body, inlined
-from metatree_agents.service.http.calls import authenticate, disconnected
+from metatree_agents.service.http.calls import authenticate, disconnected, unauthorized
 from metatree_agents.service.http.error_responses import openai_error
 from metatree_agents.service.http.tree_access import named_trees, trees_to_ask
 from metatree_agents.service.http.wait_for import wait_for
@@ -95,11 +95,8 @@ async def _asker(request: Request, _: _Key) -> Caller:
     """
     who = await authenticate(request, {})
     if who is None:
-        raise Wrong(
-            "Incorrect API key provided: `metatree service keys add NAME` on the service's machine makes one",
-            status=401,
-            code="invalid_api_key",
-        )
+        text = unauthorized(request)
+        raise Wrong(text[:1].upper() + text[1:], status=401, code="invalid_api_key")
     if who.role not in ASKING:
         raise Wrong(f"{who.name} is of role {who.role} and may not ask", status=403)
     return who

@@ -9,6 +9,11 @@ from typing import Any, Final, Literal
 End = Literal["answered", "closest", "nothing", "stopped"]
 NOT_SAID: Final = "The sources do not say, as far as this search can tell."
 """What an asker reads of a question that nothing answers."""
+ABOUT_BEFORE: Final = (
+    "This question has few words of its own to be searched for: say again what it is about. The answer before it quoted"
+    " what stands first below."
+)
+"""What an asker reads besides of a question that says `it` and found nothing."""
 REMEMBERED: Final = "remembered"
 """The key of what an asker answered to an earlier search, among what the run of a query asked."""
 STOPPED: Final = "The search was stopped before it found an answer."
@@ -29,6 +34,8 @@ class Ending:
     """The passages that come closest to these, the likeliest first, as the wire has them."""
     by: str | None = None
     """Who stopped the search."""
+    notes: list[str] = field(default_factory=list)
+    """How the question was read, where that is not as it stands, in sentences."""
 
     @property
     def answered(self) -> bool:

@@ -67,6 +67,8 @@ class Query:
     run: str | None = None
     """By what name its run goes; None for a query of an older version, whose run goes by a hash."""
     ending: Ending = field(default_factory=Ending)
+    by: str = ""
+    """Who asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ class TopicTaken(Exception):
 
 
 _NAMES = (
-    "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run, ending"
+    "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run, ending,"
+    " asked_by"
 )
 COLUMNS: Final = "query." + _NAMES.replace(", ", ", query.")
 """Of which `query_of` makes a query."""
@@ -246,6 +249,14 @@ class Queue:
         if query is None or last is None or (query.run, query.at) == (last.run, last.at):
             return query
         return None
+
+    async def holder(self, topic: str) -> tuple[str, float] | None:
+        """Return which engine has a topic and since when, None when none has it now."""
+        row = await self._database.row(
+            "SELECT engine, claimed_at FROM topic WHERE id = ? AND engine IS NOT NULL AND lease_until > ?",
+            *(topic, self._database.clock()),
+        )
+        return None if row is None else (str(row[0]), float(row[1] or 0.0))
 
     async def rename(self, topic: str, owner: str, title: str) -> bool:
         """Give a topic of this user a title, none when it is empty; False when it is not there or not theirs."""
@@ -586,7 +597,23 @@ def _run() -> str:
 
 def query_of(row: Sequence[Any]) -> Query:
     """Return the query of a row of `COLUMNS`."""
-    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asks, run, ending = row
+    (
+        topic,
+        seq,
+        text,
+        status,
+        answer,
+        think,
+        sources,
+        model,
+        modifiers,
+        at,
+        attempts,
+        asks,
+        run,
+        ending,
+        by,
+    ) = row
     return Query(
         topic,
         int(seq),
@@ -602,4 +629,5 @@ def query_of(row: Sequence[Any]) -> Query:
         asks_of(asks),
         run,
         Ending() if ending is None else Ending(**json.loads(ending)),
+        by,
     )

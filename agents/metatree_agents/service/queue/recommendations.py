@@ -6,11 +6,12 @@ hear of both in their order. The later one says nothing by itself, so an engine 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from metatree_agents.service.accounts.tree_rights import ALL, UNNAMED, missing
-from metatree_agents.service.database.database import ServiceDatabase, Transaction
+from metatree_agents.service.database.database import ServiceDatabase, Transaction, rows_with
 
 RecommendationType = Literal[
     "Suggest Improvement",
@@ -21,10 +22,14 @@ RecommendationType = Literal[
     "Flag as Off Topic",
 ]
 TYPES: Final[tuple[str, ...]] = get_args(RecommendationType)
+PLAIN: Final = {"Promote Answer": "Helpful", "Flag as Off Topic": "Not helpful"}
+"""What people read in place of a type, where that is another word."""
 NEGATIVE: Final = frozenset({"Flag as Off Topic"})
 """Says that a text should be found less, not more."""
 CORRECTION: Final = "Make Correction"
 """Says what is right, and that what was said instead should be found less."""
+PROMOTION: Final = "Promote Answer"
+"""Says that an answer is right; what it quotes is kept with it."""
 MISSING: Final = "Add Missing Info"
 """As what it is kept what a person answers to a search."""
 NO_TREE: Final = 0
@@ -153,6 +158,19 @@ class Recommendations:
             *(by, by, missing(trees), limit, start),
         )
         return [Recommendation(*row) for row in rows]
+
+    async def made_from(self, topics: Collection[str]) -> dict[tuple[str, str, str], bool]:
+        """Return, for each (who, type, topic) of some topics of which there is one, whether any stands."""
+        rows = await rows_with(
+            self._database,
+            f"SELECT on_behalf_of, type, topic, CASE WHEN {_STANDS} THEN 1 ELSE 0 END FROM recommendation AS r"
+            " WHERE withdraws IS NULL AND topic IN",
+            topics,
+        )
+        stand: dict[tuple[str, str, str], bool] = {}
+        for who, kind, topic, stands in rows:
+            stand[who, kind, topic] = stand.get((who, kind, topic), False) or bool(stands)
+        return stand
 
     async def about(self, topic: str, query: str) -> list[Recommendation]:
         """Return what was said of the answer to a question of a topic and not taken back, the latest first."""

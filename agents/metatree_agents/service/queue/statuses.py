@@ -13,6 +13,25 @@ from typing import Final
 
 UNSETTLED: Final = ("Open", "Pending", "Waiting")
 """The statuses of queries that may still be answered by themselves; the others are `Done`, `Failed` and `Stopped`."""
+SAID: Final = {
+    "Open": "waiting for an engine",
+    "Pending": "being answered",
+    "Waiting": "waiting for a person",
+    "Done": "answered",
+    "Failed": "failed",
+    "Stopped": "stopped",
+}
+"""What people read of each status."""
+RUNS: Final = {
+    "answered": ("answered", "done"),
+    "exhausted": ("not answered", "unanswered"),
+    "limit": ("not answered: it reached a limit", "unanswered"),
+    "cancelled": ("stopped", "unanswered"),
+    "waiting": ("waiting for a person", "busy"),
+    "failed": ("failed", "failed"),
+    "unfinished": ("not finished", "busy"),
+}
+"""What people read of how a run ended, and how it looks."""
 LISTED: Final = "query.status IN ('Open', 'Pending', 'Failed', 'Waiting')"
 """What every statement says that looks for queries by such a status among all: SQLite uses an index of some rows only
 for a condition that is written as the index has it, and reads all queries otherwise."""

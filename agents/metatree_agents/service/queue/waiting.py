@@ -127,6 +127,11 @@ class Waiting:
         if notifier is not None:
             notifier.notify_all()
 
+    def look_again(self) -> None:
+        """Wake all who wait for answers: what they see of their queries has changed otherwise."""
+        for notifier in list(self._answers.values()):
+            notifier.notify_all()
+
     def removed(self, topic: str) -> None:
         """Wake those who wait for answers in a topic that is not there any more."""
         for its, seq in [*self._answers]:

@@ -294,7 +294,7 @@ class TreeCopy:
     def _sweep(self, current: Path) -> None:
         """Remove versions that are not needed any more; a search that has one open goes on with it."""
         numbers = {each: each.name.partition("-")[0] for each in (self._folder / "versions").iterdir()}
-        versions = [each for each, number in numbers.items() if number.isdigit()]
+        versions = [each for each, number in numbers.items() if number.isdecimal()]
         for place in sorted(versions, key=lambda each: int(numbers[each]), reverse=True)[KEPT:]:
             if place != current:
                 shutil.rmtree(place, ignore_errors=True)

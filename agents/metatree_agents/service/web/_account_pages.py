@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
@@ -10,8 +16,9 @@ from metatree.errors import UserError
 from metatree.notes.erasure import Said, forget_said
 from metatree.notes.notes import forget as forget_node
 from metatree.notes.notes import memories, mentions
-from metatree_agents.service.http.bodies import stamp
+from metatree_agents.service.accounts.keys import MAX_LABEL, KnownKey
 from metatree_agents.service.http.tree_access import trees_of
+from metatree_agents.service.queue.recommendations import CORRECTION, PLAIN, TYPES, Recommendation
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of
 from metatree_agents.service.web._memory_pages import reading, tree_named, trees_here
@@ -21,16 +28,20 @@ from metatree_agents.service.web._tables import (
     PAGE,
     Button,
     Cell,
+    FormField,
+    GoneCell,
     LinkCell,
     ListedTable,
     PageForm,
     ShownOnce,
+    TimeCell,
     paged,
     tables_page,
 )
 from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
+KEY_NAME: Final = FormField("label", "Name", longest=MAX_LABEL, required=False, hint="(such as: my laptop)")
 _SAID = {
     "undone": "That was taken back. An engine forgets it within half a minute.",
     "forgotten": "That is forgotten.",
@@ -47,19 +58,17 @@ async def memories_page(
     given = await service.recommendations.standing(by=by, start=start, limit=PAGE + 1, trees=may)
     rows: list[list[Cell]] = [
         [
-            LinkCell(each.fragment[:160], link("/thread", topic=each.topic))
-            if each.fragment
-            else each.comment[:160],
-            each.type,
+            LinkCell(_said(each)[:160], link("/thread", topic=each.topic)),
+            PLAIN.get(each.type, each.type),
             each.query[:120],
             each.on_behalf_of,
-            stamp(each.at).replace("T", " "),
+            TimeCell(each.at),
             [Button("Undo", "/memories/undo", {"number": each.number}, each.fragment[:60])],
         ]
         for each in given
     ]
     listed, earlier, later = paged(rows, "/memories", start)
-    columns = ("What", "Kind", "For the question", "By", "When (UTC)", "")
+    columns = ("What", "Kind", "For the question", "By", "When", "")
     tables = [
         ListedTable("Recommendations", columns, listed, "Nobody recommended anything yet.", earlier, later),
     ]
@@ -73,42 +82,86 @@ async def memories_page(
             if tree in ("", each.name)
         ]
     for name, heading in memories_of:
-        told = await reading(request, name, _told, session, name)
-        tables.append(
-            ListedTable(
-                heading, ("What", "Said by", "When (UTC)", ""), told, "The memory was told nothing yet."
-            )
+        told = await reading(request, name, _told)
+        stand = await service.recommendations.made_from(
+            {source[1] for each in told for _, source in each.sources if source is not None}
         )
+        shown = [row for each in told if (row := _row(each, stand, session, name)) is not None]
+        above = len(told) - len(shown)
+        hint = (
+            f"{above:,} more {'is' if above == 1 else 'are'} from the recommendations above." if above else ""
+        )
+        empty = "The memory was told nothing else yet." if above else "The memory was told nothing yet."
+        tables.append(ListedTable(heading, ("What", "Said by", "When", ""), shown, empty, hint=hint))
     return tables_page(
         request,
         session,
         "Recommendations and memories",
         tables,
-        lead="What people said of answers, and what the memory was told, by them and otherwise."
-        " What is taken back, above or below, is found no more.",
+        lead="Undo takes back what was said of an answer, with all that an engine made of it: the memory, and what"
+        " counts less since then. Forget takes out a memory that was told otherwise.",
         notice=_SAID.get(said, ""),
     )
 
 
-def _told(tree: Tree, session: Session, name: str) -> list[list[Cell]]:
-    rows: list[list[Cell]] = []
+def _said(one: Recommendation) -> str:
+    """Return what a recommendation says: of a correction the right words, where they stand in its comment."""
+    words = one.comment or one.fragment if one.type == CORRECTION else one.fragment or one.comment
+    return " ".join(words.split()) or one.query
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A memory as it is listed."""
+
+    id: str
+    text: str
+    at: float | None
+    sources: list[tuple[str, tuple[str, str] | None]]
+    """Who said it, each time, and as which kind of recommendation in which topic; None for what was told otherwise."""
+
+
+_SOURCE: Final = re.compile(rf"({'|'.join(map(re.escape, TYPES))}), topic (.+[^…])")
+
+
+def _told(tree: Tree) -> list[_Told]:
+    rows = []
     for node in memories(tree)[:PAGE]:
         said = mentions(node)
-        may = session.role == "admin" or any(each["who"] == session.name for each in said)
-        rows.append(
-            [
-                LinkCell(
-                    " ".join((node.content or node.title or node.id).split())[:160],
-                    link("/node", id=node.id, tree=name or None),
-                ),
-                ", ".join(dict.fromkeys(each["who"] for each in said)),
-                str(said[-1]["at"])[:19].replace("T", " ") if said else None,
-                [Button("Forget", "/memories/forget", {"id": node.id, "tree": name}, node.title[:60])]
-                if may
-                else None,
-            ]
-        )
+        found = [(each["who"], _SOURCE.fullmatch(each["source"] or "")) for each in said]
+        sources = [(who, None if source is None else (source[1], source[2])) for who, source in found]
+        text = " ".join((node.content or node.title or node.id).split())[:160]
+        rows.append(_Told(node.id, text, _time(said[-1]["at"]) if said else None, sources))
     return rows
+
+
+def _time(at: object) -> float | None:
+    try:
+        return datetime.fromisoformat(str(at)).timestamp()
+    except ValueError:
+        return None
+
+
+def _row(
+    told: _Told, stand: Mapping[tuple[str, str, str], bool], session: Session, tree: str
+) -> list[Cell] | None:
+    """Return the row of a memory; None for one that all is above as a recommendation."""
+    made = [None if source is None else stand.get((who, *source)) for who, source in told.sources]
+    own = session.role == "admin" or any(who == session.name for who, _ in told.sources)
+    listed = session.sees_all or all(who == session.name for who, _ in told.sources)
+    if made and all(made) and listed:
+        return None
+    text: Cell = LinkCell(told.text, link("/node", id=told.id, tree=tree or None))
+    does: Cell = (
+        [Button("Forget", "/memories/forget", {"id": told.id, "tree": tree}, told.text[:60])] if own else None
+    )
+    if made and all(each is False for each in made):
+        text, does = (
+            GoneCell(told.text, "taken back: an engine forgets it, as soon as one is connected"),
+            None,
+        )
+    who = ", ".join(dict.fromkeys(who for who, _ in told.sources))
+    return [text, who, None if told.at is None else TimeCell(told.at), does]
 
 
 @router.post("/memories/undo")
@@ -160,13 +213,19 @@ async def _account_page(
         [
             keys_table(
                 [
-                    [each.id, stamp(each.made_at).replace("T", " "), _used(each.used_at), _end(each.id)]
+                    [
+                        each.label or None,
+                        each.id,
+                        TimeCell(each.made_at),
+                        None if each.used_at is None else TimeCell(each.used_at),
+                        [end_key_button(each, "/account/key/end")],
+                    ]
                     for each in keys
                 ]
             )
         ],
         lead="A key is sent with each request of a program (Authorization: Bearer …) and does what you may do.",
-        forms=[PageForm("Another key", "/account/key", "Make a key")],
+        forms=[PageForm("Another key", "/account/key", "Make a key", (KEY_NAME,))],
         shown=[shown] if shown else (),
         notice=notice,
     )
@@ -174,23 +233,32 @@ async def _account_page(
 
 def keys_table(rows: list[list[Cell]], *, whose: bool = False) -> ListedTable:
     """Return the table of API keys; with whose they are where they are of several."""
-    columns = ("Id", *(("User",) if whose else ()), "Made (UTC)", "Last used (UTC)", "")
+    columns = ("Name", "Id", *(("User",) if whose else ()), "Made", "Last used", "")
     return ListedTable("Keys", columns, rows, "There are no API keys.")
 
 
-def _used(at: float | None) -> str | None:
-    return None if at is None else stamp(at).replace("T", " ")
+def end_key_button(key: KnownKey, action: str) -> Button:
+    """Return the button that ends a key, which asks before."""
+    asks = "Programs that send this key are refused from then on. Nothing brings it back."
+    return Button("End", action, {"id": key.id}, f"key {key.label or key.id}", asks=asks)
 
 
-def _end(key_id: str) -> list[Button]:
-    return [Button("End", "/account/key/end", {"id": key_id}, f"key {key_id}")]
+def use_of(request: Request, key: str) -> str:
+    """Return how a program uses a key at this server, as lines to copy."""
+    address = f"{request.url.scheme}://{request.url.netloc}"
+    return (
+        f"OPENAI_BASE_URL={address}/v1\nOPENAI_API_KEY={key}   # with the model metatree\n"
+        f'curl -H "Authorization: Bearer {key}" {address}/api/login'
+    )
 
 
 @router.post("/account/key")
-async def make_key(request: Request, session: Entered, service: Here, _: Form) -> Response:
+async def make_key(request: Request, session: Entered, service: Here, given: Form) -> Response:
     """Make a key for this person, and show it this once."""
-    key = await service.keys.add(session.name)
-    shown = ShownOnce("Your new API key. It is shown this once:", key)
+    label = given.get("label", "").strip()
+    key = await service.keys.add(session.name, label=label)
+    named = f" ({label})" if label else ""
+    shown = ShownOnce(f"Your new API key{named}. It is shown this once:", key, use_of(request, key))
     return await _account_page(request, session, service, shown=shown)
 
 

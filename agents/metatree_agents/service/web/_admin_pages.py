@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
@@ -13,14 +14,16 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response, StreamingResponse
 
 from metatree.errors import MetatreeError, UserError
+from metatree_agents.service.accounts.former_users import Choice, NameWasUsed, delete_left, left_by_all
 from metatree_agents.service.accounts.users import INSIDE, ROLES
 from metatree_agents.service.database.backup import back_up
 from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.http.bodies import stamp
+from metatree_agents.service.queue.statuses import SAID
 from metatree_agents.service.settings import Service
-from metatree_agents.service.web._account_pages import keys_table
+from metatree_agents.service.web._account_pages import KEY_NAME, end_key_button, keys_table, use_of
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of, sessions_of
-from metatree_agents.service.web._listing import answered, topics_by_owner
+from metatree_agents.service.web._listing import answered, topics_by_owner, unanswered
 from metatree_agents.service.web._memory_pages import reading
 from metatree_agents.service.web._replies import PRIVATE, PageError, link, redirect
 from metatree_agents.service.web._state import Web
@@ -33,6 +36,7 @@ from metatree_agents.service.web._tables import (
     ListedTable,
     PageForm,
     ShownOnce,
+    TimeCell,
     paged,
     tables_page,
 )
@@ -48,13 +52,12 @@ TABS: Final = (
     ("Limits", "/admin/limits"),
     ("Backups", "/admin/backups"),
 )
-_FIGURES: Final = (
-    ("Open", "open"),
-    ("Pending", "being answered"),
-    ("Waiting", "wait for a person"),
-    ("Failed", "failed"),
-)
+_FIGURES: Final = ("Open", "Pending", "Waiting", "Failed")
+_OLD: Final[dict[str, Choice]] = {"delete it": "delete", "show it to the new user": "keep"}
+"""What may become of what somebody of a name left, for people."""
 _CHUNK: Final = 1 << 20
+_AGAIN_S: Final = 20
+"""How often an open page of the queue, or of the engines, is brought up to date."""
 _NOBODY: Final = (
     "Nobody is searching: no engine is connected. `metatree service worker` starts one on any machine."
 )
@@ -76,6 +79,7 @@ async def admin_page(
 ) -> Response:
     """Show the queue, what failed, and who holds what."""
     figures, free = await service.admin.figures(), len(service.waiting.engines)
+    without, all_ended = await _unanswered(request, service), await answered(service.database)
     attempts = service.settings.attempts
     tables = []
     for ended, heading, empty in (
@@ -100,19 +104,31 @@ async def admin_page(
         tables,
         tabs=TABS,
         figures=[
-            *((f"{figures.queries[status]:,}", name) for status, name in _FIGURES),
-            (f"{await answered(service.database):,}", "answered"),
+            *((f"{figures.queries[status]:,}", SAID[status]) for status in _FIGURES),
+            (f"{max(0, all_ended - without):,}", "answered"),
+            (f"{without:,}", "not answered"),
             (f"{free:,}", f"engine{'' if free == 1 else 's'} free here"),
         ],
         wrong="" if await service.admin.has_engines(waiting=free) else _NOBODY,
+        again=_AGAIN_S,
     )
+
+
+async def _unanswered(request: Request, service: Service) -> int:
+    """Return how many questions nothing answered, as it was a moment ago: with many topics it takes a while."""
+    web, now = Web.of(request), time.monotonic()
+    if web.unanswered is None or now - web.unanswered[0] > web.unanswered[2]:
+        count = await unanswered(service.database)
+        took_s = time.monotonic() - now
+        web.unanswered = (now, count, min(_AGAIN_S, 100 * took_s))
+    return web.unanswered[1]
 
 
 def _query(row: dict[str, Any], attempts: int, *, again: bool) -> list[Cell]:
     cells: list[Cell] = [
         LinkCell(row["Query"][:100], link("/thread", topic=row["Topic"]) + f"#q{row['Seq']}"),
         row["Owner"],
-        row["Status"].lower(),
+        SAID[row["Status"]],
         _spaced(row["Asked"]),
         row["Engine"],
         f"{row['Attempts']} of {attempts}",
@@ -127,12 +143,31 @@ def _lease(row: dict[str, Any]) -> list[Cell]:
         LinkCell(row["Topic"][:60], link("/thread", topic=row["Topic"])),
         _spaced(row["Since"]),
         _spaced(row["Until"]) + (" (ended)" if row["Ended"] else ""),
-        [Button("Take away", "/admin/release", {"topic": row["Topic"]}, row["Topic"][:60])],
+        None
+        if row["Ended"]
+        else [Button("Take away", "/admin/release", {"topic": row["Topic"]}, row["Topic"][:60])],
     ]
 
 
 def _spaced(at: str | None) -> str:
     return "–" if at is None else at.replace("T", " ")
+
+
+def back_to(path: str) -> Callable[[], Awaitable[Response]]:
+    """Return an endpoint that leads to a page: for the address of a form's answer, when it is loaded again."""
+
+    async def back() -> Response:
+        return redirect(path)
+
+    return back
+
+
+for _page, _forms in (
+    ("/admin/users", ("add", "secret", "link", "role", "remove", "delete-left")),
+    ("/admin/keys", ("add", "end")),
+):
+    for _form in _forms:
+        router.add_api_route(f"{_page}/{_form}", back_to(_page), response_class=Response)
 
 
 @router.post("/admin/requeue")
@@ -157,9 +192,11 @@ async def release(_: Administrator, service: Here, given: Form) -> Response:
 
 
 @router.get("/admin/users")
-async def users_page(request: Request, session: Administrator, service: Here, start: Number = 0) -> Response:
+async def users_page(
+    request: Request, session: Administrator, service: Here, start: Number = 0, left: Number = 0
+) -> Response:
     """List the users, with what can be done about each."""
-    return await _users(request, session, service, start=start)
+    return await _users(request, session, service, start=start, left=left)
 
 
 async def _users(
@@ -168,9 +205,11 @@ async def _users(
     service: Service,
     *,
     start: int = 0,
+    left: int = 0,
     shown: Sequence[ShownOnce] = (),
     notice: str = "",
     wrong: str = "",
+    given: Mapping[str, str] | None = None,
     status: int = 200,
 ) -> Response:
     topics = await topics_by_owner(service.database)
@@ -184,27 +223,36 @@ async def _users(
                 LinkCell(f"{count:,}", link("/topics", of=name)) if count else None,
                 LinkCell(f"{each['Keys']:,}", link("/admin/keys", of=name)) if each["Keys"] else None,
                 _spaced(each["Added"]),
-                _spaced(each["LastSeen"]),
+                None if each["LastSeen"] is None else _spaced(each["LastSeen"]),
                 *_doings(name, role, own=name == session.name),
             ]
         )
     columns = ("Name", "Topics", "Keys", "Added (UTC)", "Last seen (UTC)", "Role", "")
     listed, earlier, later = paged(rows, "/admin/users", start)
+    given = given or {}
+    inputs = [
+        FormField("name", "Name", pattern="[A-Za-z0-9_.@\\-]{1,64}", value=given.get("name", "")),
+        FormField(
+            "role", "Role", choices=("user", "frontend", "engine", "admin"), value=given.get("role", "user")
+        ),
+    ]
+    if given:
+        inputs.append(FormField("old", "What was left", choices=[*_OLD], value=next(iter(_OLD))))
     add = PageForm(
         "Add somebody",
         "/admin/users/add",
         "Add",
-        (
-            FormField("name", "Name", pattern="[A-Za-z0-9_.@\\-]{1,64}"),
-            FormField("role", "Role", choices=("user", "frontend", "engine", "admin"), value="user"),
-        ),
+        inputs,
         "A user asks for themselves, a frontend for anybody, an engine answers, an administrator may do all this.",
     )
     return tables_page(
         request,
         session,
         "Users",
-        [ListedTable("Users", columns, listed, "There is nobody.", earlier, later)],
+        [
+            ListedTable("Users", columns, listed, "There is nobody.", earlier, later),
+            *await _left(service, start, left),
+        ],
         tabs=TABS,
         forms=[add],
         shown=shown,
@@ -222,13 +270,62 @@ def _doings(name: str, role: str, *, own: bool) -> tuple[Cell, Cell]:
     link_ = () if role == "engine" else (Button("Log-in link", "/admin/users/link", which, name),)
     doings = [
         *link_,
-        Button("New secret", "/admin/users/secret", which, name),
+        Button(
+            "New secret",
+            "/admin/users/secret",
+            which,
+            f"for {name}",
+            asks=f"The secret that {name} has ends, and so does every log-in of theirs.",
+        ),
         Button("New key", "/admin/keys/add", which, name),
     ]
     if own:
         return role, doings
     change = Button("Change", "/admin/users/role", which, f"the role of {name}", choices=ROLES, chosen=role)
-    return [change], [*doings, Button("Remove", "/admin/users/remove", which, name)]
+    remove = Button(
+        "Remove",
+        "/admin/users/remove",
+        which,
+        name,
+        asks=f"Take {name} out? Secret, keys and log-ins end, and nothing brings them back. What they asked stays.",
+    )
+    return [change], [*doings, remove]
+
+
+async def _left(service: Service, start: int, before: int) -> list[ListedTable]:
+    """Return the table of names that no user has and that own topics; none when there is none.
+
+    Args:
+        start: where the page of users begins.
+        before: how many of these names are on pages before.
+    """
+    async with service.database.snapshot() as do:
+        left = await left_by_all(do, start=before, limit=PAGE + 1)
+    rows: list[list[Cell]] = [
+        [
+            each.name,
+            LinkCell(f"{each.topics:,}", link("/topics", of=each.name)),
+            [
+                Button(
+                    "Delete",
+                    "/admin/users/delete-left",
+                    {"name": each.name},
+                    f"what {each.name} asked",
+                    asks=f"Delete what {each.name} asked, with the answers? Nothing brings it back.",
+                )
+            ],
+        ]
+        for each in left[:PAGE]
+    ]
+    earlier = link("/admin/users", start=start or None, left=max(0, before - PAGE)) if before else None
+    later = link("/admin/users", start=start or None, left=before + PAGE) if len(left) > PAGE else None
+    hint = (
+        "They were taken out, or a frontend asked for them. A new user of such a name sees these topics only where you"
+        " say so."
+    )
+    heading = "Topics of people who are no users"
+    columns = ("Name", "Topics", "")
+    return [ListedTable(heading, columns, rows, "", earlier, later, hint=hint)] if rows else []
 
 
 def _of_others(session: Session, given: dict[str, str]) -> str:
@@ -253,7 +350,12 @@ async def add_user(request: Request, session: Administrator, service: Here, give
         wrong = f"There is a user {name} already: give them a new secret, or choose another name."
         return await _users(request, session, service, wrong=wrong, status=409)
     try:
-        secret = await service.users.add(name, role)
+        secret = await service.users.add(name, role, topics=_OLD.get(given.get("old", "")))
+    except NameWasUsed as exc:
+        wrong = f"{name} was here before and left {exc.left}: say below what becomes of it, or choose another name."
+        return await _users(
+            request, session, service, wrong=wrong, given={"name": name, "role": role}, status=409
+        )
     except UserError as exc:
         return await _users(request, session, service, wrong=str(exc), status=422)
     shown = [ShownOnce(f"The secret of {name}. It is shown this once:", secret)]
@@ -315,6 +417,23 @@ async def remove_user(request: Request, session: Administrator, service: Here, g
     return await _users(request, session, service, notice=f"{name} is a user no more. What they asked stays.")
 
 
+@router.post("/admin/users/delete-left")
+async def delete_topics_left(
+    request: Request, session: Administrator, service: Here, given: Form
+) -> Response:
+    """Delete what somebody left who is no user."""
+    name = given.get("name", "")
+    try:
+        async with service.database.transaction() as do:
+            left = await delete_left(do, name)
+    except UserError as exc:
+        raise PageError(422, str(exc)) from None
+    if not left:
+        raise PageError(404, "There is nothing left of anybody of this name.")
+    said = f"{left} of {name}: deleted."
+    return await _users(request, session, service, notice=said)
+
+
 async def _role_of(service: Service, name: str) -> str:
     for known, role, _ in await service.users.list():
         if known == name:
@@ -342,13 +461,12 @@ async def _keys(
 ) -> Response:
     rows: list[list[Cell]] = [
         [
+            each.label or None,
             each.id,
             each.name,
-            _spaced(stamp(each.made_at)),
-            None if each.used_at is None else _spaced(stamp(each.used_at)),
-            None
-            if each.name == INSIDE
-            else [Button("End", "/admin/keys/end", {"id": each.id}, f"key {each.id}")],
+            TimeCell(each.made_at),
+            None if each.used_at is None else TimeCell(each.used_at),
+            None if each.name == INSIDE else [end_key_button(each, "/admin/keys/end")],
         ]
         for each in await service.keys.list(of or None)
     ]
@@ -361,7 +479,9 @@ async def _keys(
         shown=shown,
         notice=notice,
         forms=[
-            PageForm("Another key", "/admin/keys/add", "Make a key", (FormField("name", "For", value=of),))
+            PageForm(
+                "Another key", "/admin/keys/add", "Make a key", (FormField("name", "For", value=of), KEY_NAME)
+            )
         ],
     )
 
@@ -371,7 +491,8 @@ async def add_key(request: Request, session: Administrator, service: Here, given
     """Make a key for a user, and show it this once."""
     name = _outside(given.get("name", "").strip())
     await _role_of(service, name)
-    shown = ShownOnce(f"The new API key of {name}. It is shown this once:", await service.keys.add(name))
+    key = await service.keys.add(name, label=given.get("label", ""))
+    shown = ShownOnce(f"The new API key of {name}. It is shown this once:", key, use_of(request, key))
     return await _keys(request, session, service, shown=(shown,))
 
 
@@ -422,6 +543,7 @@ async def engines_page(request: Request, session: Administrator, service: Here) 
         figures=[(f"{free:,}", "free at this server")],
         lead="An engine is connected when it has a topic, or was heard of in the last two minutes.",
         wrong="" if await service.admin.has_engines(waiting=free) else _NOBODY,
+        again=_AGAIN_S,
     )
 
 
@@ -466,8 +588,7 @@ async def backups_page(request: Request, session: Administrator) -> Response:
         session,
         "Backups",
         tabs=TABS,
-        lead="A backup is one file with all users, topics and answers, and the memory of the tree shown here; where"
-        " trees have names, without memories: copy the memory.db of each.",
+        lead="A backup is one file with all users, topics and answers, and the memories of the trees shown here.",
         forms=[
             PageForm(
                 "A backup of now",
@@ -483,13 +604,15 @@ async def backups_page(request: Request, session: Administrator) -> Response:
 @router.post("/admin/backups/make")
 async def make_backup(request: Request, _: Administrator, service: Here, given: Form) -> Response:
     """Make a backup and give it as a file; nothing of it stays here."""
-    memory = None
-    if "" in Web.of(request).memories:
-        memory = await reading(request, "", lambda tree: tree.memory.path)
+    memories = dict[str, Path]()
+    for tree in Web.of(request).memories:
+        path = await reading(request, tree, lambda opened: opened.memory.path)
+        if path is not None:
+            memories[tree] = path
     name = f"metatree-{stamp(service.database.clock()).replace(':', '')}.backup"
     try:
         # In a thread, over connections of its own: others are not kept waiting.
-        made = await asyncio.to_thread(_backed_up, service.database, memory)
+        made = await asyncio.to_thread(_backed_up, service.database, memories)
     except MetatreeError as exc:
         raise PageError(503, f"The backup was not made: {exc}") from None
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -503,14 +626,14 @@ def _chunks(file: BinaryIO) -> Iterator[bytes]:
         yield from iter(lambda: file.read(_CHUNK), b"")
 
 
-def _backed_up(database: ServiceDatabase, memory: Path | None) -> BinaryIO:
+def _backed_up(database: ServiceDatabase, memories: Mapping[str, Path]) -> BinaryIO:
     """Return a backup as an open file that is in no folder any more: nothing of it is left, whatever happens."""
 
     async def write(file: Path) -> None:
         own = database.opened_again()
         try:
             await own.start()
-            await back_up(own, file, memory=memory)
+            await back_up(own, file, memory=memories)
         finally:
             await own.close()
 

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from metatree_memory_tools.text.readable import markup_of
+
 from metatree import Node, Tree
 from metatree.errors import MetatreeError
 
@@ -20,7 +22,11 @@ CHILDREN: Final = 100
 LINES: Final = 400
 LINE_CHARS: Final = 2_000
 LINKS: Final = 30
+WORD_CHARS: Final = 6
+"""By how many characters a word is told in a line, whatever its ending."""
 FOUND: Final = 30
+MARKUP_CHARS: Final = 20_000
+"""How much of a text is looked at for its markup."""
 DEEPEST: Final = 30
 """How many levels of the tree are shown above a node; a link leads to those above."""
 
@@ -84,6 +90,8 @@ class NodeView:
     """How many lines the content has."""
     trouble: str = ""
     """Why there is no content to show, when there should be."""
+    prose: bool = False
+    """Whether the text is words, whose lines may be broken, and no code."""
     links: list[tuple[str, str, str, bool]] = field(default_factory=list)
     """(kind, id, title, whether it leaves this node)."""
 
@@ -162,7 +170,14 @@ def shown(
         )
         for number, line in enumerate(lines[first - 1 : first - 1 + LINES], start=first)
     ]
-    return NodeView(node, trail, page, window, first, len(lines), links=links)
+    return NodeView(node, trail, page, window, first, len(lines), prose=_is_prose(node, text), links=links)
+
+
+def _is_prose(node: Node, text: str) -> bool:
+    """Say whether a text is words: it has the markup of words, or it is of no file, or of one of plain text."""
+    path = node.path or ""
+    plain = not path or path.lower().endswith((".txt", ".pdf", ".docx"))
+    return plain or markup_of(text[:MARKUP_CHARS], path) in ("markdown", "rst", "html")
 
 
 def marked_lines(text: str, quotes: Sequence[str]) -> set[int]:
@@ -210,9 +225,33 @@ def find(tree: Tree, text: str) -> list[tuple[ChildRow, list[str], float, str]]:
     ways = [tree.ancestors(node)[1:] for node, _ in ranked]
     known = titles(tree, sorted({each for way in ways for each in way}))
     return [
-        (_child(node, counts[node.id]), [known[each] for each in way], float(scored.score), scored.line)
+        (
+            _child(node, counts[node.id]),
+            [known[each] for each in way],
+            float(scored.score),
+            _line_of(tree, node, scored.line, text),
+        )
         for (node, scored), way in zip(ranked, ways, strict=True)
     ]
+
+
+def _line_of(tree: Tree, node: Node, line: str, text: str) -> str:
+    """Return the line of a node to show: where the best one is its heading, which stands above it, one of its text."""
+    if not _is_heading(node, line):
+        return line
+    try:
+        lines = [each.strip() for each in tree.content(node).splitlines()[:LINES]] if node.has_content else []
+    except (MetatreeError, OSError):
+        lines = []
+    words = [word.casefold()[:WORD_CHARS] for word in text.split() if len(word) > 2]
+    said = [each for each in lines if each and not _is_heading(node, each)]
+    best = max(said, key=lambda each: sum(word in each.casefold() for word in words), default="")
+    return best[:LINE_CHARS]
+
+
+def _is_heading(node: Node, line: str) -> bool:
+    bare = line.strip().strip("#=- ")
+    return not bare or line.lstrip().startswith("#") or bare == node.title.strip()
 
 
 def named(tree: Tree, text: str) -> str | None:

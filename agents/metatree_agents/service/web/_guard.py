@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from contextlib import suppress
 from typing import Annotated, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -12,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from metatree.errors import TransientError
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._replies import NotLoggedIn, PageError
 from metatree_agents.service.web.sessions import SESSION_S, Session, Sessions
@@ -99,6 +101,8 @@ async def entered(request: Request) -> Session:
         raise PageError(
             exc.status_code, "That was a lot at once: wait a moment, and try again.", exc.headers
         ) from None
+    with suppress(TransientError):  # the next page notes it then
+        await Service.of(request).users.seen(session.name)
     if b"%00" in request.scope["query_string"]:
         raise PageError(400, "This address cannot be read.")
     return session

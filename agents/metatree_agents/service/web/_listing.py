@@ -10,6 +10,9 @@ from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.queue.statuses import SHOWN
 
 TOPICS: Final = 30
+_OPEN_ENDS: Final = """('{"end": "closest"', '{"end": "nothing"')"""
+_UNANSWERED: Final = f"CASE WHEN substr(query.ending, 1, 17) IN {_OPEN_ENDS} THEN 1 ELSE 0 END"
+"""Whether nothing answered a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +28,24 @@ class Listed:
     """That of its last question."""
     at: float
     """When its last question was asked."""
+    owner: str = ""
+    unanswered: bool = False
+    """Whether nothing answered its last question."""
 
 
 async def topics_of(
-    database: ServiceDatabase, owner: str, *, start: int = 0, words: str = "", trees: int = ALL
+    database: ServiceDatabase,
+    owner: str,
+    *,
+    others: bool = False,
+    start: int = 0,
+    words: str = "",
+    trees: int = ALL,
 ) -> tuple[list[Listed], bool]:
     """Return some topics of a user, that of the latest question first, and whether there are more.
 
     Args:
+        others: whether those of everybody else are meant.
         words: what a question of the topic, its title or its name, says somewhere; all topics when it is empty.
         trees: the set of those that may be read; topics that search another one are left out.
     """
@@ -42,10 +55,11 @@ async def topics_of(
         " OR EXISTS (SELECT 1 FROM query AS each WHERE each.topic = topic.id AND lower(each.text) LIKE ? ESCAPE '!'))"
     )
     rows = await database.rows(
-        f"SELECT topic.id, topic.title, opening.text, topic.last_seq, {SHOWN}, query.at FROM topic"
+        f"SELECT topic.id, topic.title, opening.text, topic.last_seq, {SHOWN}, query.at, topic.owner,"
+        f" {_UNANSWERED} FROM topic"
         " JOIN query AS opening ON opening.topic = topic.id AND opening.seq = 1"
         " JOIN query ON query.topic = topic.id AND query.seq = topic.last_seq"
-        f" WHERE topic.owner = ? AND (topic.trees & ?) = 0{among if words else ''}"
+        f" WHERE topic.owner {'<>' if others else '='} ? AND (topic.trees & ?) = 0{among if words else ''}"
         " ORDER BY query.at DESC, topic.id LIMIT ? OFFSET ?",
         *(
             database.clock(),
@@ -56,9 +70,19 @@ async def topics_of(
             max(0, start),
         ),
     )
-    return [Listed(row[0], row[1], row[2], int(row[3]), row[4], row[5]) for row in rows[:TOPICS]], len(
-        rows
-    ) > TOPICS
+    listed = [
+        Listed(row[0], row[1], row[2], int(row[3]), row[4], row[5], row[6], bool(row[7]))
+        for row in rows[:TOPICS]
+    ]
+    return listed, len(rows) > TOPICS
+
+
+async def hidden_topics(database: ServiceDatabase, owner: str, trees: int) -> int:
+    """Return how many topics of a user search a tree that is not in a set, so that they are not shown."""
+    row = await database.row(
+        "SELECT count(*) FROM topic WHERE owner = ? AND (trees & ?) <> 0", owner, missing(trees)
+    )
+    return int(row[0]) if row else 0
 
 
 async def topics_by_owner(database: ServiceDatabase) -> dict[str, int]:
@@ -68,6 +92,14 @@ async def topics_by_owner(database: ServiceDatabase) -> dict[str, int]:
 
 
 async def answered(database: ServiceDatabase) -> int:
-    """Return how many queries have an answer, those that were stopped with what was found among them."""
+    """Return how many queries have ended with an answer, or with what was found of one, or with none."""
     row = await database.row("SELECT count(*) FROM query WHERE answered_at IS NOT NULL")
+    return int(row[0]) if row else 0
+
+
+async def unanswered(database: ServiceDatabase) -> int:
+    """Return how many queries nothing answered; reads them all, so it is not asked for each page."""
+    row = await database.row(
+        f"SELECT count(*) FROM query WHERE answered_at IS NOT NULL AND {_UNANSWERED} = 1"
+    )
     return int(row[0]) if row else 0

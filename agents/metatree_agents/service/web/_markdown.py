@@ -10,6 +10,8 @@ plain text, without lists and code of models.
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +28,12 @@ _EXACT: Final = {
     "code": Markup('<div class="exact code" tabindex="0">{}</div>'),
     "words": Markup('<blockquote class="exact words">{}</blockquote>'),
 }
+_PARAGRAPH: Final = Markup("<p>{}</p>")
+_BLANK: Final = re.compile(r"\n[ \t]*\n+")
+_WRAPPED: Final = 50
+"""From how many characters on a line of words may have been wrapped."""
+_BEGINS: Final = re.compile(r"[^\W\d_]|[\"'`(“‘„«]")
+"""How a line of words begins: with no mark of a list or a table, no number, and no blank."""
 _MARK: Final = Markup('<a class="mark" href="#{}-{}">[{}]</a>')
 _RULES: Final = [
     *("blockquote", "code", "fence", "heading", "lheading", "hr", "list", "table"),
@@ -75,7 +83,38 @@ def prose(
 
 def _exact(piece: AnswerSegment) -> Markup:
     """Return quoted words without their markup, and code as it is."""
-    return _EXACT[piece.kind].format(readable(piece.text) if piece.kind == "words" else piece.text)
+    return _EXACT[piece.kind].format(_words(readable(piece.text)) if piece.kind == "words" else piece.text)
+
+
+def _words(text: str) -> Markup:
+    """Return quoted words: code among them as it is, and lines joined that their file has only wrapped."""
+    parts: list[tuple[bool, str]] = []
+    for block in _BLANK.split(text.strip("\n")):
+        lines = block.split("\n")
+        is_code = all(line.startswith(("    ", "\t")) for line in lines)
+        if is_code and parts and parts[-1][0]:
+            parts[-1] = (True, f"{parts[-1][1]}\n\n{block}")
+        else:
+            parts.append((is_code, block if is_code else _joined(lines)))
+    if not any(is_code for is_code, _ in parts):
+        return escape("\n\n".join(block for _, block in parts))
+    return Markup("").join(
+        _EXACT["code"].format(textwrap.dedent(block)) if is_code else _PARAGRAPH.format(block)
+        for is_code, block in parts
+    )
+
+
+def _joined(lines: Sequence[str]) -> str:
+    """Return a paragraph as one line where it was wrapped: all lines but the last are long, and none is an item."""
+    *before, last = lines
+    wrapped = before and all(len(line) >= _WRAPPED and _BEGINS.match(line) for line in before)
+    if (
+        wrapped
+        and _BEGINS.match(last)
+        and not any(line.endswith(("  ", "\\", ";", "{")) or "|" in line for line in lines)
+    ):
+        return " ".join(line.strip() for line in lines)
+    return "\n".join(lines)
 
 
 def rendered(text: str, budget: Budget | None = None) -> Markup:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
+from metatree_agents.service.http.tree_access import may_read
+from metatree_agents.service.http.wait_for import has_engines
 from metatree_agents.service.openai.answer_segments import numbers_of, quoted_sources, quotes_of
 from metatree_agents.service.openai.closest_passages import (
     closest_of,
@@ -17,6 +21,7 @@ from metatree_agents.service.openai.closest_passages import (
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.models import STOPPED, STOPPED_WITH
 from metatree_agents.service.queue.queue import Query
+from metatree_agents.service.queue.recommendations import PLAIN, TYPES
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._search_path import PathNode, search_path
 from metatree_agents.service.web.sessions import Session
@@ -25,28 +30,61 @@ _QUOTE_LINES = 6
 _QUOTE_CHARS = 400
 
 
+_SAID_IN: Final = re.compile(
+    rf"(.*) \(({'|'.join(map(re.escape, TYPES))}), topic (.+?)\)(, and \d+ more times?)?"
+)
+"""How it is said of a memory that it was recommended, and in which topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidBy:
+    """Who said a memory, for people."""
+
+    text: str
+    """Empty for what is in the sources."""
+    topic: str | None = None
+    """Where they said it; None where there is none, or it is not the reader's to see."""
+    title: str = ""
+
+
+async def said_by_for(service: Service, session: Session, text: str) -> SaidBy:
+    """Return who said a memory, with the topic by its title where the reader may see that."""
+    found = _SAID_IN.fullmatch(text)
+    if found is None:
+        return SaidBy(text)
+    said = f"{found[1]}{found[4] or ''}: {PLAIN.get(found[2], found[2])}"
+    place = await service.queue.place(found[3])
+    seen = place is not None and (service.queue.shared or session.sees_all or place.owner == session.name)
+    if place is None or not seen or not await may_read(service, session.caller, place):
+        return SaidBy(said)
+    first = await service.queue.query(found[3], 1)
+    title = await service.queue.title(found[3]) or (headline(first.text)[0] if first else found[3])
+    return SaidBy(said, found[3], title)
+
+
 async def question_of(service: Service, session: Session, query: Query) -> dict[str, Any]:
     """Return what the template of a question shows."""
     walk, latest = await search_path_so_far(service, query.topic, query.seq)
     head, rest = headline(query.text)
-    place = await service.queue.place(query.topic) if query.status == "Open" else None
-    waits = place is not None and not await service.admin.has_engines(
-        waiting=service.waiting.engines.with_trees(place.trees), trees=place.trees
-    )
+    sources, closest = _sources(query), closest_of(query)
+    said = {row["said_by"] for row in sources} | {each.said_by for its in closest.values() for each in its}
+    holder = await service.queue.holder(query.topic) if query.status == "Pending" else None
     return {
         "query": query,
         "head": head,
         "rest": rest,
         "walk": walk,
-        "no_engine": waits,
+        "no_engine": query.status == "Open" and not await has_engines(service, query),
+        "holder": holder,
         "looked": list(dict.fromkeys(each.title for each in _all(walk) if each.read and not each.useful)),
         "latest": latest,
         "quotes": quotes_of(query.sources),
         "numbers": numbers_of(query.sources),
-        "sources": _sources(query),
+        "sources": sources,
+        "said_by": {text: await said_by_for(service, session, text) for text in sorted(said)},
         "answered": query.ending.answered,
         "not_said": _not_said(query),
-        "closest": closest_of(query),
+        "closest": closest,
         "forms": forms(query.topic, query.seq, query.asked, admin=session.role == "admin")
         if query.status == "Waiting"
         else [],

@@ -20,6 +20,8 @@ from starlette.responses import HTMLResponse, Response
 
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.queue.queue import Query
+from metatree_agents.service.queue.recommendations import PLAIN
+from metatree_agents.service.queue.statuses import RUNS, SAID
 from metatree_agents.service.web._markdown import Budget, prose
 from metatree_agents.service.web.sessions import Session
 
@@ -117,8 +119,14 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(link=link, static=static_link)
-    made.filters.update(prose=_prose, ago=ago, stamp=stamp, counted=lambda number: f"{number:,}")
+    made.globals.update(link=link, static=static_link, state_words=SAID, run_words=RUNS)
+    made.filters.update(
+        prose=_prose,
+        ago=ago,
+        stamp=stamp,
+        counted=lambda number: f"{number:,}",
+        plain=lambda kind: PLAIN.get(kind, kind),
+    )
     return made
 
 

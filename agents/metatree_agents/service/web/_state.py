@@ -19,6 +19,8 @@ class Web:
     memories: dict[str, Callable[[], AbstractAsyncContextManager[Tree]]] = field(default_factory=dict)
     """Give the trees that it shows as they are now, for a while, by their names; one alone may have none."""
     throttle: Throttle = field(default_factory=Throttle)
+    unanswered: tuple[float, int, float] | None = None
+    """When it was last counted how many questions nothing answered, how many, and for how many seconds that is used."""
 
     @staticmethod
     def of(connection: HTTPConnection) -> Web:

@@ -35,9 +35,26 @@ class Button:
     choices: Sequence[str] = ()
     """What is to be chosen from, as the field `choice`."""
     chosen: str = ""
+    asks: str = ""
+    """What is asked before it is done, where there is no way back."""
 
 
-Cell = str | LinkCell | Sequence[Button] | None
+@dataclass(frozen=True, slots=True)
+class TimeCell:
+    """A cell that says how long ago something was."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class GoneCell:
+    """A cell whose text holds no more."""
+
+    text: str
+    why: str
+
+
+Cell = str | LinkCell | TimeCell | GoneCell | Sequence[Button] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +68,8 @@ class ListedTable:
     """What is said when there are no rows."""
     earlier: str | None = None
     later: str | None = None
+    hint: str = ""
+    """What is to be known of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +94,8 @@ class FormField:
     pattern: str = ""
     longest: int = 64
     """Characters."""
+    required: bool = True
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +104,8 @@ class ShownOnce:
 
     what: str
     value: str
+    example: str = ""
+    """How it is used, as lines to copy."""
 
 
 def paged(
@@ -107,6 +130,7 @@ def tables_page(
     shown: Sequence[ShownOnce] = (),
     notice: str = "",
     wrong: str = "",
+    again: int = 0,
     status: int = 200,
 ) -> Response:
     """Return a page of tables and forms.
@@ -116,6 +140,7 @@ def tables_page(
         figures: (number, what it counts).
         notice: what has just happened.
         wrong: what is wrong.
+        again: after how many seconds an open page is brought up to date, its forms apart; 0 for never.
     """
     return page(
         request,
@@ -131,4 +156,5 @@ def tables_page(
         shown=shown,
         notice=notice,
         wrong=wrong,
+        again=again,
     )

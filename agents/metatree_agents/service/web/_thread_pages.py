@@ -29,8 +29,8 @@ from metatree_agents.service.web._exports import TYPES as TYPES_OF_FILES
 from metatree_agents.service.web._exports import Form as FileForm
 from metatree_agents.service.web._exports import exported, file_name
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of
-from metatree_agents.service.web._listing import TOPICS, topics_of
-from metatree_agents.service.web._questions import question_of, search_path_so_far
+from metatree_agents.service.web._listing import TOPICS, hidden_topics, topics_of
+from metatree_agents.service.web._questions import headline, question_of, search_path_so_far
 from metatree_agents.service.web._replies import HEADERS, PRIVATE, PageError, made_of, page, redirect
 from metatree_agents.service.web.sessions import Session
 
@@ -72,8 +72,10 @@ async def _topics_page(
     of = params.get("of", session.name) if session.sees_all else session.name
     start = number_of(params.get("start", "0"))
     words = params.get("q", "").replace("\0", "").strip()[:200]
-    may = await trees_of(service, session.caller, of if session.sees_all else None)
-    listed, more = await topics_of(service.database, of, start=start, words=words, trees=may)
+    others = params.get("others") == "1" and (service.queue.shared or session.sees_all)
+    of = session.name if others else of
+    may = await trees_of(service, session.caller, of if session.sees_all and not others else None)
+    listed, more = await topics_of(service.database, of, others=others, start=start, words=words, trees=may)
     trees = await named_trees(service, session.caller)
     return page(
         request,
@@ -81,6 +83,9 @@ async def _topics_page(
         session=session,
         status=status,
         of=of,
+        others=others,
+        may_see_others=service.queue.shared or session.sees_all,
+        hidden=0 if others else await hidden_topics(service.database, of, may),
         topics=listed,
         words=words,
         start=start,
@@ -155,8 +160,11 @@ async def export(session: Entered, service: Here, topic: str = "", form: FileFor
     """Give a topic as a file."""
     await owner_of(service, session, topic)
     queries = await service.queue.thread(topic)
-    text = await made_of(queries, exported, topic, queries, form)
-    disposition = {"Content-Disposition": f'attachment; filename="{file_name(topic, form)}"'}
+    named = await service.queue.title(topic)
+    title = named or (headline(queries[0].text)[0] if queries else topic)
+    said = {query.seq: await service.recommendations.about(topic, query.text) for query in queries}
+    text = await made_of(queries, exported, topic, title, queries, said, form)
+    disposition = {"Content-Disposition": f'attachment; filename="{file_name(named or topic, form)}"'}
     # A lone surrogate, which JSON may have in it, is no reason to give nothing.
     data = text.encode("utf-8", "replace")
     return Response(data, media_type=TYPES_OF_FILES[form], headers={**PRIVATE, **disposition})
@@ -196,6 +204,7 @@ async def _thread_page(
         said_of=number_of(request.query_params.get("of", "0")),
         undo=number_of(request.query_params.get("undo", "0")),
         trees=await named_in(service, topic),
+        shared=service.queue.shared,
         title=await service.queue.title(topic),
         wrong=wrong,
         given=given or {},

@@ -8,8 +8,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from metatree.errors import UserError
+from metatree_agents.service.accounts.tree_rights import UNNAMED
 from metatree_agents.service.settings import Service
-from metatree_agents.service.web._admin_pages import TABS, Administrator
+from metatree_agents.service.web._admin_pages import TABS, Administrator, back_to
 from metatree_agents.service.web._guard import Form, Here
 from metatree_agents.service.web._replies import PageError
 from metatree_agents.service.web._state import Web
@@ -24,6 +25,8 @@ from metatree_agents.service.web._tables import (
 from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
+for _form in ("trees/right", "trees/title", "groups/join", "groups/leave"):
+    router.add_api_route(f"/admin/{_form}", back_to("/admin/trees"), response_class=Response)
 _NONE = (
     "No tree has a name: this service has one memory, for everybody who can log in. `metatree serve NAME=FOLDER …`"
     " serves several."
@@ -54,7 +57,15 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
                     for who in may
                 ]
                 or "administrators alone",
-                [Button("Remove", "/admin/trees/remove", {"tree": tree.name}, tree.name)],
+                [
+                    Button(
+                        "Remove",
+                        "/admin/trees/remove",
+                        {"tree": tree.name},
+                        tree.name,
+                        asks=f"Take {tree.name} out, with the rights to it? Its folder stays.",
+                    )
+                ],
             ]
         )
     groups: list[list[Cell]] = [
@@ -117,8 +128,12 @@ async def set_right(request: Request, session: Administrator, service: Here, giv
     """Let somebody ask a tree, chosen in the form, or not any more, by the button of a row."""
     tree, who = given.get("tree") or given.get("choice", ""), given.get("who", "").strip()
     may = "tree" not in given
+    before = await _hidden(service)
     await _done(service.tree_rights.change(tree, who, may=may))
     said = f"{who} may ask {tree} now." if may else f"{who} may not ask {tree} any more."
+    if count := await _hidden(service) - before:
+        many = f"{abs(count):,} topic{'' if abs(count) == 1 else 's'}"
+        said += f" This {'hides' if count > 0 else 'shows'} {many} {'from' if count > 0 else 'again to'} who asked."
     return await _trees(request, session, service, said)
 
 
@@ -149,6 +164,16 @@ async def join(request: Request, session: Administrator, service: Here, given: F
 async def leave(request: Request, session: Administrator, service: Here, given: Form) -> Response:
     """Take a user out of a group."""
     return await _member(request, session, service, given, joined=False)
+
+
+async def _hidden(service: Service) -> int:
+    """Return how many topics their owners do not see, since they may not ask all their trees."""
+    rows = await service.database.rows(
+        "SELECT owner, trees, count(*) FROM topic WHERE trees <> ? GROUP BY owner, trees", UNNAMED
+    )
+    admins = {name for name, role, _ in await service.users.list() if role == "admin"}
+    may = {owner: await service.tree_rights.of(owner) for owner in {row[0] for row in rows}}
+    return sum(int(count) for owner, trees, count in rows if owner not in admins and trees & ~may[owner])
 
 
 async def _member(

@@ -16,7 +16,7 @@ from metatree_memory_tools.conversations.formats.message import NOBODY, ChatMess
 _TIMES = re.compile(
     r"^\s*(?:(\d{1,3}):)?(\d{1,2}):(\d\d)[.,](\d{1,3})\s*-->\s*(?:(\d{1,3}):)?(\d{1,2}):(\d\d)[.,](\d{1,3})"
 )
-_VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]{1,100})>")
+_VOICE = re.compile(r"<v(?:\.[^\s<>]{0,100})?\s{1,10}([^<>]{1,100})>")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>|<\d[\d:.]*>|\{\\[^{}]{0,50}\}")
 _SPEAKER = re.compile(r"^\s*(?:-\s*)?([^\W\d_][\w .,'’()&-]{0,59}?):\s+(\S.*)$", re.DOTALL)
 _DAY = re.compile(
@@ -73,7 +73,7 @@ def _captions(lines: Iterator[str]) -> Iterator[tuple[float, float, str, str]]:
     """Yield begin and end in seconds, speaker and text; a speaker holds until another one is named."""
     times: tuple[float, float] | None = None
     text: list[str] = []
-    shown: list[str] = []
+    shown: set[str] = set()
     speaker = ""
     for line in _with_end(lines):
         found = _TIMES.match(line)
@@ -86,7 +86,7 @@ def _captions(lines: Iterator[str]) -> Iterator[tuple[float, float, str, str]]:
                 text.pop()  # the number of the next caption, where no blank line is between
             # Captions that roll repeat the line above.
             new = [each for each in text if _shown(each) not in shown]
-            shown = [_shown(each) for each in text]
+            shown = set(map(_shown, text))
             for who, said in _voices(new):
                 speaker = who or speaker
                 if said:

@@ -20,6 +20,8 @@ Path = tuple[str, ...]
 _BLOCK = 1 << 18
 _MOST_CHARS = 1 << 26
 """A longer value is not read."""
+_MOST_PARTS = 3_000_000
+"""Nor one of more lists, objects and commas: the shortest of them take 50 times as much when they are parsed."""
 _NEAR_END = 64
 _BLANK = " \t\r\n\ufeff"
 _BEHIND = frozenset(" \t\r\n,]}")
@@ -114,6 +116,8 @@ class _Reader:
         data = self._stream.read(max(_BLOCK, len(kept)))
         self._ended = not data
         self._text, self._at = kept + self._decoded(data), 0
+        if sum(map(self._text.count, "[{,")) > _MOST_PARTS:
+            raise CutOff(f"it has a value of more than {_MOST_PARTS:,} parts")
         return bool(data) or len(self._text) > len(kept)
 
     def _decoded(self, data: bytes) -> str:

@@ -25,6 +25,9 @@ _DAY = re.compile(r"(?:^|/)([^/]+)/\d{4}-\d\d-\d\d\.json$")
 _TIME = re.compile(rb'"ts"\s*:\s*"\d{9,11}\.\d+"')
 _MARK = re.compile(r"<([@#!]?)([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
 _MOST = 1_000_000
+_LONGEST_KEY = 100
+_LONGEST = 200
+"""Characters of a name; more would let a list of a few kilobytes, once unpacked, take gigabytes."""
 _TITLE_PEOPLE = 5
 
 
@@ -103,8 +106,9 @@ def _listed(
         try:
             with listed.open() as stream:
                 for _, each in values(stream, lambda path: path == ()):
-                    if isinstance(each, Mapping) and isinstance(each.get(key), str) and len(kept) < _MOST:
-                        kept[each[key]] = said(each)
+                    known = each.get(key) if isinstance(each, Mapping) else None
+                    if isinstance(known, str) and len(known) <= _LONGEST_KEY and len(kept) < _MOST:
+                        kept[known] = said(each)[:_LONGEST]
         except CutOff:
             pass
     return kept

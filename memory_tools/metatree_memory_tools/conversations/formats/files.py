@@ -51,6 +51,8 @@ _MEDIA = frozenset(
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 _MOST_FILES = 1_000_000
 _MOST_DEPTH = 12
+_PATH = re.compile(r"[^\x00-\x1f]{1,1000}")
+"""In an archive, where a name may have 65,535 characters; those of its chats come from it."""
 _MOST_INDEX_BYTES = 200_000_000
 _PLAIN_BYTES = 200_000_000
 _MOST_RATIO = 250
@@ -174,7 +176,11 @@ def _check_index(stream: BinaryIO, name: str) -> None:
 
 
 def _members(packed: zipfile.ZipFile, archive: ExportFile) -> Iterator[ExportFile]:
-    known = {member.filename: member for member in packed.infolist() if not member.is_dir()}
+    known = {
+        member.filename: member
+        for member in packed.infolist()
+        if not member.is_dir() and _PATH.fullmatch(member.filename)
+    }
     shared: dict[str, object] = {"archive": archive.name}
 
     def unpacked(name: str) -> BinaryIO:

@@ -1,4 +1,15 @@
-"""Who asks what they brought up is shown what people said: the replies of a machine repeat it, at greater length."""
+"""Who speaks in a conversation: what people said of themselves comes before what a machine replied to it, and a speaker
+goes on with a subject in the next turn of their own.
+
+The replies of a machine repeat what a person said, at ten times the length, and are no source for it. So for a question
+on the asker ("what did I …", "my budget") a machine's turn counts less; not where it asks what the machine said.
+
+Measured on the half of a set of conversations with a machine that was looked at, R@10: replies later .558 to .580, with
+the turns beside .591 (facts that changed .771 to .854, spans of time .896 to .969). Between people (half of LoCoMo) the
+turns beside raise R@5 from .660 to .686 and R@10 from .763 to .771. Lost: the reply's score added to that of the turn
+(.574), the turn's to that of the reply, what lies directly beside (between people .664 and .773), the session's best
+(no gain), static embeddings of each sentence (+.007, and summaries .226 to .207).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +19,17 @@ from dataclasses import replace
 import numpy as np
 
 from metatree.notes.wishes import MACHINES
-from metatree_routers.evidence._ranking import Ranking, in_order
+from metatree_routers.evidence._ranking import Floats, Ranking, in_order
+from metatree_routers.evidence.signals.context import MOST_NODES
 from metatree_routers.index.index import IndexSnapshot
+from metatree_routers.index.node_table import NodeTable
 
-KEPT = 0.25
-"""Of the score of a turn that a machine said."""
+BROUGHT_UP = 0.25
+"""Of the score of a turn that a machine said, where it is asked what a person brought up."""
+REPLIED = 0.75
+"""The same for another question on the asker."""
+GOES_ON = 0.1
+"""Of the scores of a speaker's turns before and after, their mean, what is added to a turn."""
 _LOOKED_AT = 400
 """So many of the best are looked at."""
 
@@ -22,8 +39,29 @@ def is_of_talk(snapshot: IndexSnapshot) -> bool:
     return bool(snapshot.table.of_kind({"turn"}).any())
 
 
+def goes_on(snapshot: IndexSnapshot, ranking: Ranking) -> Ranking:
+    """Return a ranking in which a turn has a part of the scores of those two before and after it in its session.
+
+    With two who speak in turn these are the speaker's own. The best score stays what it was.
+    """
+    table = snapshot.table
+    most = float(ranking.scores.max()) if len(ranking.scores) else 0.0
+    if len(table) > MOST_NODES or most <= 0:
+        return ranking
+    beside = np.zeros_like(ranking.scores)
+    for step in (table.ancestry.before, table.ancestry.after):
+        second = np.where(step >= 0, step[np.maximum(step, 0)], -1)
+        beside += np.where(second >= 0, ranking.scores[np.maximum(second, 0)], np.float32(0))
+    gains = table.of_kind({"turn"}) & (ranking.scores > 0)
+    scores = ranking.scores + np.where(gains, np.float32(GOES_ON / 2) * beside, np.float32(0))
+    return _with(table, ranking, scores * np.float32(most / float(scores.max())))
+
+
 def people_first(
-    snapshot: IndexSnapshot, ranking: Ranking, titles: Callable[[Sequence[int]], Sequence[str]]
+    snapshot: IndexSnapshot,
+    ranking: Ranking,
+    titles: Callable[[Sequence[int]], Sequence[str]],
+    share: float = BROUGHT_UP,
 ) -> Ranking:
     """Return a ranking in which turns of machines have a share of their scores.
 
@@ -35,7 +73,11 @@ def people_first(
     turns = best[table.of_kind({"turn"})[best]].tolist()
     said = [turn for turn, who in zip(turns, titles(turns), strict=True) if who.casefold() in MACHINES]
     scores = ranking.scores.copy()
-    scores[said] *= np.float32(KEPT)
+    scores[said] *= np.float32(share)
+    return _with(table, ranking, scores)
+
+
+def _with(table: NodeTable, ranking: Ranking, scores: Floats) -> Ranking:
     return replace(
         ranking,
         scores=scores,

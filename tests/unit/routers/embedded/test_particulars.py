@@ -22,6 +22,8 @@ MENTIONED = (
         ("How did the dinner influence the crew at The Coral Reef?", MENTIONED, True),
         ("What was the atmosphere like at the dinner?", "The atmosphere at the dinner was calm.", False),
         ("What specific dishes were served?", "Soup and fish were served; both dishes were cold.", False),
+        ("What varnishing methods were used by May 1?", "The varnishing in May took me 3 hours.", True),
+        ("What varnishing methods were used?", "I used two methods of varnishing: brush and spray.", False),
         ("What colour is the boat?", "I painted the boat blue.", False),
         ("Where did we celebrate finishing the hull?", MENTIONED, False),
         ("specific details", MENTIONED, False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from metatree_memory_tools.conversations import ConversationLog
 from metatree_routers import TextEvidence
-from metatree_routers.query.cover import cover_of
+from metatree_routers.query.cover import cover_of, is_on_asker
 
 from metatree import Tree, search
 
@@ -81,3 +81,50 @@ def test_who_asks_what_they_brought_up_is_shown_what_people_said() -> None:
     assert all("bought a boat" in tree.content(node) for node in found[:3])
     plain = [s.node_id for s in evidence.score(["boat"], k=40) if s.node_id.count("/") == 3]
     assert "assistant" in {tree.get(node).title for node in plain[:3]}, "for other questions nothing changes"
+
+
+@pytest.mark.parametrize(
+    ("question", "on_asker"),
+    [
+        ("How much did I pay for the boat?", True),
+        ("What's my budget?", True),
+        ("Could you tell me when I'm due in the yard?", True),
+        ("Which paint did you recommend to me?", False),
+        ("What was your advice on my boat?", False),
+        ("Can you remind me of the name of my yard?", False),
+        ("Summarise what I said on the boat.", False),
+        ("What is the length of the boat?", False),
+    ],
+)
+def test_a_question_on_the_asker_is_told_from_one_on_what_a_machine_said(
+    question: str, on_asker: bool
+) -> None:
+    assert is_on_asker(question) is on_asker
+
+
+def _turns(evidence: TextEvidence, question: str) -> list[str]:
+    found = (scored.node_id for scored in evidence.score([question], k=40))
+    return [node.removeprefix("conversations:/talk/") for node in found if node.count("/") == 3]
+
+
+def test_what_a_machine_repeats_comes_behind_what_a_person_said_of_themselves() -> None:
+    tree = Tree.create(":memory:")
+    log = ConversationLog(tree, "talk")
+    log.say("user", "I paid 300 for the boat and its trailer last week, which was more than planned.")
+    log.say("assistant", "The boat: 300 paid for the boat. The boat is paid.")
+    evidence = TextEvidence(tree)
+    assert _turns(evidence, "How much did I pay for the boat?") == ["1/1", "1/2"]
+    assert _turns(evidence, "How much did you say I pay for the boat?") == ["1/2", "1/1"]
+    assert _turns(evidence, "boat paid") == ["1/2", "1/1"]
+
+
+def test_a_speaker_goes_on_with_a_subject_in_the_next_turn_of_their_own() -> None:
+    tree = Tree.create(":memory:")
+    log = ConversationLog(tree, "talk")
+    need, rain = "It would need a new mast.", "Rain tomorrow, they say."
+    for number, said in enumerate((need, rain, rain, rain, rain, rain, "The yawl is for sale.", rain, need)):
+        log.say("bob" if number % 2 else "ann", said)
+    found = _turns(TextEvidence(tree), "Does the yawl need a mast?")
+    assert found.index("1/9") < found.index("1/1"), (
+        "of two that say the same, the one by another on the subject"
+    )

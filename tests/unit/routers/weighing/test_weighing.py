@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from metatree_routers.weighing._experts import cases_of, weigh
-from metatree_routers.weighing.decide import decided
+from metatree_routers.weighing.decide import decided, decided_by_shares
 from metatree_routers.weighing.trust import POOR, Trust
 from metatree_routers.wrappers.disk_cache import MemoryCache
 
@@ -139,6 +139,19 @@ def test_a_menu_to_which_the_evidence_does_not_lead_may_hold_nothing() -> None:
     before = led_astray.accuracy
     decided(elsewhere, nothing, led_astray)
     assert led_astray.accuracy < before, "of another question nothing is known"
+
+
+@pytest.mark.parametrize("by_shares", [False, True])
+def test_a_model_that_always_says_that_nothing_leads_ends_no_search(by_shares: bool) -> None:
+    trust, request = Trust(), menu(1.0, *[0.5] * 10, *[0.0] * 10)
+    for _ in range(20):
+        if by_shares:
+            shares = {option.id: 0.0 for option in request.options}
+            decision = decided_by_shares(request, shares, 1.0, {}, trust)
+        else:
+            decision = decided(request, RouteDecision(None, {}, "nothing here"), trust)
+        assert decision.choice == "o0", "the evidence speaks for it"
+    assert "too few to ask it" in trust.too_poor(POOR, "menus")
 
 
 @pytest.mark.parametrize("accuracy", [0.0, 0.3])

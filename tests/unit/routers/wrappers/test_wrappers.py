@@ -177,16 +177,22 @@ def test_a_bad_answer_is_first_shown_to_the_one_who_gave_it() -> None:
     assert len(bad.requests) == 2
 
 
-def test_a_search_goes_on_with_the_next_router() -> None:
+def test_a_search_goes_on_with_the_next_router_and_says_why(caplog: pytest.LogCaptureFixture) -> None:
     with Tree.create(":memory:") as tree:
         tree.add(Node("a", "a.py", "", "TTL = 60"))
         tree.add(Node("b", "b.py", "", "x"))
         router = FallbackRouter(
-            FunctionRouter(lambda _: RouterUnavailable("down")), FunctionRouter(lambda _: "b")
+            FunctionRouter(lambda _: RouterUnavailable("down")),
+            FunctionRouter(lambda request: request.options[-1].id),
         )
-        result = search("q", tree=tree, router=router, evidence=False, returns="nodes", k=1)
-        assert [node.id for node in result.nodes] == ["b"]
+        with caplog.at_level("WARNING"):
+            result = search("q", tree=tree, router=router, evidence=False, returns="nodes", k=2)
+        assert [node.id for node in result.nodes] == ["b", "a"]
         assert result.usage.failed_attempts == 0
+        reasons = [entry.reason for entry in result.trace if entry.event == "route"]
+        assert reasons and all("FunctionRouter gave up: down" in reason for reason in reasons)
+        told = [record.message for record in caplog.records if "gave up" in record.message]
+        assert told == ["FunctionRouter gave up: down; the next is asked"], "once for all requests"
 
 
 @pytest.mark.integration

@@ -246,23 +246,35 @@ def opened_trees(
     Raises:
         UserError: a name is none or there twice, a folder is not there, or options do not go together.
     """
-    from metatree_agents.service.accounts.tree_rights import require_name
-
-    trees: dict[str, Tree] = {}
     if given and (where.source or where.tree or publish):
         raise UserError(
             "NAME=FOLDER goes without --source, --tree and --publish: each folder has its own tree"
         )
-    for each in given or ():
+    return {
+        name: opened.enter_context(TreeOptions([str(path)]).ready())
+        for name, path in named_folders(given or ()).items()
+    }
+
+
+def named_folders(given: Sequence[str]) -> dict[str, Path]:
+    """Return the folders of NAME=FOLDER by their names.
+
+    Raises:
+        UserError: a name is none or there twice, or a folder is not there.
+    """
+    from metatree_agents.service.accounts.tree_rights import require_name
+
+    folders: dict[str, Path] = {}
+    for each in given:
         name, found, folder = each.partition("=")
         if not found or not folder:
             raise UserError(
                 f"{each!r} is not NAME=FOLDER, such as handbook=~/handbook; one folder goes with --source"
             )
-        if require_name(name) in trees:
+        if require_name(name) in folders:
             raise UserError(f"two trees are called {name!r}: give each a name of its own")
         path = Path(folder).expanduser()
         if not path.is_dir():
             raise UserError(f"there is no folder {str(path)!r} for the tree {name}")
-        trees[name] = opened.enter_context(TreeOptions([str(path)]).ready())
-    return trees
+        folders[name] = path
+    return folders

@@ -20,7 +20,7 @@ from metatree.storage.trust import check_files
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND
-from metatree_agents.cli.commands._checks import Bad, checked, disk, line
+from metatree_agents.cli.commands._checks import Bad, Check, checked, disk, line, nearest_folder
 from metatree_agents.cli.commands.service._database import ServiceOptions
 from metatree_agents.cli.commands.service.backup import print_backup
 
@@ -64,10 +64,19 @@ def check(
         address = service.database
         looks += [("rights", lambda: _rights(address)), ("database", lambda: _postgres(service))]
     else:
-        looks += [("disk", lambda: disk(service.file())), ("database", lambda: _sqlite(service.file()))]
+        made = service.database is None  # a folder that the first start makes
+        looks += [
+            ("disk", lambda: disk(service.file())),
+            ("database", lambda: _sqlite(service.file(), made=made)),
+        ]
     if server is not None:
         looks.append(("proxy", lambda: _proxy(server)))
-    checks = [checked(name, look) for name, look in looks]
+    checks: list[Check] = []
+    for name, look in looks:
+        found = checked(name, look)
+        # A database that cannot be reached says so once.
+        if not any(not each.ok and each.detail == found.detail for each in checks):
+            checks.append(found)
     ok = all(each.ok for each in checks)
     if json:
         from metatree_agents.cli.schemas.search import DoctorOutput
@@ -88,16 +97,19 @@ def _packages(service: ServiceOptions) -> str:
     return "all of metatree[service] is there"
 
 
-def _sqlite(file: Path) -> str:
-    """Look at the file, or at where it will be, without making anything."""
+def _sqlite(file: Path, *, made: bool) -> str:
+    """Look at the file, or at where it will be, without making anything.
+
+    Args:
+        made: whether a start makes its folder.
+    """
     from metatree_agents.service.database.schema import SERVICE
 
-    if not file.parent.is_dir():
-        raise Bad(f"there is no folder {str(file.parent)!r}: make it, or name another file with --database")
-    if not os.access(file.parent, os.W_OK | os.X_OK):
-        raise Bad(
-            f"{str(file.parent)!r} cannot be written to by this user: let it, or choose another --database"
-        )
+    folder = nearest_folder(file.absolute().parent) if made else file.parent
+    if not folder.is_dir():
+        raise Bad(f"there is no folder {str(folder)!r}: make it, or name another file with --database")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise Bad(f"{str(folder)!r} cannot be written to by this user: let it, or choose another --database")
     try:
         check_files(file)
     except UserError as exc:
@@ -212,7 +224,7 @@ def _proxy(server: str) -> str:
     address = f"{server.rstrip('/')}/healthz?seen=1"
     try:
         answer = httpx2.get(address, headers={"X-Forwarded-For": _ELSEWHERE}, timeout=10.0)
-        seen = answer.json()["seen"]
+        seen, client = answer.json()["seen"], httpx2.get(address, timeout=10.0).json()["seen"]["client"]
     except (httpx2.HTTPError, ValueError, KeyError, TypeError) as exc:
         raise Bad(f"{server} does not answer as a service of this version: {type(exc).__name__}") from None
     given, troubles = urlsplit(server), list[str]()
@@ -232,4 +244,8 @@ def _proxy(server: str) -> str:
             troubles.append(f"its clock is {ahead_s:+,.0f} s from that of this machine: set both by NTP")
     if troubles:
         raise Bad("; ".join(troubles))
-    return f"requests come as they are, from {seen['client']}"
+    # A server believes a program of its own machine that it is a proxy.
+    direct = (
+        ": no proxy between, or one that passes X-Forwarded-For on" if seen["client"] == _ELSEWHERE else ""
+    )
+    return f"requests come as they are, from {client}{direct}"

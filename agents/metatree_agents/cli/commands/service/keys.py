@@ -16,6 +16,10 @@ keys_app = CommandGroup(help="API keys for clients of OpenAI's API.")
 @keys_app.add("add")
 def add(
     name: Annotated[str, options.argument("NAME")],
+    label: Annotated[
+        str | None,
+        options.option("--label", "TEXT", "What the key is for, as lists of keys show it: `my laptop`."),
+    ] = None,
     *,
     service: ServiceOptions,
     json: options.Json = False,
@@ -23,11 +27,11 @@ def add(
     """Make an API key for a user, for chat pages and other clients of OpenAI's API; it is printed this once.
 
     \b
-    Example: export OPENAI_API_KEY=$(metatree service keys add Ann)
+    Example: export OPENAI_API_KEY=$(metatree service keys add Ann --label "my laptop")
     """
     from metatree_agents.service.accounts.keys import Keys
 
-    made = service.call(lambda opened: Keys(opened).add(name))
+    made = service.call(lambda opened: Keys(opened).add(name, label=label or ""))
     if json:
         output.write_json("service keys add", {"name": name, "key": made})
     else:
@@ -57,6 +61,7 @@ def list_(
         {
             "id": each.id,
             "name": each.name,
+            "label": each.label,
             "made": stamp(each.made_at),
             "used": None if each.used_at is None else stamp(each.used_at),
         }
@@ -66,7 +71,9 @@ def list_(
         output.write_json("service keys list", {"keys": rows})
     else:
         output.write(
-            f"{each['id']}  {each['name']}  made {each['made']}  "
+            output.visible(f"{each['id']}  {each['name']}  ")
+            + (output.visible(f"{each['label']}  ") if each["label"] else "")
+            + f"made {each['made']}  "
             + (f"used {each['used']}" if each["used"] else "never used")
             for each in rows
         )

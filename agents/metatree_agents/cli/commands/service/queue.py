@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -45,7 +45,11 @@ def status(
     """
     from metatree_agents.cli.schemas.service import ServiceOutput
 
-    overview = service.call(lambda opened: _administration(opened).overview())
+    async def looked(opened: ServiceDatabase) -> dict[str, Any]:
+        administration = _administration(opened)
+        return {**await administration.overview(), "Engines": await administration.engines()}
+
+    overview = service.call(looked)
     model = ServiceOutput.model_validate(overview)
     if json:
         output.write_json("service queue status", model)
@@ -131,16 +135,24 @@ async def _stopped(database: ServiceDatabase, topic: str, seq: int | None) -> in
 
 
 def _lines(model: ServiceOutput) -> list[str]:
+    from metatree_agents.service.queue.statuses import SAID
+
     waited = f", the oldest for {model.oldest_open_s:,.0f} s" if model.open else ""
     lines = [
-        f"{model.open:,} open{waited}; {model.pending:,} being answered;"
-        f" {model.waiting:,} waiting for a person; {model.failed:,} failed"
+        f"{model.open:,} {SAID['Open']}{waited}; {model.pending:,} {SAID['Pending']};"
+        f" {model.waiting:,} {SAID['Waiting']}; {model.failed:,} {SAID['Failed']}"
     ]
+    connected = [engine.name for engine in model.engines if engine.connected]
+    lines.append(
+        f"connected: {', '.join(connected)}"
+        if connected
+        else "nobody is searching: no engine is connected; `metatree service worker` or `metatree serve` is one"
+    )
     for query in model.queries[:_LISTED]:
         engine = f" by {query.engine}" if query.status == "Pending" and query.engine else ""
         tries = f", {output.counted(query.attempts, 'attempt')}" if query.attempts else ""
         lines.append(
-            f"  {query.status.lower()}{engine}{tries}: {query.topic} {query.seq} of {query.owner},"
+            f"  {SAID.get(query.status, query.status)}{engine}{tries}: {query.topic} {query.seq} of {query.owner},"
             f" asked {query.asked}: {output.one_line(query.query, _WIDE)}"
         )
     more = len(model.queries) - _LISTED

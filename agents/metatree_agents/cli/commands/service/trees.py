@@ -10,7 +10,7 @@ import typer
 from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._errors import FOUND
+from metatree_agents.cli._errors import FOUND, NOTHING
 from metatree_agents.cli._groups import CommandGroup
 from metatree_agents.cli.commands.service._database import ServiceOptions
 
@@ -104,29 +104,70 @@ def remove(
 
 
 @trees_app.add("allow")
-def allow(name: TreeName, who: Who, *, service: ServiceOptions) -> int:
+def allow(
+    name: TreeName,
+    who: Who,
+    anyway: Annotated[
+        bool,
+        typer.Option(
+            "--anyway", help="Also names that nobody has here: of people for whom a frontend will ask."
+        ),
+    ] = False,
+    *,
+    service: ServiceOptions,
+) -> int:
     """Let users, groups or everybody ask a tree, and read what they asked of it.
 
     \b
     Example: metatree service trees allow recipes Ann group:cooks
     """
-    return _change(service, name, who, may=True)
+
+    async def changed(rights: TreeRights) -> None:
+        for each in who:
+            await rights.change(name, each, may=True, anyway=anyway)
+
+    return _changed(service, name, changed)
 
 
 @trees_app.add("deny")
 def deny(name: TreeName, who: Who, *, service: ServiceOptions) -> int:
-    """Take a right away again: nobody is shut out who has it in another way, as everybody or by a group.
+    """Take a right away again; the code is 1 where somebody had none, or still has it in another way, as by a group.
 
     \b
     Example: metatree service trees deny recipes everybody
     """
-    return _change(service, name, who, may=False)
+    code = FOUND
 
-
-def _change(service: ServiceOptions, tree: str, who: list[str], *, may: bool) -> int:
-    async def changed(rights: TreeRights) -> list[str]:
+    async def changed(rights: TreeRights) -> None:
+        nonlocal code
         for each in who:
-            await rights.change(tree, each, may=may)
+            had = await rights.change(name, each, may=False)
+            ways = await rights.other_ways(name, each)
+            if had and not ways:
+                continue
+            code = NOTHING
+            own = f"{each} had no right of their own" if not had else f"the right of {each} alone has ended"
+            still = (
+                f"{each} may still ask it by {', '.join(ways)}: {' or '.join(map(_end_of(name, each), ways))}"
+            )
+            output.note(output.visible(f"{own}; {still}" if ways else own))
+
+    _changed(service, name, changed)
+    return code
+
+
+def _end_of(tree: str, user: str) -> Callable[[str], str]:
+    """Return how the command is called that ends a way to a tree."""
+    return lambda way: (
+        f"`metatree service trees leave {way.removeprefix('group:')} {user}`"
+        if way.startswith("group:")
+        else f"`metatree service trees deny {tree} {way}`"
+    )
+
+
+def _changed(service: ServiceOptions, tree: str, what: Callable[[TreeRights], Awaitable[None]]) -> int:
+    async def changed(rights: TreeRights) -> list[str]:
+        await what(rights)
         return (await rights.rights())[tree]
 
     left = _with_rights(service, changed)

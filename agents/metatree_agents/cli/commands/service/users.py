@@ -57,7 +57,7 @@ def add(
         raise UserError(f"--topics is keep or delete, not {topics!r}")
     choice = cast("Choice | None", topics)
 
-    async def added(users: Users) -> tuple[str, str, bool, bool]:
+    async def added(users: Users) -> tuple[str, str, bool, str | None]:
         roles = {known: has for known, has, _ in await users.list()}
         assigned = role or roles.get(name, "user")
         try:
@@ -67,16 +67,19 @@ def add(
                 f"{name} was here before and left {exc.left}: add `--topics keep` for the new one to see that,"
                 " `--topics delete` to delete it, or choose another name"
             ) from None
-        return assigned, secret, not roles, name in roles
+        return assigned, secret, not roles, roles.get(name)
 
-    role, secret, first, again = _with_users(service, added, create=True)
+    role, secret, first, before = _with_users(service, added, create=True)
     if json:
         output.write_json("service users add", {"name": name, "role": role, "secret": secret})
     else:
         output.write([secret])
         output.note(f"this is the secret of {name}, for the service of this database; it is not shown again")
-        if again:
+        if before is not None:
             output.note("the one before is accepted no more, and sessions of the web page have ended")
+        if before not in (None, role):
+            page = ", who cannot log in to the page, and reads all topics" if role == "engine" else ""
+            output.note(f"{name} was of role {before}, and is of role {role} now{page}")
     if first and role != "admin":
         output.note(
             f"{name} is the first user of this database, so `metatree serve` will make no administrator there;"

@@ -102,6 +102,21 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => { button.textContent = name; }, 2_000);
 });
 
+// Lists of what goes on are brought up to date, while nobody is at work in them.
+const listed = document.querySelector("[data-again]");
+if (listed) {
+  setInterval(async () => {
+    const busy = () => document.hidden || !getSelection().isCollapsed || listed.contains(document.activeElement);
+    if (busy()) return;
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const made = answer.ok && parsed.querySelector("[data-again]");
+      if (made && !busy()) listed.replaceChildren(...document.adoptNode(made).childNodes);
+    } catch { /* nobody answered: it is tried again */ }
+  }, 1_000 * listed.dataset.again);
+}
+
 // Searches that go on: one at a time, as engines answer the questions of a topic in order.
 const told = document.getElementById("told");
 
@@ -207,9 +222,24 @@ function watch(article) {
         text = step.length > 220 ? `${step.slice(0, 219)}…` : step;
         say(text);
         const state = article.querySelector("[data-state]");
-        if (state) state.textContent = "searching";
+        if (state) state.textContent = "being answered";
       }
       walk();
+    });
+    // Whether anybody searches, and whether an engine has it: the server has the words.
+    events.addEventListener("state", async (event) => {
+      const { Status, Engines, Attempts } = JSON.parse(event.data);
+      const known = `${Status} ${Attempts}${Engines ? "" : " alone"}`;
+      if (known === article.dataset.known) return;
+      article.dataset.known = known;
+      const { made } = await fetched("/thread/question", { topic, seq });
+      const its = made?.querySelector("[data-state]"), state = article.querySelector("[data-state]");
+      if (!its || !state || !article.isConnected || article.dataset.known !== known) return;
+      state.textContent = its.textContent;
+      if (Status !== "Pending" || !text) {
+        text = "";
+        say(made.querySelector("[data-now]").textContent);
+      }
     });
     events.addEventListener("answer", () => replaced("The answer is there."));
     events.addEventListener("question", (event) => {

@@ -15,6 +15,7 @@ from metatree_agents.service.openai._inert import escaped
 from metatree_agents.service.openai._models import content_of, thinking_of
 from metatree_agents.service.queue.models import Ending
 from metatree_agents.service.queue.queue import Query
+from metatree_agents.service.queue.recommendations import Recommendation
 from metatree_agents.service.web._exports import exported
 
 PICTURE = "![logo](http://a.example/pix.png?u=ann)"
@@ -127,8 +128,12 @@ def test_no_text_says_where_the_mark_of_a_source_leads(words: str, is_quoted: bo
 
 @pytest.mark.parametrize("asked", ["[1]: http://a.example", PICTURE, "a\n\n<img src=http://a.example/p>"])
 def test_a_question_does_nothing_in_an_export(asked: str) -> None:
-    text = exported("T", [replace(query_of(["Nine."], source("Nine.")), text=asked)], "md")
-    assert not fetched(text) and "> a\n" in exported("T", [replace(query_of(["b"]), text="a")], "md")
+    row = Recommendation(1, "T", asked, "q", asked, asked, "Make Correction", 0.0)
+    query = replace(query_of(["Nine."], source("Nine.")), text=asked, by=asked, think=[asked])
+    for ending in (Ending("answered"), Ending("nothing")):
+        text = exported("T", asked, [replace(query, ending=ending)], {query.seq: [row]}, "md")
+        assert not fetched(text)
+    assert "> a\n" in exported("T", "T", [replace(query_of(["b"]), text="a")], {}, "md")
 
 
 def test_words_without_any_stay_markdown_and_so_does_code_of_a_model() -> None:
@@ -146,6 +151,8 @@ def test_words_without_any_stay_markdown_and_so_does_code_of_a_model() -> None:
 @example(["- a", f"      {PICTURE}"], [True, False, True, True], "a", "a")
 @example([f"a|b\n-|-\n`{PICTURE} | a`|c"], [False] * 4, "a", "a")
 @example([">" * 25 + PICTURE], [False] * 4, "a", "a")
+@example(["\r[r]: http://a.example/p.png"], [True, False, False, False], PICTURE, PICTURE)
+@example(["\r[r]: http://a.example/p.png"], [False] * 4, PICTURE, PICTURE)
 def test_nothing_that_memory_or_a_model_says_is_fetched(
     texts: list[str], quoted: list[bool], title: str, place: str
 ) -> None:

@@ -455,3 +455,20 @@ def test_modifiers_come_from_the_fields_of_the_form() -> None:
         "Region": "c",
     }
     assert modifiers_of({"category": " , "}) == {}
+
+
+def test_quoted_words_are_read_as_words_and_code_among_them_as_code() -> None:
+    quote = (
+        "With those three things implemented, the new shell support is ready. In case those weren't\n"
+        "sufficient, there are more <parts> that can be overridden.\n\n"
+        "    class MyshComplete(ShellComplete):\n        ...\n\n    def format(self):\n        return 1\n\n"
+        "| a long row of a table, with words in it to be long enough | b |\n| c | d |\n\n"
+        "Short lines\nof a poem stay."
+    )
+    shown = str(prose([quote], [quote]))
+    assert "In case those weren&#39;t sufficient, there are more &lt;parts&gt; that" in shown
+    assert (
+        '<div class="exact code" tabindex="0">class MyshComplete(ShellComplete):\n    ...\n\ndef format'
+        in shown
+    )
+    assert "| b |\n| c" in shown and "Short lines\nof a poem" in shown
