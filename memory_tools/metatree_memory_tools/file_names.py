@@ -27,7 +27,7 @@ _SECRET_PLACES = frozenset(
 
 def is_secret(name: str, folder: str) -> bool:
     """Whether a file of this name, in the folder of this path, is likely to hold keys or passwords."""
-    parts = folder.split("/")
+    parts = folder.lower().split("/")  # a disk may tell no case apart
     if not _SECRET_FOLDERS.isdisjoint(parts) or (parts[-1], name.lower()) in _SECRET_PLACES:
         return True
     return _SECRET.fullmatch(name) is not None

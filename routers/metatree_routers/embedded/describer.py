@@ -16,9 +16,9 @@ _HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(\S.*)$", re.MULTILINE)
 _UNDERLINED = re.compile(r"^(\S.*)\n(?:={3,}|-{3,})\s*$", re.MULTILINE)
 _HTML_TITLE = re.compile(r"<(?:title|h1)[^>]*>(.*?)</[^>]*>", re.IGNORECASE | re.DOTALL)
 _DEFINED = re.compile(
-    r"^\s*(?:async\s+)?(?:def|class|function|func|fn|interface|struct|type)\s+([A-Za-z_]\w*)", re.MULTILINE
+    r"^[ \t]*(?:async\s+)?(?:def|class|function|func|fn|interface|struct|type)\s+([A-Za-z_]\w*)", re.MULTILINE
 )
-_DOCSTRING = re.compile(r'^\s*[rRbBuU]{0,2}("""|\'\'\')\s*(.+?)\s*\1', re.MULTILINE | re.DOTALL)
+_DOCSTRING = re.compile(r'^[ \t]*[rRbBuU]{0,2}("""|\'\'\')(.+?)\1', re.MULTILINE | re.DOTALL)
 _TAG = re.compile(r"<[^<>]{1,500}>")
 
 
@@ -57,7 +57,7 @@ def _title(text: str) -> tuple[str, str]:
 
 def _description(text: str, rest: str) -> str:
     documented = _DOCSTRING.search(text)
-    body = documented.group(2) if documented else _TAG.sub(" ", rest)
+    body = documented.group(2).strip() if documented else _TAG.sub(" ", rest)
     summary = ""
     for start, end in sentences(body):
         sentence = " ".join(body[start:end].split())

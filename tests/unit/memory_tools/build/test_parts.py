@@ -147,6 +147,7 @@ def test_rules_that_are_no_patterns_are_passed_over() -> None:
         ("config.json", "home/.docker", True), ("config", ".git", False), (".npmrc", "", True), (".pypirc", "", True),
         ("rootkey.csv", "", True), ("ann_accessKeys.csv", "", True), ("credentials.csv", "", True),
         ("keys.csv", "", False),
+        ("config", "home/.SSH", True), ("credentials", ".Aws", True), ("config", ".KUBE", True),
         (".my.cnf", "", True), (".vault-token", "", True), ("prod.kubeconfig", "", True), ("kubeconfig.md", "", False),
     ],
 )  # fmt: skip

@@ -323,6 +323,14 @@ def test_descriptions_are_short_and_in_one_line(content: str) -> None:
     assert "\n" not in result.title + result.description
 
 
+@pytest.mark.parametrize("begin", ['r"""', "a", "", "def", "<h1>", "# a"])
+@pytest.mark.parametrize("many", [" ", "\n"])
+def test_a_text_of_blanks_is_described_at_once(begin: str, many: str) -> None:
+    """Of 19,000, cubic is hours: this does not end, rather than fail."""
+    for end in ("x", ""):
+        asyncio.run(EmbeddedDescriber().describe(DescribeRequest(begin + many * 19_000 + end)))
+
+
 def test_the_suite_has_every_part() -> None:
     suite = embedded_suite()
     assert isinstance(suite.router, EmbeddedRouter) and isinstance(suite.reader, EmbeddedReader)
