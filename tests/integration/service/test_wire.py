@@ -29,7 +29,7 @@ def test_a_whole_conversation(service: Served) -> None:
         "What is the meaning of life?", topic=TOPIC, Modifiers={"Region": "EU"}, Model="m"
     )
     assert asked.status_code == 200
-    assert asked.json().keys() == {"Topic", "Seq", "Timestamp", "Searching"}
+    assert asked.json().keys() == {"Topic", "Seq", "Timestamp"}
     assert (asked.json()["Topic"], asked.json()["Seq"]) == (TOPIC, 1)
     assert STAMP.fullmatch(asked.json()["Timestamp"])
     assert service.frontend.ask("What is your favorite color?", topic=TOPIC).json()["Seq"] == 2

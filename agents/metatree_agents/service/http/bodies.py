@@ -115,12 +115,12 @@ class LoggedIn(Body):
 
 
 class Added(Body):
-    """Where a question stands; `Searching` is false while no engine is connected that may answer it."""
+    """Where a question stands; with `Searching` in the address whether an engine is connected for it."""
 
     Topic: str
     Seq: int
     Timestamp: str
-    Searching: bool = True
+    Searching: bool | None = None
 
 
 class GivenPassage(Body):

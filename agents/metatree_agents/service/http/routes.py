@@ -21,6 +21,7 @@ from metatree_agents.service.http.calls import (
     disconnected,
     drain_events,
     number,
+    parameters_of,
     refused,
     required,
     still_authorized,
@@ -106,12 +107,13 @@ async def add_query(request: Request) -> Response:
         )
     except TopicTaken:
         raise refused(403, "this topic belongs to another user") from None
-    here = service.waiting.engines.with_trees(trees)
-    searching = True
-    with suppress(TransientError):  # the question is kept, whatever is known of engines
-        searching = await service.admin.has_engines(waiting=here, trees=trees)
+    added: dict[str, Any] = {"Topic": body.Topic, "Seq": seq, "Timestamp": stamp(at)}
+    if "Searching" in parameters_of(request):  # who does not ask for it gets what was always there
+        here = service.waiting.engines.with_trees(trees)
+        with suppress(TransientError):  # the question is kept, whatever is known of engines
+            added["Searching"] = await service.admin.has_engines(waiting=here, trees=trees)
     service.waiting.engines.notify()
-    return JSONResponse({"Topic": body.Topic, "Seq": seq, "Timestamp": stamp(at), "Searching": searching})
+    return JSONResponse(added)
 
 
 @router.get("/check-query", response_model=bodies.Answered, **described(404, 422, params=("Topic", "Seq")))

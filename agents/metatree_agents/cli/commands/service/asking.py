@@ -66,7 +66,7 @@ def ask_service(
                 body: dict[str, Any] = {"Topic": named, "User": asker, "Query": question}
                 if names is not None:
                     body["Trees"] = names
-                added = await client.call("POST", "add-query", body=body)
+                added = await client.call("POST", "add-query", body=body, Searching="1")
                 seq, waits = added["Seq"], True
                 output.note(output.visible(f"asked in the topic {named}: {page}"))
                 if added.get("Searching") is False:
