@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -183,13 +184,13 @@ def our_manners(count: int) -> dict[str, float]:
     for fact in guests(count):
         memory.add(*fact)
     find, path = memory.agenda("find seating"), memory.agenda("make path")
-    place = find.variables.index("n")
+    number = itemgetter(find.variables.index("n"))
     state, seats = "assign", 1
     for fact in (("s1", "seat", 1), ("s1", "guest", "g0"), ("s1", "path", "g0"), ("s1", "done", "yes")):
         memory.add(*fact)
     memory.add("context", "state", state)
     while seats < count:
-        token = find.token(max(find.to_add, key=lambda values: values[place]))  # beside the last guest
+        token = find.token(max(find.to_add, key=number))  # beside the last guest
         seats += 1
         seat = f"s{seats}"
         memory.retract("context", "state", "assign")

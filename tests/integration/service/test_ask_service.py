@@ -96,6 +96,7 @@ def test_a_key_says_whose_it_is(
         assert run(["ask", QUESTION, "--service", service.url]) == 0
         said = capsys.readouterr()
         assert "nine watts" in said.out and f"{service.url}/thread?topic=" in said.err
+        assert "no engine" not in said.err
         assert run(["ask", "Why do wombats sneeze?", "--service", service.url]) == 1
         said = capsys.readouterr()
         assert "Closest passages" in said.out or "No passage comes close: try other words." in said.out
@@ -115,6 +116,7 @@ def test_ctrl_c_leaves_the_service_searching_and_says_how_to_see_the_answer(
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ}) as asking:
         assert asking.stderr is not None
         assert asking.stderr.readline().startswith("asked in the topic")
+        assert "no engine is connected" in asking.stderr.readline()
         asking.send_signal(signal.SIGINT)
         said = asking.stderr.read()
     assert "the service goes on" in said and asking.returncode != 0

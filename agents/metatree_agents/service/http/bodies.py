@@ -115,9 +115,12 @@ class LoggedIn(Body):
 
 
 class Added(Body):
+    """Where a question stands; with `Searching` in the address whether an engine is connected for it."""
+
     Topic: str
     Seq: int
     Timestamp: str
+    Searching: bool | None = None
 
 
 class GivenPassage(Body):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack, aclosing, suppress
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from metatree._util.process import this_process
+from metatree.errors import TransientError
 from metatree_agents.service.accounts.users import INSIDE, Caller
 from metatree_agents.service.http import bodies
 from metatree_agents.service.http._description import described
@@ -20,6 +21,7 @@ from metatree_agents.service.http.calls import (
     disconnected,
     drain_events,
     number,
+    parameters_of,
     refused,
     required,
     still_authorized,
@@ -105,8 +107,13 @@ async def add_query(request: Request) -> Response:
         )
     except TopicTaken:
         raise refused(403, "this topic belongs to another user") from None
+    added: dict[str, Any] = {"Topic": body.Topic, "Seq": seq, "Timestamp": stamp(at)}
+    if "Searching" in parameters_of(request):  # who does not ask for it gets what was always there
+        here = service.waiting.engines.with_trees(trees)
+        with suppress(TransientError):  # the question is kept, whatever is known of engines
+            added["Searching"] = await service.admin.has_engines(waiting=here, trees=trees)
     service.waiting.engines.notify()
-    return JSONResponse({"Topic": body.Topic, "Seq": seq, "Timestamp": stamp(at)})
+    return JSONResponse(added)
 
 
 @router.get("/check-query", response_model=bodies.Answered, **described(404, 422, params=("Topic", "Seq")))

@@ -66,9 +66,13 @@ def ask_service(
                 body: dict[str, Any] = {"Topic": named, "User": asker, "Query": question}
                 if names is not None:
                     body["Trees"] = names
-                seq = (await client.call("POST", "add-query", body=body))["Seq"]
-                waits = True
+                added = await client.call("POST", "add-query", body=body, Searching="1")
+                seq, waits = added["Seq"], True
                 output.note(output.visible(f"asked in the topic {named}: {page}"))
+                if added.get("Searching") is False:
+                    output.note(
+                        "nobody is searching: no engine is connected; the question waits until one is"
+                    )
             while True:
                 answer: dict[str, Any] = await client.call("GET", "check-query", Topic=named, Seq=seq)
                 if answer["Status"] in ("Done", "Failed", "Stopped", "Waiting"):
