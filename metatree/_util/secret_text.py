@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final, NamedTuple
 
-SHAPES_VERSION: Final = "9"
+SHAPES_VERSION: Final = "10"
 """Another one has files read again, since other texts are masked."""
 
 NAME = (
@@ -49,13 +50,12 @@ def _shape(kind: str, marks: str, shape: str, *, inside: bool = False) -> _Shape
 
 
 _SHAPES: Final = (
-    _shape("an AWS access key", "AKIA ASIA", r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![A-Za-z0-9])"),
+    _shape("an AWS access key", "AKIA ASIA ABIA ACCA", r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![A-Za-z0-9])"),
     _shape(
         "a GitHub token",
         "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
         r"(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{40,255})",
     ),
-    _shape("a GitLab token", "glpat-", r"glpat-[A-Za-z0-9_-]{20,100}"),
     _shape("a Slack token", "xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,255}"),
     _shape("a Google key", "AIza", r"AIza[0-9A-Za-z_-]{35}"),
     _shape("a Stripe key", "k_live_ k_test_", r"[rs]k_(?:live|test)_[0-9A-Za-z]{16,255}"),
@@ -63,12 +63,42 @@ _SHAPES: Final = (
     _shape("a key of a model provider", "sk-", r"sk-(?=[A-Za-z_-]{0,200}\d)[A-Za-z0-9_-]{20,255}"),
     _shape("a private key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,60}"),
     _shape(
-        "a private key",  # as a text of base64, in settings of clusters: -----BEGIN … PRIVATE
+        "a private key",  # as a text of base64, in settings of clusters, in one line or many: -----BEGIN … PRIVATE
         "LS0tLS1CRUdJTi",
-        r"LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFU|BQUklWQVRF|BFQyBQUklWQVRF|BPUEVOU1NI|BFTkNSWVBURUQg)[A-Za-z0-9+/=]{40,20000}",
+        r"LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFU|BQUklWQVRF|BFQyBQUklWQVRF|BPUEVOU1NI|BFTkNSWVBURUQg)[A-Za-z0-9+/=]{40,}+"
+        r"(?:(?:\\r)?(?:\\n|\r?\n)[ \t]{0,40}[A-Za-z0-9+/]{4,}+={0,2}(?![^\s\"'\\]))*+",
         inside=True,
     ),
-    _shape("a JSON web token", "eyJ", r"eyJ[\w-]{10,2000}+\.eyJ[\w-]{10,4000}+\.[\w-]{5,1000}"),
+    _shape(  # three parts that are signed, or five that are encrypted; what is none is passed over as a whole
+        "a JSON web token",
+        "eyJ",
+        r"(?P<value>eyJ[\w-]{10,}+(?:\.eyJ[\w-]{10,}+\.[\w-]{5,}+|\.[\w-]*+\.[\w-]{10,}+\.[\w-]{10,}+\.[\w-]{10,}+))"
+        r"|eyJ[\w-]*+",
+    ),
+    _shape(
+        "a key in JSON",
+        "\"kty\" 'kty'",
+        r"[\"'](?:d|p|q|dp|dq|qi|k)[\"']\s{0,9}:\s{0,9}[\"'](?P<value>[\w-]{20,}+)",
+    ),
+    _shape(
+        "a password or key",  # of registries, in the settings of Docker
+        '"auths"',
+        r"\"auth\"\s{0,9}:\s{0,9}\"(?P<value>[A-Za-z0-9+/]{12,}+={0,2})\"",
+    ),
+    _shape(
+        "a key of a provider",
+        "hooks.slack.com/",
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/-]{20,200}",
+    ),
+    _shape("a key of a provider", "/api/webhooks/", r"/api/webhooks/\d{15,25}/[\w-]{40,100}", inside=True),
+    _shape("a key of a provider", ":AA", r"\d{8,12}:AA[\w-]{32,40}"),
+    _shape("a key of a provider", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,80}"),
+    _shape(
+        "a key of a provider",
+        " ".join(f"-us{digit}" for digit in range(1, 10)),
+        r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])",
+    ),
+    _shape("a key of a provider", "Q~", r"[\w.~-]{3}\dQ~[\w.~-]{31,34}"),
     _shape(
         "a bearer token",
         "bearer Bearer BEARER",
@@ -98,6 +128,21 @@ _SHAPES: Final = (
         inside=True,
     ),
 )
+_PROVIDERS: Final = {
+    r"[A-Za-z0-9]{26,255}": "hf_ api_org_ gsk_ r8_ lin_api_ lin_oauth_ ntn_ xai- pplx- sbp_ rubygems_ CLOJARS_ dop_v1_ doo_v1_"
+    " dor_v1_ shpat_ shpss_ shpca_ shppa_ sntryu_ pul- EZAK EZTK ATBB AKID oy2 sqp_ squ_ sqa_ jina_ NRAK- aio_ napi_ e2b_",
+    r"[\w-]{20,255}": "glpat- gldt- glrt- glcbt- glptt- glft- glimt- glagent- gloas- glsoat- glffct- GR1348941 glsa_ figd_ GOCSPX-"
+    " dckr_pat_ dckr_oat_ sq0csp- sq0atp- tskey- lsv2_ pcsk_ nvapi- CFPAT- HRKU- PMAK- sb_secret_ nfp_ bkua_ tvly- xkeysib-"
+    " shippo_live_ rzp_live_ sgp_ FLWSECK pscale_ LTAI",
+    r"[\w=.:%+/-]{32,20000}": "SG. hvs. hvb. hvr. ya29. whsec_ sntrys_ ATATT3 ATCTT3 ABSK AKCp fm1_ fm2_ glc_ ops_eyJ dt0c01. dp.pt."
+    " dp.st. dp.ct. dp.sa. xapp-1- xoxe. 1//0 sk.eyJ",
+    r"[A-Za-z0-9%+/]{40,120}=?": "sig=",
+    r"[0-9a-f]{32}(?![A-Za-z0-9])": "dapi key- SK",
+    r"[A-Za-z0-9]{14}\.[0-9a-f]{64}": "pat",
+    r"[A-Za-z0-9]{6,10}_[A-Za-z0-9]{20,30}": "re_",
+    r"[0-9a-f]{8}-[0-9a-f-]{27,60}": "pat-na1- pat-eu1- sdk- access-production-",
+}
+"""How keys of providers go on behind what they begin with, as lists of scanners of secrets have them; each has a digit."""
 _ASSIGNED = re.compile(
     rf"(?i){NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}{_GAP}(?:[:?+]?=>?|:|\bis\b)[*_]{{0,2}}{_GAP}{_YAML}[\"'\\*`]{{0,4}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
@@ -141,7 +186,9 @@ _KEY_MARKS = (
 )
 _TOKEN_MARKS = ("auth", "refresh", "token")
 """How those begin that end in `key`, or in `token`; `access` ends in both."""
-_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
+_BEGIN = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 [A-Z ]{0,30}PRIVATE KEY ----"
+)
 _BODY = re.compile(r"[A-Za-z0-9+/=\s\\:,.()-]{0,20000}")
 _LONG = re.compile(r"[A-Za-z0-9+/=]{16}")
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{24,}")
@@ -257,6 +304,10 @@ def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]
             if mark in text:
                 spans += _matches(kind, shape.finditer(text))
                 break
+    for body, begins in _PROVIDERS.items():
+        for begin in begins.split():
+            if begin in text:
+                spans += _matches("a key of a provider", _keys_of_provider(text, begin, body))
     if places := _name_places(text):
         named = [(_QUOTED, ""), (_INSIDE_QUOTES, "=")] if code else [(_ASSIGNED, "")]
         named += [(_BEHIND_BLANK, ""), (_OPTION, "-")]
@@ -274,19 +325,35 @@ def _name_places(text: str) -> list[int]:
         lower = "".join(char.lower() if char.isascii() else char for char in text)
     key, token = ("key" in lower, "token" in lower) if text.isascii() else (True, True)
     marks = _NAME_MARKS + _KEY_MARKS * key + _TOKEN_MARKS * token + ("access",) * (key or token)
-    places = []
-    for mark in marks:
-        at = lower.find(mark)
-        while at >= 0:
-            places.append(at)
-            at = lower.find(mark, at + 1)
-    return places
+    return [at for mark in marks for at in _places(lower, mark)]
+
+
+def _places(text: str, mark: str) -> Iterator[int]:
+    at = text.find(mark)
+    while at >= 0:
+        yield at
+        at = text.find(mark, at + 1)
+
+
+def _keys_of_provider(text: str, begin: str, body: str) -> Iterator[re.Match[str]]:
+    shape, at = _provider(begin, body), text.find(begin)
+    while at >= 0:
+        if match := shape.match(text, at):
+            yield match
+        at = text.find(begin, match.end() if match else at + 1)
+
+
+@cache
+def _provider(begin: str, body: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9]){re.escape(begin)}(?=[A-Za-z_=.:%+/-]{{0,100}}\d){body}")
 
 
 def _matches(kind: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int, str]]:
     for match in matches:
         group: str | int = "value" if "value" in match.re.groupindex else 0
         value = match[group]
+        if value is None:
+            continue
         if group and (value.startswith("[left out:") or _PLACEHOLDER.search(value)):
             continue
         if value.count("*") < len(value):
@@ -301,13 +368,14 @@ def _private_keys(text: str) -> Iterator[tuple[int, int]]:
     if not heads:  # the words alone, as in this line of code
         return
     for head, after in zip(heads, [*(each.start() for each in heads[1:]), len(text)], strict=True):
+        sign = "---- END " if head[0].startswith("---- ") else "-----END "
         body = _BODY.match(text, head.end(), after)
         assert body is not None
-        end = text.find("-----END ", head.end(), body.end() + 9)
+        end = text.find(sign, head.end(), body.end() + 9)
         if end < 0:
             plain = body.end() if _LONG.search(body[0]) else 0  # what only names its head is no key
             lines = _end_of_lines(text, head.end(), after)
-            end = text.find("-----END ", lines, min(lines + _LAST_LINE, after)) if lines else -1
+            end = text.find(sign, lines, min(lines + _LAST_LINE, after)) if lines else -1
             if end < 0:
                 if lines or plain:  # it breaks off
                     yield head.start(), max(lines, plain)

@@ -229,7 +229,63 @@ def test_a_long_cell_of_a_column_of_secrets_is_masked_to_its_end() -> None:
     assert (shown, number) == (f"user,token,colour\nann,{'*' * len(LONG)},blue\n", 1)
 
 
+HEX = "0a1b2c3d" * 9
+KEY = "a1B2c3D4e5" * 10
+KEYS_OF_PROVIDERS = {
+    "hf_ gsk_ r8_ lin_api_ ntn_ xai- pplx- CLOJARS_ ATBB AKID oy2 NRAK- jina_": KEY[:34],
+    "glsa_ glrt- glcbt- GR1348941 GOCSPX- dckr_pat_ gldt- sq0csp- tskey-auth- figd_ LTAI pscale_tkn_ PMAK- HRKU-": KEY[
+        :24
+    ],
+    "SG. hvs. ya29. whsec_ sntrys_ ATATT3 ABSK AKCp FlyV1=fm2_ dt0c01. dp.pt. xapp-1- sk.eyJ": KEY[:90],
+    "dapi key- SK dop_v1_ shpat_ sbp_ rubygems_ sntryu_ pul-": HEX[:32],
+    "a1B2c3D4e5f6g7.atlasv1.": KEY[:65],
+    "https://a.example/?sig= 123456789:AA": KEY[:40],
+    "HEXKEY:": HEX[:32] + "-us12",
+    "patAbcdefgh123456.": HEX[:64],
+    "https://hooks.slack.com/services/": "T01234567/B01234567/" + KEY[:24],
+    "https://discord.com/api/webhooks/123456789012345678/": KEY[:68],
+    "pat-na1-": "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f",
+    "re_": KEY[:8] + "_" + KEY[:24],
+    '{"auths": {"https://index.docker.io/v1/": {"auth": "': KEY[:32] + '=="}}}',
+    '{"kty": "OKP", "d": "': KEY[:43] + '"}',
+    "eyJhbGciOiJSUzI1NiJ9.eyJ": KEY * 50 + "." + KEY,
+    "eyJ": KEY * 25 + ".eyJ" + KEY + "." + KEY,
+    "eyJhbGciOiJSU0EtT0FFUCJ9.": ".".join([KEY, KEY[:16], KEY, KEY[:22]]),
+    "---- BEGIN SSH2 ENCRYPTED " + "PRIVATE KEY ----\n": (KEY[:70] + "\n") * 9 + "---- END ",
+    "LS0tLS1CRUdJTi" + "BSU0EgUFJJVkFURS": (KEY[:60] + "\n") * 9,
+}
+
+
+@pytest.mark.parametrize(
+    ("begin", "key"),
+    [
+        (begin, key)
+        for begins, key in KEYS_OF_PROVIDERS.items()
+        for begin in ([begins] if '"' in begins or "----" in begins else begins.split())
+    ],
+)
+@pytest.mark.parametrize("code", [True, False])
+def test_keys_of_providers_are_known_without_a_name(begin: str, key: str, code: bool) -> None:
+    bare = key.rstrip('"}=\n').removesuffix("---- END ")
+    shown, number = masked(f"the kettle {begin}{key} is blue", code=code)
+    assert number == 1
+    assert [
+        at for at in range(len(bare) - 9) if "\n" not in bare[at : at + 9] and bare[at : at + 9] in shown
+    ] == []
+    assert shown.startswith("the kettle ") and shown.endswith(" is blue")
+
+
 SHAPES = [
+    "SG.",
+    "hf_1",
+    "sig=",
+    "-eyJaaaaaaaaaa.eyJaaaaaaaaaa",
+    "LS0tLS1CRUdJTi" + "BSU0EgUFJJVkFURS" + "a" * 60 + "\n",
+    "-us1",
+    ":AA",
+    '"kty":"d":"',
+    '"auths":"auth":"',
+    "---- BEGIN SSH2 ENCRYPTED " + "PRIVATE KEY ----\n",
     "-----BEGIN " + "PRIVATE KEY-----",
     "://a:",
     "eyJaaaaaaaaaa-",
