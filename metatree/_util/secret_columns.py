@@ -17,7 +17,7 @@ _MOST_BEFORE = 20
 """Lines before the names of columns: blank ones, comments, and what names the delimiter to Excel."""
 _LONGEST_HEAD = 100_000
 _DASHES = re.compile(r"(?m)^[ \t]{0,3}\|?[ \t]*+:?-[-:| \t]*+$")
-_SECRET = re.compile(r"(?=\S{0,200}\d)(?=\S{0,200}[A-Za-z])\S{8,200}")
+_SECRET = re.compile(r"(?=\S{0,200}\d)(?=\S{0,200}[A-Za-z])\S{8,}")
 
 
 def masked_columns(text: str) -> tuple[str, int]:

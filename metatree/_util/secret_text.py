@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-SHAPES_VERSION: Final = "8"
+SHAPES_VERSION: Final = "9"
 """Another one has files read again, since other texts are masked."""
 
 NAME = (
@@ -88,13 +88,13 @@ _SHAPES: Final = (
     _shape(
         "a password in an address",
         "://",
-        r"://[^\s/:@\"'\\]{0,100}:(?P<value>[^\s/@\"'\\]{3,200})@",
+        r"://[^\s/:@\"'\\]{0,100}:(?P<value>[^\s/@\"'\\]{3,5000})@",
         inside=True,
     ),
     _shape(
         "a password in an address",  # as JSON of PHP and properties of Java write it
         ":\\/\\/ \\://",
-        r":(?:\\?/){2}[^\s/:@\"'\\]{0,100}\\?:(?P<value>[^\s/@\"'\\]{3,200})@",
+        r":(?:\\?/){2}[^\s/:@\"'\\]{0,100}\\?:(?P<value>[^\s/@\"'\\]{3,5000})@",
         inside=True,
     ),
 )
@@ -108,21 +108,22 @@ _VALUE = re.compile(  # `- name: DB_PASSWORD` with `value: …` behind it, in YA
 )
 _ELEMENT = re.compile(  # also `<key>password</key><string>…</string>`, and attributes in the tag
     rf"(?i){NAME}(?:</key>\s{{0,40}}<string)?(?:[\"'\s][^<>]{{0,200}})?>\s{{0,40}}(?:<!\[CDATA\[)?"
-    rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s<>\]]{{8,200}})(?:\]\]>)?\s{{0,40}}</"
+    rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s<>\]]{{8,200}}+)(?:(?:\]\]>)?\s{{0,40}}</|(?<=[^\s<>\]]{{200}}))"
 )
 _QUOTED = re.compile(
     rf"(?i){NAME}(?![a-z0-9])[\"'\\]{{0,4}}\]?{_TYPE}{_GAP}(?:[:?+|]{{0,2}}=>?|:|<-|(?<=[\"']),){_GAP}\(?[brf]?\\?[\"'`]{{1,3}}"
-    rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'`\\]{{8,200}})\\?[\"'`]"
+    rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'`\\]{{8,200}}+)(?:\\?[\"'`]|(?<=[^\s\"'`\\]{{200}}))"
 )
 _BEHIND_BLANK = re.compile(  # `PASSWORD '…'` of SQL, and `password TEXT DEFAULT '…'`
     rf"(?i)(?:{NAME}|identified\s{{1,3}}by)(?:\s{{1,3}}[a-z]{{3,12}}(?:\(\d{{1,5}}\))?(?:\s{{1,3}}not\s{{1,3}}null)?\s{{1,3}}default)?"
-    rf"\s{{1,3}}[\"'](?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\]{{8,200}})[\"']"
+    rf"\s{{1,3}}[\"'](?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\]{{8,200}}+)(?:[\"']|(?<=[^\s\"'\\]{{200}}))"
 )
 _OPTION = re.compile(  # `--db-password …`
     rf"(?i)(?<=-){NAME}\s{{1,3}}[\"']?(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\-][^\s\"'\\]{{7,200}})"
 )
 _INSIDE_QUOTES = re.compile(  # `"Server=db;Password=…;"`
-    rf"(?i)(?<=[;\"']){NAME}\s?=\s?(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})(?=[;\"'])"
+    rf"(?i)(?<=[;\"']){NAME}\s?=\s?(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}}+)"
+    rf"(?:(?=[;\"'])|(?<=[^\s\"'\\,;]{{200}}))"
 )
 _NAME_MARKS = ("pass", "pwd", "secret", "credential", "identified")
 """How the names begin: a search for these texts costs a tenth of one for the expression."""
@@ -217,16 +218,35 @@ def whole_secret(text: str, hidden: int) -> str:
 
 
 _NO_BLANK = re.compile(r"\S")
+_LONGEST_VALUE = 200
+_REST = re.compile(r"[^\s\"'`\\,;<>]*")
+"""What may stand behind the last letter of a value that a shape looks at."""
 
 
 def _replaced(text: str, spans: list[tuple[int, int, str]], by: Any) -> tuple[str, int]:
-    parts, at, number = [], 0, 0
-    for start, end, kind in spans:
-        if start < at:  # inside one that was left out already
-            continue
+    parts, at = [], 0
+    together = _together(text, spans)
+    for start, end, kind in together:
         parts += [text[at:start], by(text[start:end], kind)]
-        at, number = end, number + 1
-    return "".join([*parts, text[at:]]), number
+        at = end
+    return "".join([*parts, text[at:]]), len(together)
+
+
+def _together(text: str, spans: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Return spans with those that overlap put together, and with the rest of long ones, which a shape may cut off."""
+    together: list[tuple[int, int, str]] = []
+    at = 0
+    for start, end, kind in spans:
+        if end <= at:
+            continue
+        if end - start >= _LONGEST_VALUE and kind != "a private key":
+            rest = _REST.match(text, end)
+            end = rest.end() if rest else end
+        if start < at:
+            start, _, kind = together.pop()
+        together.append((start, end, kind))
+        at = end
+    return together
 
 
 def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]:

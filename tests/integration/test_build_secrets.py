@@ -16,7 +16,8 @@ from metatree_memory_tools.git.tools import blame, find_change, show_commit
 from metatree_memory_tools.text.lines import text_of
 
 from metatree import Tree, search
-from metatree._util.secret_text import masked
+from metatree._util.secret_columns import masked_columns
+from metatree._util.secret_text import masked, redacted
 from metatree.errors import StaleSource
 from tests.integration.git_repository import Repository
 
@@ -186,6 +187,46 @@ def test_a_tool_that_reads_a_whole_file_shows_no_secret_and_follows_no_link(tmp_
         guide.symlink_to(".env")
         with pytest.raises(StaleSource):
             asyncio.run(kit.read("use.md"))
+
+
+LONG = "".join(f"{number:x}Zq" for number in range(1_000, 1_200))
+JWT = "eyJhbGciOiJSUzI1NiJ9" + ".eyJ" + LONG + "." + LONG[::-1]
+PEM_IN_BASE64 = "LS0tLS1CRUdJTi" + "BSU0EgUFJJVkFURS" + LONG
+
+
+@pytest.mark.parametrize("secret", [LONG, JWT, PEM_IN_BASE64, "v1" + PEM.strip()])
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("SSH_PRIVATE_KEY={}", False),
+        ("refresh_token: {}", False),
+        ("- name: API_KEY\n  value: {}", False),
+        ("go --token {} --blue", False),
+        ("go --token {} --blue", True),
+        ("api_key = '{}'", True),
+        ('define("api_key", "{}")', True),
+        ('open("host=db;token={};x=1")', True),
+        ("ALTER USER ann PASSWORD '{}'", True),
+        ("<token>{}</token>", True),
+        ("https://ann:{}@shop.example.org/", False),
+    ],
+)
+def test_a_long_secret_is_masked_to_its_end_whatever_stands_before_it(
+    text: str, code: bool, secret: str
+) -> None:
+    whole = f"the kettle\n{text.format(secret)}\nis blue"
+    pieces = [secret[at : at + 12] for at in range(2, len(secret) - 12) if " " not in secret[at : at + 12]]
+    if " " in secret and "//" in text:  # no address
+        return
+    for shown, number in [masked(whole, code=code)] + [redacted(whole)] * (not code):
+        assert number == 1
+        assert [piece for piece in pieces if piece in shown and piece.strip("-")] == []
+        assert shown.startswith("the kettle\n") and shown.endswith("\nis blue")
+
+
+def test_a_long_cell_of_a_column_of_secrets_is_masked_to_its_end() -> None:
+    shown, number = masked_columns(f"user,token,colour\nann,{LONG},blue\n")
+    assert (shown, number) == (f"user,token,colour\nann,{'*' * len(LONG)},blue\n", 1)
 
 
 SHAPES = [
