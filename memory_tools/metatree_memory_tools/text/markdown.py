@@ -36,7 +36,7 @@ _MOST_LINES = 200
 _HEADING = re.compile(r"^ {0,3}(?:#{1,6}(?:[ \t]|$)|=+[ \t]*$|-+[ \t]*$)", re.MULTILINE)
 """What may be one, or the line below one."""
 _LABEL = re.compile(r"\{[^{}]{0,200}\}|\([\w.:-]{1,200}\)=")
-"""Attributes and the name that links have for the next heading, as MyST and Pandoc write them in a line of their own."""
+"""Attributes, and the name of the next heading for links, in a line of their own, as MyST and Pandoc have them."""
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 
 

@@ -25,8 +25,9 @@ def corrected(
 ) -> str:
     """Return a question with the words that are in no text replaced by near ones that are; as it is when none is.
 
-    What is quoted, identifiers, acronyms, short names and words that are in a text stay as they are; so does a word of any text
-    (one token of the embeddings), since it is meant: a tree that does not speak of prices says nothing of primes.
+    What is quoted, identifiers, acronyms, short names and words that are in a text stay as they are; so does a word of
+    any text (one token of the embeddings), since it is meant: a tree that does not speak of prices says nothing of
+    primes.
 
     Args:
         embedder: gives the embeddings, asked when a word is in no text; None without any.
