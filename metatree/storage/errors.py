@@ -64,7 +64,7 @@ def store_error(
     if primary in _BUSY:
         return TransientError(f"{name} is being written by another process: try again", retry_after_s=1.0)
     if primary == sqlite3.SQLITE_NOTADB:
-        return BrokenStore(f"{name} is not a metatree store{advice}", path=name)
+        return BrokenStore(f"{name} is no database of metatree{advice}", path=name)
     if is_damage(exc):
         return BrokenStore(f"{name} is damaged ({cause}){advice}", path=name)
     if code == sqlite3.SQLITE_READONLY_DBMOVED:

@@ -115,7 +115,7 @@ def _lost_table(path: Path) -> None:
         (lambda p: p.write_bytes(b""), "is empty: what it held is lost"),
         (lambda p: p.write_bytes(p.read_bytes()[:60]), "memory.db is "),
         (lambda p: p.write_bytes(p.read_bytes()[:8192]), "is damaged"),
-        (lambda p: p.write_text("all is well"), "is not a metatree store"),
+        (lambda p: p.write_text("all is well"), "is no database of metatree"),
         (_other_program, "is a SQLite file of another program: move it away"),
         (_lost_table, "lacks a part of its schema (table override)"),
     ],

@@ -34,7 +34,7 @@ def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
 
 def test_a_text_file_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_text("hello " * 1000)
-    with pytest.raises(BrokenStore, match="not a metatree store") as caught:
+    with pytest.raises(BrokenStore, match="no database of metatree") as caught:
         Store.open(tmp_path / "a.db")
     assert caught.value.reason == "damaged"
 

@@ -35,6 +35,8 @@ _MOST_CHARS = 1_000
 _MOST_LINES = 200
 _HEADING = re.compile(r"^ {0,3}(?:#{1,6}(?:[ \t]|$)|=+[ \t]*$|-+[ \t]*$)", re.MULTILINE)
 """What may be one, or the line below one."""
+_LABEL = re.compile(r"\{[^{}]{0,200}\}|\([\w.:-]{1,200}\)=")
+"""Attributes, and the name of the next heading for links, in a line of their own, as MyST and Pandoc have them."""
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 
 
@@ -53,7 +55,7 @@ class Markdown(TextFiles):
     """Markdown, by its headings; `#` in code is no heading."""
 
     name = "markdown"
-    version = "6"
+    version = "7"
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as Markdown does."""
@@ -233,6 +235,8 @@ def _prose(lines: Sequence[str]) -> str:
         unmarked_by(_TAG, "\n".join(beginning(line, _MOST_CHARS) for line in lines[:_MOST_LINES])).split("\n")
     ):
         text = line.strip()
+        if _LABEL.fullmatch(text):
+            continue
         if re.fullmatch(r"[=\-*_~|:\s]+", text) or text.startswith(("#", "|", "[!", "![")):
             if paragraphs and re.fullmatch(r"=+|-+", text):
                 paragraphs.clear()  # it was an underlined heading

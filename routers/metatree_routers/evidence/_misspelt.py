@@ -25,8 +25,9 @@ def corrected(
 ) -> str:
     """Return a question with the words that are in no text replaced by near ones that are; as it is when none is.
 
-    What is quoted, identifiers, acronyms and words that are in a text stay as they are; so does a word of any text
-    (one token of the embeddings), since it is meant: a tree that does not speak of prices says nothing of primes.
+    What is quoted, identifiers, acronyms, short names and words that are in a text stay as they are; so does a word of
+    any text (one token of the embeddings), since it is meant: a tree that does not speak of prices says nothing of
+    primes.
 
     Args:
         embedder: gives the embeddings, asked when a word is in no text; None without any.
@@ -39,8 +40,11 @@ def corrected(
     first = next(iter(raw_tokens(question)), "")
     for raw in words:
         own = terms[raw]
+        named = raw[0].isupper() and raw != first
         if not own or own[-1] in known or len(found) >= _MOST_CORRECTED:
             continue
+        if named and len(raw) <= spelling.LEAST_LETTERS:
+            continue  # any short name is near to some word
         word = raw.lower()
         static = embedder() if embedder is not None else None
         if static is not None and len(static.tokens(word)) < 2:
@@ -49,7 +53,7 @@ def corrected(
         if little is not None:
             found[raw] = little
             continue
-        most = spelling.most_edits(word, named=raw[0].isupper() and raw != first)
+        most = spelling.most_edits(word, named=named)
         best = spelling.meant(word, _forms(word, snapshot, texts, most), most)
         if best is not None:
             found[raw] = best

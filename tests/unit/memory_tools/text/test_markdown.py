@@ -156,3 +156,12 @@ def test_the_sections_of_a_file_are_bounded() -> None:
     assert result.parts[-1].end_line == len(text.split("\n")) - 1
     assert "first 10,000 headings" in result.attributes["note"]
     assert "note" not in outline("# a\n\n" * 10).attributes
+
+
+def test_labels_of_myst_and_attributes_say_nothing() -> None:
+    text = (
+        "{.hide-header}\n# Welcome\n\nRead on.\n\n(steps)=\n## Steps\n\n(more)=\n\nOpen the (box)=\nfirst.\n"
+    )
+    result = outline(text)
+    assert result.description == "Welcome: Read on. Sections: Steps."
+    assert [part.description for part in leaves(result.parts)][-1] == "Open the (box)= first."

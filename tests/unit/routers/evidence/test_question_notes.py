@@ -57,6 +57,7 @@ def test_a_word_that_is_in_no_text_is_read_as_the_one_that_is_meant(
         "How were the codes dealt with?",  # no slip of `deal`
         "Does it work with Nextcloud?",
         "What is the price?",
+        "Is there a bust of Tabe?",  # a name, one edit from `table`
         "Which of the three codes is it?",
         "?",
     ],
