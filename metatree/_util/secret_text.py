@@ -129,20 +129,27 @@ _SHAPES: Final = (
     ),
 )
 _PROVIDERS: Final = {
-    r"[A-Za-z0-9]{26,255}": "hf_ api_org_ gsk_ r8_ lin_api_ lin_oauth_ ntn_ xai- pplx- sbp_ rubygems_ CLOJARS_ dop_v1_ doo_v1_"
-    " dor_v1_ shpat_ shpss_ shpca_ shppa_ sntryu_ pul- EZAK EZTK ATBB AKID oy2 sqp_ squ_ sqa_ jina_ NRAK- aio_ napi_ e2b_",
-    r"[\w-]{20,255}": "glpat- gldt- glrt- glcbt- glptt- glft- glimt- glagent- gloas- glsoat- glffct- GR1348941 glsa_ figd_ GOCSPX-"
-    " dckr_pat_ dckr_oat_ sq0csp- sq0atp- tskey- lsv2_ pcsk_ nvapi- CFPAT- HRKU- PMAK- sb_secret_ nfp_ bkua_ tvly- xkeysib-"
-    " shippo_live_ rzp_live_ sgp_ FLWSECK pscale_ LTAI",
-    r"[\w=.:%+/-]{32,20000}": "SG. hvs. hvb. hvr. ya29. whsec_ sntrys_ ATATT3 ATCTT3 ABSK AKCp fm1_ fm2_ glc_ ops_eyJ dt0c01. dp.pt."
-    " dp.st. dp.ct. dp.sa. xapp-1- xoxe. 1//0 sk.eyJ",
+    r"[A-Za-z0-9]{26,255}": (
+        "hf_ api_org_ gsk_ r8_ lin_api_ lin_oauth_ ntn_ xai- pplx- sbp_ rubygems_ CLOJARS_ dop_v1_ doo_v1_"
+        " dor_v1_ shpat_ shpss_ shpca_ shppa_ sntryu_ pul- EZAK EZTK ATBB AKID oy2 sqp_ squ_ sqa_ jina_ NRAK-"
+        " aio_ napi_ e2b_"
+    ),
+    r"[\w-]{20,255}": (
+        "glpat- gldt- glrt- glcbt- glptt- glft- glimt- glagent- gloas- glsoat- glffct- GR1348941 glsa_ figd_"
+        " GOCSPX- dckr_pat_ dckr_oat_ sq0csp- sq0atp- tskey- lsv2_ pcsk_ nvapi- CFPAT- HRKU- PMAK- sb_secret_"
+        " nfp_ bkua_ tvly- xkeysib- shippo_live_ rzp_live_ sgp_ FLWSECK pscale_ LTAI"
+    ),
+    r"[\w=.:%+/-]{32,20000}": (
+        "SG. hvs. hvb. hvr. ya29. whsec_ sntrys_ ATATT3 ATCTT3 ABSK AKCp fm1_ fm2_ glc_ ops_eyJ dt0c01."
+        " dp.pt. dp.st. dp.ct. dp.sa. xapp-1- xoxe. 1//0 sk.eyJ"
+    ),
     r"[A-Za-z0-9%+/]{40,120}=?": "sig=",
     r"[0-9a-f]{32}(?![A-Za-z0-9])": "dapi key- SK",
     r"[A-Za-z0-9]{14}\.[0-9a-f]{64}": "pat",
     r"[A-Za-z0-9]{6,10}_[A-Za-z0-9]{20,30}": "re_",
     r"[0-9a-f]{8}-[0-9a-f-]{27,60}": "pat-na1- pat-eu1- sdk- access-production-",
 }
-"""How keys of providers go on behind what they begin with, as lists of scanners of secrets have them; each has a digit."""
+"""How keys of providers go on behind what they begin with, as scanners of secrets know them; each has a digit."""
 _ASSIGNED = re.compile(
     rf"(?i){NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}{_GAP}(?:[:?+]?=>?|:|\bis\b)[*_]{{0,2}}{_GAP}{_YAML}[\"'\\*`]{{0,4}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 import tokenize
 from contextlib import suppress
 
@@ -19,6 +20,11 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_CHARACTERS = re.compile(
+    r"ascii|utf-8(?:-sig)?|iso8859-\d+|cp(?:125\d|437|720|737|775|85\d|86[0-35-9]|874|932|949|950|1006|1125)"
+    r"|koi8-[rtu]|mac-[a-z]+|gb2312|gbk|gb18030|big5(?:hkscs)?|shift_jis|euc_(?:jp|kr)|kz1048|ptcp154|tis-620"
+)
+"""Encodings in which ASCII is ASCII. Others of Python turn bytes into another text (`punycode`, in quadratic time)."""
 
 
 def is_binary(data: bytes) -> bool:
@@ -29,7 +35,8 @@ def is_binary(data: bytes) -> bool:
 def decode(data: bytes, *, python: bool = False) -> tuple[str, str]:
     """Return the text of a file and the name of its encoding; every sequence of bytes has one.
 
-    A byte order mark decides, then the declaration in Python source (PEP 263), then UTF-8, then Latin-1.
+    A byte order mark decides, then the declaration in Python source (PEP 263) where ASCII is ASCII in what it
+    names, then UTF-8, then Latin-1.
     Ends of lines become `\\n`.
 
     Example:
@@ -39,7 +46,8 @@ def decode(data: bytes, *, python: bool = False) -> tuple[str, str]:
     candidates = [encoding for bom, encoding in _BOMS if data.startswith(bom)][:1]
     if python and not candidates:
         with suppress(SyntaxError):
-            candidates.append(tokenize.detect_encoding(io.BytesIO(data).readline)[0])
+            declared = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
+            candidates += [declared] if _CHARACTERS.fullmatch(codecs.lookup(declared).name) else []
     for encoding in (*candidates, "utf-8"):
         try:
             return as_text(data, encoding), encoding

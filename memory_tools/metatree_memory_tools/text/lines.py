@@ -93,7 +93,7 @@ def text_of(tree: Tree, path: str) -> FileText:
         data = masked_file(inner, data)[0]
     document = traits.text if traits else None
     if document is None:
-        return FileText(path, lines_of(decode(data)[0]))
+        return FileText(path, lines_of(decode(data, python=inner.endswith((".py", ".pyi", ".pyw")))[0]))
     text = document(SourceFile(inner, data, shows_secrets(source)))
     return FileText(path, text.lines, tuple(page.line for page in text.pages))
 

@@ -40,6 +40,7 @@ from metatree_memory_tools.openapi.source import KIND
 from metatree_memory_tools.reading.bounded_yaml import load_yaml
 from metatree_memory_tools.reading.own_process import ReadingFailed, read_apart
 from metatree_memory_tools.text import lines
+from metatree_memory_tools.text.lines import text_of
 from metatree_routers import TextEvidence
 
 from metatree import Node, Tree, search
@@ -600,3 +601,27 @@ def test_a_dotted_name_takes_no_gigabytes(tmp_path: Path) -> None:
     with at_most(60), build_tree(tmp_path) as tree:
         assert "a name of more than 500 parts" in str(tree.get("a.py").attributes)
         assert "500 parts" not in str(tree.get("b.py").attributes)
+
+
+@pytest.mark.parametrize(
+    "coding", ["punycode", "idna", "utf_7", "unicode_escape", "utf-16", "cp875", "iso2022_jp"]
+)
+def test_a_declared_encoding_is_one_of_characters(coding: str, tmp_path: Path) -> None:
+    """Of punycode, 2 MB are half an hour: this does not end, rather than fail."""
+    token = "ghp_" + "a1B2" * 9
+    head = f"# coding: {coding}\n# kettle {token}\n# kettle-jv3s"
+    (tmp_path / "k.py").write_text(head + "a" * 1_500_000 + "\n")
+    with build_tree(tmp_path) as tree:
+        assert "kettle" in tree.content("k.py") and token not in tree.content("k.py")
+        lines = text_of(tree, "k.py").lines
+        assert (len(lines), token in str(lines)) == (3, False)
+
+
+def test_other_encodings_are_read_as_they_are_declared(tmp_path: Path) -> None:
+    for coding in ("cp1251", "koi8-r", "gbk", "shift_jis", "euc_jp", "iso-8859-5", "mac_cyrillic"):
+        assert bytes(range(128)).decode(coding) == bytes(range(128)).decode()
+        (tmp_path / f"{coding}.py").write_bytes(f"# coding: {coding}\n# чайник\n".encode(coding))
+    with build_tree(tmp_path) as tree:
+        for name in tree.children():
+            assert text_of(tree, name.id).lines[1] == "# чайник"
+            assert "чайник" in tree.content(name.id)
