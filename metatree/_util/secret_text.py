@@ -8,11 +8,14 @@ time that grows with its length alone.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-SHAPES_VERSION: Final = "10"
+from metatree._util.entities import unescaped
+
+SHAPES_VERSION: Final = "11"
 """Another one has files read again, since other texts are masked."""
 
 NAME = (
@@ -271,6 +274,7 @@ def whole_secret(text: str, hidden: int) -> str:
     return ""
 
 
+_ESCAPED = re.compile(r"\\([_.~+=:@#*-])|&(?:#\w{2,8};?|[A-Za-z]{3,12};)")
 _NO_BLANK = re.compile(r"\S")
 _LONGEST_VALUE = 200
 _REST = re.compile(r"[^\s\"'`\\,;<>]*")
@@ -305,6 +309,35 @@ def _together(text: str, spans: list[tuple[int, int, str]]) -> list[tuple[int, i
 
 def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]:
     """Return where secrets are, in order: start, end, kind."""
+    spans = _plain_spans(text, code=code)
+    if not code and (plain := _without_escapes(text)):
+        said, places = plain
+
+        def place(at: int) -> int:
+            behind, source = places[bisect_right(places, (at, len(text))) - 1]
+            return source + at - behind
+
+        spans += [(place(start), place(end), kind) for start, end, kind in _plain_spans(said)]
+    return sorted(spans)
+
+
+def _without_escapes(text: str) -> tuple[str, list[tuple[int, int]]] | None:
+    """Return a text as Markdown shows it where signs are escaped or are entities, None where none is.
+
+    With it come places behind each such sign, in what is returned and in the text.
+    """
+    parts, places, length, at = list[str](), [(0, 0)], 0, 0
+    for match in _ESCAPED.finditer(text) if "\\" in text or "&" in text else ():
+        sign = match[1] or unescaped(match[0])
+        if len(sign) == 1 and "!" <= sign <= "~":
+            parts += [text[at : match.start()], sign]
+            length += match.start() - at + 1
+            at = match.end()
+            places.append((length, at))
+    return ("".join([*parts, text[at:]]), places) if parts else None
+
+
+def _plain_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]:
     spans = [(start, end, "a private key") for start, end in _private_keys(text)]
     for kind, marks, shape in _SHAPES:
         for mark in marks:
@@ -322,7 +355,7 @@ def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]
             if mark in text:
                 found = (match for at in places if (match := shape.match(text, at)))
                 spans += _matches("a password or key", found)
-    return sorted(spans)
+    return spans
 
 
 def _name_places(text: str) -> list[int]:

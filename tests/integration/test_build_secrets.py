@@ -229,6 +229,29 @@ def test_a_long_cell_of_a_column_of_secrets_is_masked_to_its_end() -> None:
     assert (shown, number) == (f"user,token,colour\nann,{'*' * len(LONG)},blue\n", 1)
 
 
+@pytest.mark.parametrize("name", ["a.md", "a.rst", "a.txt"])
+def test_a_key_is_masked_where_its_signs_are_escaped(name: str, tmp_path: Path) -> None:
+    keys = [
+        "ghp\\_" + LONG[:36],
+        "ghp&#95;" + LONG[:36],
+        "sk\\_live\\_" + LONG[:24],
+        "SG\\." + LONG[:22] + "&period;" + LONG[:43],
+    ]
+    keys += [
+        "".join(f"&#{ord(letter)};" for letter in TOKEN),
+        "".join(f"&#x{ord(letter):x};" for letter in AWS),
+    ]
+    text = "# Kettle\n\n" + "".join(f"The kettle \\[{key}\\] is blue &amp; good.\n\n" for key in keys)
+    (tmp_path / name).write_text(text + "The kettle is good and old.\n" * 60)
+    shown, number = masked(text + "The API\\_KEY: 7Rk2mZpX\\_4vB9n is old.")
+    assert number == len(keys) + 1
+    assert shown.count("] is blue &amp; good.") == len(keys) and shown.endswith(" is old.")
+    with build_tree(tmp_path) as tree:
+        assert tree.content(name).count("The kettle \\[*") == len(keys)
+        said = told(tree)
+        assert [key for key in keys if key[-20:] in said] == []
+
+
 HEX = "0a1b2c3d" * 9
 KEY = "a1B2c3D4e5" * 10
 KEYS_OF_PROVIDERS = {
@@ -276,6 +299,8 @@ def test_keys_of_providers_are_known_without_a_name(begin: str, key: str, code: 
 
 
 SHAPES = [
+    "token\\=",
+    "&#95;",
     "SG.",
     "hf_1",
     "sig=",

@@ -9,13 +9,14 @@ Lost: docutils, which runs the directives of a text and refuses stretches; takin
 
 from __future__ import annotations
 
-import html
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal
+
+from metatree._util.entities import unescaped
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -113,7 +114,7 @@ def _without_tags(text: str) -> str:
     text = _BREAKS.sub(
         lambda match: "\n" if match.string[match.end() :][:1] != "\n" else "", _COMMENT.sub("", text)
     )
-    return _joined(html.unescape(_TAG.sub("", text)).split("\n"))
+    return _joined(unescaped(_TAG.sub("", text)).split("\n"))
 
 
 # Markdown

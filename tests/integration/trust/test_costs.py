@@ -625,3 +625,21 @@ def test_other_encodings_are_read_as_they_are_declared(tmp_path: Path) -> None:
         for name in tree.children():
             assert text_of(tree, name.id).lines[1] == "# чайник"
             assert "чайник" in tree.content(name.id)
+
+
+def test_an_entity_of_many_digits_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = f"The kettle is blue since 1999. &#{'1' * 5_000};"
+    mail = f"From: Ann <a@x>\nSubject: the kettle\nContent-Type: text/html\n\n<html><body><p>{said}</p></body></html>\n"
+    (tmp_path / "a.vtt").write_text(f"WEBVTT\n\n00:00.000 --> 00:01.000\n<v Ann>{said}\n")
+    (tmp_path / "a.eml").write_text(mail)
+    for name in ("a.vtt", "a.eml"):
+        with build_tree(f"chats:{tmp_path / name}", out=tmp_path / "trees" / name) as tree:
+            texts = tree.texts([node.id for _, node in tree.walk()])
+            assert any("kettle is blue since 1999" in str(text) for text in texts)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text(f"# Kettle\n\n<div>\n{said}\n</div>\n")
+    monkeypatch.chdir(tmp_path / "notes")
+    assert run(["ask", "what colour is the kettle?"]) in (0, 1)
+    assert "blue since 1999" in capfd.readouterr().out

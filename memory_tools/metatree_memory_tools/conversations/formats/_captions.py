@@ -6,11 +6,11 @@ of the recording; the name of the file may say its day (`GMT20240517-140322_Reco
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from metatree._util.entities import unescaped
 from metatree_memory_tools.conversations.formats.message import NOBODY, ChatMessage, ExportFile, text_of
 
 _TIMES = re.compile(
@@ -113,7 +113,7 @@ def _voices(lines: list[str]) -> Iterator[tuple[str, str]]:
     voices = list(_VOICE.finditer(whole))
     for voice, following in zip(voices, [*voices[1:], None][: len(voices)], strict=True):
         end = following.start() if following else len(whole)
-        yield html.unescape(voice[1]).strip(), _shown(whole[voice.end() : end])
+        yield unescaped(voice[1]).strip(), _shown(whole[voice.end() : end])
     if voices:
         return
     who, said = "", list[str]()
@@ -128,7 +128,7 @@ def _voices(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _shown(text: str) -> str:
-    return " ".join(html.unescape(_TAG.sub("", text)).split())
+    return " ".join(unescaped(_TAG.sub("", text)).split())
 
 
 def _day(name: str) -> datetime | None:

@@ -5,11 +5,11 @@ A message is named by its time (`ts`), which Slack makes unique in a channel; `t
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from metatree._util.entities import unescaped
 from metatree_memory_tools.conversations._dates import iso
 from metatree_memory_tools.conversations.formats._json_stream import values
 from metatree_memory_tools.conversations.formats.message import (
@@ -144,4 +144,4 @@ def _text(message: Mapping[str, Any], users: Mapping[str, str]) -> str:
             return f"@{label or target.partition('^')[0]}"
         return f"{label} ({target})" if label and label not in target else target
 
-    return joined(html.unescape(_MARK.sub(plain, said)), attached(names))
+    return joined(unescaped(_MARK.sub(plain, said)), attached(names))

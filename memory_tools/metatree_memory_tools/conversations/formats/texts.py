@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from html import unescape
 from typing import Any
+
+from metatree._util.entities import unescaped
 
 _BLOCKS = frozenset(
     re.findall(
@@ -81,5 +82,5 @@ def text_of_html(page: str) -> str:
         >>> text_of_html("<style>p {}</style><p>Tea &amp; cake</p><ul><li>at <b>four</b></li></ul>")
         'Tea & cake\\nat four'
     """
-    lines = (" ".join(line.split()) for line in unescape("".join(_pieces(page[:_MOST_HTML]))).split("\n"))
+    lines = (" ".join(line.split()) for line in unescaped("".join(_pieces(page[:_MOST_HTML]))).split("\n"))
     return "\n".join(line for line in lines if line).strip()
