@@ -27,7 +27,7 @@ _DEFINED = re.compile(r"^ {0,3}\[[^\[\]\n]{1,300}\]:\s+<?(\S{1,500}?)>?(?:\s|$)"
 _IMPORTED = re.compile(r"(?:^|(?<=\s))@((?:\.{1,2}/)?[\w./-]{1,200}\.(?:md|markdown))\b")
 _TAG = re.compile(r"(?:^|(?<=[\s(,;]))#([^\W\d_][\w/-]{0,99}|\d[\w/-]{0,98}[^\W\d_][\w/-]{0,98})")
 _BLOCK = re.compile(r"(?:^|\s)\^([A-Za-z0-9][A-Za-z0-9-]{0,60})[ \t]*$")
-_CODE = re.compile(r"`[^`\n]{1,1000}`|<!--.{0,10000}?-->|https?://\S+", re.DOTALL)
+_CODE = re.compile(r"`[^`\n]{1,1000}`|<!--.*?(?:-->|\Z)|https?://\S+", re.DOTALL)
 _DAY = re.compile(r"^(\d{4})[-_. ]?(\d\d)[-_. ]?(\d\d)(?:\D|$)")
 _MOST = 500
 _MOST_CHARS = 300

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _IMAGE = re.compile(r"!\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _LINK = re.compile(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _TAG = re.compile(r"(?:<!--.*?(?:-->|\Z)|</?[A-Za-z][^<>]*>)+", re.DOTALL)
-_MARKS = re.compile(r"(\*\*|`+|~~|(?<!\w)__)(.*?)\1")
+_MARKS = re.compile(r"(\*\*|(?<!`)`++|~~|(?<!\w)__)(.*?)\1")
 _EMPHASIS = re.compile(r"(?<!\w)[*_](\S(?:.*?\S)?)[*_](?!\w)")
 _MOST_CHARS = 1_000
 _MOST_LINES = 200

@@ -643,3 +643,16 @@ def test_an_entity_of_many_digits_is_no_error(
     monkeypatch.chdir(tmp_path / "notes")
     assert run(["ask", "what colour is the kettle?"]) in (0, 1)
     assert "blue since 1999" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("line", ["# " + "`" * 5_998, "# " + "<!--" * 1_500, "#<!--" * 1_200])
+def test_a_line_of_markdown_is_read_at_once(line: str) -> None:
+    """Of 700 lines, 4 MB, quadratic is a minute."""
+    code = (
+        "import resource; from metatree.trees.source_types import SourceFile;"
+        " from metatree_memory_tools.text.markdown import Markdown;"
+        " resource.setrlimit(resource.RLIMIT_CPU, (8, 8));"
+        f" print(Markdown().outline(SourceFile('a.md', {line + chr(10)!r}.encode() * 700)).attributes['lines'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, "700\n"), done.stderr
