@@ -7,9 +7,11 @@ import gzip
 import json
 import os
 import resource
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 import tracemalloc
 import zipfile
@@ -23,6 +25,7 @@ from typing import Any
 import httpx2
 import pytest
 from metatree_agents.cli._main import run
+from metatree_agents.cli.commands import archive as archive_command
 from metatree_agents.planner.domain.files import read_file
 from metatree_agents.service.database.backup import verified
 from metatree_agents.service.engine.client import MOST_BYTES, ServiceClient, ServiceRefused
@@ -656,3 +659,27 @@ def test_a_line_of_markdown_is_read_at_once(line: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
     assert (done.returncode, done.stdout) == (0, "700\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="the system does not tell holes")
+def test_holes_of_an_export_are_not_written_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies: list[tuple[int, int]] = []
+
+    def noted(file: Path, *_: object, **__: object) -> bool:
+        copies.append((file.stat().st_size, 512 * file.stat().st_blocks))
+        assert file.read_bytes() == (tmp_path / file.name).read_bytes()
+        return True
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # as this folder, that one may have holes
+    assert run(["build", "."]) == 0
+    assert run(["export", "b.metatree"]) == 0
+    size = (tmp_path / "b.metatree").stat().st_size
+    shutil.copy("b.metatree", "a.metatree")
+    with (tmp_path / "a.metatree").open("r+b") as file:
+        file.truncate(300_000_000)
+    monkeypatch.setattr(archive_command, "_agreed", noted)
+    assert run(["import", "--trust", "b.metatree"]) == 0
+    assert run(["import", "--trust", "a.metatree"]) == 2
+    assert [each for each, _ in copies] == [size, 300_000_000]
+    assert copies[1][1] < 10_000_000
