@@ -115,7 +115,7 @@ def test_a_pattern_that_never_ends_is_stopped(tree: Tree) -> None:
         matching_lines("(a+)+$", [("x", ["a" * 60 + "b"])], most=1, limit_s=0.3)
     with pytest.raises(UserError, match="no regular expression"):
         grep(tree.get("."), tree, "(")
-    assert matching_lines("b+", [("x", ["a", "abb"])], most=5) == [("x", 2)]
+    assert matching_lines("b+", [("x", ["a", "abb"])], most=5) == [("x", 2, "abb")]
 
 
 def test_tools_stay_inside_of_the_source_and_of_the_tree(tree: Tree, tmp_path: Path) -> None:

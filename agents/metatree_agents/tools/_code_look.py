@@ -23,9 +23,9 @@ def grep(tree: Tree, place: str, pattern: str, *, ignore_case: bool) -> tuple[li
     from metatree_memory_tools.text.pattern import matching_lines
 
     path = place if place == tree.root else path_of(tree, tree.get(place))
-    texts = {text.path: text.lines for text in texts_of(tree, files_below(tree, path))}
-    found = matching_lines(pattern, texts.items(), ignore_case=ignore_case, most=MOST_LINES + 1)
-    rows = [f"{name}:{line}: {texts[name][line - 1].strip()[:_WIDTH]}" for name, line in found[:MOST_LINES]]
+    texts = ((text.path, text.lines) for text in texts_of(tree, files_below(tree, path)))
+    found = matching_lines(pattern, texts, ignore_case=ignore_case, most=MOST_LINES + 1)
+    rows = [f"{name}:{number}: {line.strip()[:_WIDTH]}" for name, number, line in found[:MOST_LINES]]
     cut = f"cut: more than {MOST_LINES} lines match; narrow `pattern` or `under`"
     return rows, cut if len(found) > MOST_LINES else ""
 

@@ -39,11 +39,11 @@ def grep(
 ) -> str:
     """Find the lines that match a regular expression, in this file or in all files of this folder."""
     path = path_of(tree, node)
-    texts = {text.path: text.lines for text in _bounded(texts_of(tree, files_below(tree, path)))}
-    matches = matching_lines(pattern, texts.items(), ignore_case=ignore_case, most=max_lines + 1)
+    texts = ((text.path, text.lines) for text in _bounded(texts_of(tree, files_below(tree, path))))
+    matches = matching_lines(pattern, texts, ignore_case=ignore_case, most=max_lines + 1)
     if not matches:
         raise UserError(f"no line of {path} matches {pattern!r}")  # a text would be read for an answer
-    rows = [f"{name}:{line}: {texts[name][line - 1].strip()[:_WIDTH]}" for name, line in matches[:max_lines]]
+    rows = [f"{name}:{number}: {line.strip()[:_WIDTH]}" for name, number, line in matches[:max_lines]]
     if len(matches) > max_lines:
         rows.append(f"(more than {max_lines} lines match)")
     return "\n".join(rows)

@@ -10,14 +10,18 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
+from time import monotonic
 
 from metatree._util.process import python
 from metatree.errors import UserError
 
 LIMIT_S = 10.0
 _LINE_CHARS = 2_000
+_MOST_AT_ONCE = 20_000_000
+"""Characters, of which a line counts sixty more: what a process of its own is given at once."""
 _REPEATS = re.compile(r"[*+{?]")
 
 
@@ -40,8 +44,10 @@ def matching_lines(
     ignore_case: bool = False,
     most: int,
     limit_s: float = LIMIT_S,
-) -> list[tuple[str, int]]:
-    """Return (name, line from 1) of the lines that a pattern is in, at most `most`, in order.
+) -> list[tuple[str, int, str]]:
+    """Return (name, line from 1, line) of the lines that a pattern is in, at most `most`, in order.
+
+    Of the texts no more is kept than the lines that match and what is looked at.
 
     Args:
         pattern: a regular expression.
@@ -55,14 +61,48 @@ def matching_lines(
     """
     expression = compiled(pattern, ignore_case=ignore_case)
     if not _REPEATS.search(pattern):
-        return _matching(expression, texts, most)
+        return list(islice(_each_matching(expression, texts), most))
+    left_s = limit_s
+    found: list[tuple[str, int, str]] = []
+    for part in _in_parts(texts):
+        began = monotonic()
+        places = _apart(pattern, ignore_case, most - len(found), part, left_s, limit_s)
+        left_s -= monotonic() - began
+        lines_of = dict(part)
+        found += [(name, number, lines_of[name][number - 1]) for name, number in places]
+        if len(found) >= most:
+            break
+    return found
+
+
+def _in_parts(texts: Iterable[tuple[str, Sequence[str]]]) -> Iterator[list[tuple[str, Sequence[str]]]]:
+    part: list[tuple[str, Sequence[str]]] = []
+    size = 0
+    for name, lines in texts:
+        part.append((name, lines))
+        size += sum(map(len, lines)) + 60 * len(lines)
+        if size >= _MOST_AT_ONCE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _apart(
+    pattern: str,
+    ignore_case: bool,
+    most: int,
+    texts: Sequence[tuple[str, Sequence[str]]],
+    left_s: float,
+    limit_s: float,
+) -> list[tuple[str, int]]:
     request = json.dumps([pattern, ignore_case, most, [[name, list(lines)] for name, lines in texts]])
     try:
         done = subprocess.run(
             python("from metatree_memory_tools.text.pattern import main; main()"),
             input=request.encode(),
             capture_output=True,
-            timeout=limit_s,
+            timeout=max(0.0, left_s),
             check=True,
             cwd=Path(sys.executable).anchor or None,
         )
@@ -72,21 +112,17 @@ def matching_lines(
     return [(str(name), int(line)) for name, line in json.loads(done.stdout)]
 
 
-def _matching(
-    expression: re.Pattern[str], texts: Iterable[tuple[str, Sequence[str]]], most: int
-) -> list[tuple[str, int]]:
-    matches: list[tuple[str, int]] = []
+def _each_matching(
+    expression: re.Pattern[str], texts: Iterable[tuple[str, Sequence[str]]]
+) -> Iterator[tuple[str, int, str]]:
     for name, lines in texts:
         for number, line in enumerate(lines, start=1):
             if expression.search(line[:_LINE_CHARS]):
-                matches.append((name, number))
-                if len(matches) >= most:
-                    return matches
-    return matches
+                yield name, number, line
 
 
 def main() -> None:
     """Answer one request on standard input."""
     pattern, ignore_case, most, texts = json.load(sys.stdin.buffer)
-    matches = _matching(compiled(pattern, ignore_case=ignore_case), texts, most)
-    sys.stdout.write(json.dumps(matches))
+    matches = islice(_each_matching(compiled(pattern, ignore_case=ignore_case), texts), most)
+    sys.stdout.write(json.dumps([(name, number) for name, number, _ in matches]))

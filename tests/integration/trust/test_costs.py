@@ -44,6 +44,7 @@ from metatree_memory_tools.reading.bounded_yaml import load_yaml
 from metatree_memory_tools.reading.own_process import ReadingFailed, read_apart
 from metatree_memory_tools.text import lines
 from metatree_memory_tools.text.lines import text_of
+from metatree_memory_tools.text.pattern import matching_lines
 from metatree_routers import TextEvidence
 
 from metatree import Node, Tree, search
@@ -683,3 +684,14 @@ def test_holes_of_an_export_are_not_written_out(tmp_path: Path, monkeypatch: pyt
     assert run(["import", "--trust", "a.metatree"]) == 2
     assert [each for each, _ in copies] == [size, 300_000_000]
     assert copies[1][1] < 10_000_000
+
+
+@pytest.mark.parametrize("pattern", ["kettle.*z", "kettlez"])
+def test_lines_are_looked_for_in_one_part_after_the_other(pattern: str) -> None:
+    def texts() -> Iterator[tuple[str, list[str]]]:
+        for number in range(12):
+            yield f"k{number}.txt", [f"{line}" for line in range(200_000)]
+        yield "last.txt", ["the kettle is", "a kettlez"]
+
+    with at_most(100):
+        assert matching_lines(pattern, texts(), most=5) == [("last.txt", 2, "a kettlez")]
