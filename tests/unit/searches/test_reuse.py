@@ -190,7 +190,7 @@ class Life:
         self.dies = dies
         self.dead = False
         here = this_process().rsplit("/", 2)[0]
-        self.records = CallLog(store, owner=f"{here}/{10**9 + number}/1")  # no such process
+        self.records = CallLog(store, owner=f"{here}/{10**9 - 1 - number}/1")  # no such process
         self.journal = Journal(self, store)
         self.calls = Calls(self)
 
