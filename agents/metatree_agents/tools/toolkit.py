@@ -470,7 +470,7 @@ class Toolkit:
             )
             return count(made.text_for_model(basis.line)) <= max(max_tokens, LEAST_TOKENS)
 
-        low, high = 1, len(shown)
+        low, high = 1, min(len(shown), max(max_tokens, LEAST_TOKENS))  # each line is a token at least
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if fits(middle) else (low, middle - 1)

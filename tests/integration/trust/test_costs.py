@@ -31,6 +31,7 @@ from metatree_agents.service.database.backup import verified
 from metatree_agents.service.engine.client import MOST_BYTES, ServiceClient, ServiceRefused
 from metatree_agents.service.replication.copies import TreeCopy
 from metatree_agents.service.replication.trees import Current
+from metatree_agents.tools import toolkit
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build import _read_file
 from metatree_memory_tools.databases import _sqlite, _sqlite_apart
@@ -695,3 +696,21 @@ def test_lines_are_looked_for_in_one_part_after_the_other(pattern: str) -> None:
 
     with at_most(100):
         assert matching_lines(pattern, texts(), most=5) == [("last.txt", 2, "a kettlez")]
+
+
+def test_reading_a_file_of_line_breaks_numbers_no_more_than_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "d.txt").write_text("the kettle" + "\n" * 400_000 + "x\n")
+    counted: list[int] = []
+    count, *others = toolkit.token_counter()
+
+    def noted(text: str) -> int:
+        counted.append(len(text))
+        return count(text)
+
+    monkeypatch.setattr(toolkit, "token_counter", lambda: (noted, *others))
+    with build_tree(tmp_path) as tree:
+        said = asyncio.run(toolkit.Toolkit(tree, refresh=False).read("d.txt"))
+    assert said.text.startswith("the kettle") and said.cut.startswith("cut: the rest is lines ")
+    assert max(counted) < 200_000
