@@ -26,6 +26,7 @@ import httpx2
 import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.cli.commands import archive as archive_command
+from metatree_agents.context import token_counter
 from metatree_agents.planner.domain.files import read_file
 from metatree_agents.service.database.backup import verified
 from metatree_agents.service.engine.client import MOST_BYTES, ServiceClient, ServiceRefused
@@ -703,7 +704,7 @@ def test_reading_a_file_of_line_breaks_numbers_no_more_than_is_shown(
 ) -> None:
     (tmp_path / "d.txt").write_text("the kettle" + "\n" * 400_000 + "x\n")
     counted: list[int] = []
-    count, *others = toolkit.token_counter()
+    count, *others = token_counter()
 
     def noted(text: str) -> int:
         counted.append(len(text))
