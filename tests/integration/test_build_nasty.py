@@ -143,11 +143,15 @@ def test_a_work_tree_of_git_is_like_any_other(source: Path) -> None:
     (real / "info").mkdir()
     (real / "info" / "exclude").write_text("mine.py\n")
     (real / "worktrees" / "app" / "commondir").write_text("../..\n")
+    (real / "worktrees" / "app" / "gitdir").write_text(f"{source}/.git\n")
     (source / ".git").write_text(f"gitdir: {real}/worktrees/app\n")
     (source / "mine.py").write_text("x = 1\n")
     nodes, omissions = built(source)
     assert ".git" not in nodes and ".git" not in omissions
     assert omissions == {"mine.py": "ignored by .gitignore"}
+    (real / "worktrees" / "app" / "gitdir").write_text("/elsewhere/.git\n")  # the work tree of somebody else
+    (source / ".metatree" / "index.db").unlink()
+    assert built(source)[1] == {}
 
 
 def test_folders_that_tools_make_and_empty_ones(source: Path) -> None:

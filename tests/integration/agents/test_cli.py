@@ -442,7 +442,7 @@ def test_limit_is_exit_code_3_and_says_how_to_go_on(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["ask"], "Missing argument 'QUESTION'"),
+        (["ask"], "say what to find out: `metatree ask "),
         (["ask", ""], "the question is empty"),
         (["ask", "  "], "the question is empty"),
         (["find", "@gone.txt"], "cannot read 'gone.txt'"),
