@@ -220,7 +220,7 @@ def test_as_many_effects_as_scopes_and_calls_as_in_the_local_records(
 
     space = f"s{time.time_ns()}"
     here = this_process().rsplit("/", 2)[0]
-    dead = f"{here}/{10**9}/1"  # a process of this machine that is not there any more
+    dead = f"{here}/{10**9 - 1}/1"  # a process of this machine that is not there any more
     local, shared = (
         CallLog(Store.open(":memory:"), owner=dead),
         CallLog(PostgresStore(address, schema=space), owner=dead),
