@@ -195,7 +195,7 @@ def test_machines_share_a_tree_its_memory_its_runs_and_its_tool_calls(tmp_path: 
             for group in "cd":
                 answers[f"{group}{page}"] = lan.answer(url2, f"{group}{page}")
         lines = Counter(lan.ledger.read_text().splitlines())
-        doubtful = 0
+        doubtful, unpaid = 0, set[int]()
         for page in range(PAGES):
             name = f"w{page}.txt"
             assert lines[f"pay {name} begin"] <= 1, "what may not happen twice happened twice"
@@ -206,11 +206,13 @@ def test_machines_share_a_tree_its_memory_its_runs_and_its_tool_calls(tmp_path: 
                 if said["Answer"] != ["yes [1]"]:
                     (asked,) = said["Asked"]
                     assert "was interrupted and may have happened" in asked["Question"]
-                    assert lines[f"pay {name} begin"] == 1
+                    if not lines[f"pay {name} begin"]:
+                        unpaid.add(page)  # killed between the record of the call and its first line
                     doubtful += 1
         assert doubtful <= 2 * killed * 2
         with psycopg.connect(lan.database) as connection:
             sql = "SELECT count(*) FROM metatree_service_runs.journal WHERE kind = 'resume'"
             found = connection.execute(sql).fetchone()
         assert found is not None and found[0] > 0, "no run went on on another machine"
-        assert sum(lines[f"pay w{page}.txt begin"] for page in range(PAGES)) == PAGES
+        assert sum(lines[f"pay w{page}.txt begin"] for page in range(PAGES)) == PAGES - len(unpaid)
+        assert len(unpaid) <= killed
