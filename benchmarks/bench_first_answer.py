@@ -62,7 +62,9 @@ def main() -> None:
         env = {**os.environ, "HOME": str(home), "PATH": f"{venv}/bin:{os.environ['PATH']}"}
         env |= {"XDG_STATE_HOME": f"{home}/state", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         print("| | seconds | of CPU |\n|---|---:|---:|")
-        print(f"| `pip install 'metatree[mcp]'` | {timed('pip', 'install', '-q', f'{ROOT}[mcp]', env=env)} |")
+        print(
+            f"| `pip install 'metatree-memory[mcp]'` | {timed('pip', 'install', '-q', f'{ROOT}[mcp]', env=env)} |"
+        )
         print(f"| `metatree install claude-code` | {timed('metatree', 'install', 'claude-code', env=env)} |")
         entry = json.loads((home / ".claude.json").read_text())["mcpServers"]["metatree"]
         used = cpu()

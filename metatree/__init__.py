@@ -1,5 +1,6 @@
 """metatree lets an agent find its way in memory: trees of nodes, searched by a router, with answers and sources."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metatree.errors import MetatreeError, UserError
@@ -48,6 +49,7 @@ from metatree.searches.fallback import FallbackRequest, FallbackResult, ask_pers
 from metatree.tools.tool import Tool, ToolGroup, tool
 from metatree.trees.source_types import SourceRef
 from metatree.trees.tree import Tree
+from metatree.version import RELEASE, warn_of_other_project
 
 if TYPE_CHECKING:
     from metatree.blackboard import Blackboard, Merge
@@ -145,6 +147,9 @@ _LATER = {
     "runs": _SEARCH,
     "search": _SEARCH,
 }
+
+__version__ = RELEASE
+warn_of_other_project(Path(__file__).parent)
 
 
 def __getattr__(name: str) -> Any:

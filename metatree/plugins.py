@@ -134,7 +134,7 @@ def _loaded(group: str, name: str, points: dict[str, EntryPoint]) -> Any:
     if name not in points:
         known = ", ".join(sorted({*own, *points})) or "none"
         raise UserError(
-            f"no plug-in {name!r} in {group!r} (installed: {known}); reinstall metatree or name another"
+            f"no plug-in {name!r} in {group!r} (installed: {known}); reinstall metatree-memory or name another"
         )
     try:
         return points[name].load()

@@ -55,12 +55,13 @@ class Settings:
     image_max_bytes: int = 20_000_000
     """Larger images are refused."""
     thumbnail_px: int = 512
-    """Longer side of the thumbnails that prompts with a token limit show; 0 makes none. Needs `metatree[images]`."""
+    """Longer side of the thumbnails that prompts with a token limit show; 0 makes none.
+    Needs `metatree-memory[images]`."""
     embedding: str = "static"
-    """What the evidence compares meanings with: `static`, `minilm` (needs `metatree[minilm]`), or `none`."""
+    """What the evidence compares meanings with: `static`, `minilm` (needs `metatree-memory[minilm]`), or `none`."""
     similar_images: int = 0
     """Images whose perceptual hashes differ in at most this many of 64 bits are stored once; 0 compares contents only.
-    Needs `metatree[images]`."""
+    Needs `metatree-memory[images]`."""
 
     @classmethod
     def load(

@@ -39,10 +39,29 @@ _MODULES = {
 }
 
 
+def warn_of_other_package() -> None:
+    """Warn in one line where the package `metatree` is that of another project, installed over ours or before it."""
+    import metatree
+
+    if hasattr(metatree, "MetatreeError"):
+        return
+    import warnings
+
+    warnings.warn_explicit(
+        f"the package in {metatree.__file__!r} is that of another project, 'metatree' (phylogenetics): run"
+        " `pip uninstall metatree`, then `pip install --force-reinstall --no-deps metatree-memory`",
+        RuntimeWarning,
+        # No file has this name, so that Python adds no line of source.
+        "<metatree>",
+        0,
+    )
+
+
 def __getattr__(name: str) -> Any:
     """Import the agents when they are first asked for: the command line begins without them."""
     if name in _MODULES:
         from importlib import import_module
 
+        warn_of_other_package()
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""An agent of the OpenAI Agents SDK whose memory is a tree: `pip install openai-agents metatree`.
+"""An agent of the OpenAI Agents SDK whose memory is a tree: `pip install openai-agents metatree-memory`.
 
 usage: OPENAI_API_KEY=… python shop_helper.py FOLDER QUESTION
 """

@@ -1,4 +1,4 @@
-"""What needs the pixels of an image: thumbnails and perceptual hashes, with Pillow (`metatree[images]`)."""
+"""What needs the pixels of an image: thumbnails and perceptual hashes, with Pillow (`metatree-memory[images]`)."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ def test_without_the_extra_a_pdf_says_how_to_have_its_text(
     (tmp_path / "a.pdf").write_bytes(pdf([[(12, "Words.")]]))
     (tmp_path / "a.html").write_text("<h1>Title</h1><p>Text.")
     with build_tree(tmp_path) as tree:
-        assert "pip install 'metatree[docs]'" in tree.get("a.pdf").description
+        assert "pip install 'metatree-memory[docs]'" in tree.get("a.pdf").description
         assert not tree.get("a.pdf").has_content
         assert tree.content("a.html") == "<h1>Title</h1><p>Text."
 

@@ -43,7 +43,9 @@ def asked(*extras: str) -> list[Requirement]:
     for extra in extras:
         for line in map(Requirement, project["optional-dependencies"][extra]):
             found += (
-                asked(*line.extras)[len(project["dependencies"]) :] if line.name == "metatree" else [line]
+                asked(*line.extras)[len(project["dependencies"]) :]
+                if line.name == PROJECT["project"]["name"]
+                else [line]
             )
     return found
 

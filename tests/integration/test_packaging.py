@@ -48,7 +48,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ROOT),
         cwd=folder,
     )
-    (path,) = folder.glob("metatree-*.whl")
+    (path,) = folder.glob("metatree_memory-*.whl")
     return path
 
 

@@ -157,7 +157,7 @@ def test_each_broken_plugin_says_what_is_wrong_with_it(
         ("evidence", "text"),
         ("builders", "sources"),
     ):
-        assert found[key]["error"] is None and found[key]["package"] == "metatree"
+        assert found[key]["error"] is None and found[key]["package"] == "metatree-memory"
     people = plugged("plugins")
     assert people.returncode == 5
     assert "no_import" in people.stdout and "BROKEN: the plug-in" in people.stdout

@@ -11,6 +11,8 @@ import gc
 import os
 import sys
 
+from metatree_agents import warn_of_other_package
+
 __all__ = ["main"]
 
 
@@ -23,6 +25,7 @@ def main() -> None:
     if sys.argv[1:2] == ["find"]:
         gc.disable()
     try:
+        warn_of_other_package()
         from metatree._util.process import absolute_path
         from metatree_agents.cli._main import run
 

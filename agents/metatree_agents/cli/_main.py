@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from metatree.errors import UserError
+from metatree.version import RELEASE
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import WRONG_USE, note_lines, report, show_warnings, usage_message
 from metatree_agents.cli._groups import CommandGroup
@@ -147,9 +148,7 @@ def app(only: str | None = None) -> CommandGroup:
 
 def _print_version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import version
-
-        print(f"metatree {version('metatree')}")
+        print(f"metatree {RELEASE}")
         raise typer.Exit
 
 

@@ -1,6 +1,6 @@
 """The MCP server of a gateway: three tools, whatever number is behind them.
 
-Needs `metatree[mcp]`; importing this module without it raises `MissingExtra`.
+Needs `metatree-memory[mcp]`; importing this module without it raises `MissingExtra`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 from weakref import WeakKeyDictionary
 
 from metatree.errors import MetatreeError, MissingExtra
+from metatree.version import RELEASE
 from metatree_agents.gateway.gateway import Gateway, GatewayClient
 from metatree_agents.gateway.permission import Answer, PermissionQuestion
 
@@ -78,11 +79,7 @@ class _Pending(Exception):
 
 def gateway_server(gateway: Gateway) -> MCPServer:
     """Return an MCP server with the three tools of a gateway; run it with `run_stdio_async` or as an ASGI app."""
-    from importlib.metadata import version
-
-    server = _Server(
-        "metatree-gateway", instructions=INSTRUCTIONS, version=version("metatree"), log_level="WARNING"
-    )
+    server = _Server("metatree-gateway", instructions=INSTRUCTIONS, version=RELEASE, log_level="WARNING")
     sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
     async def find_tools(request: Request, k: Count = 5) -> CallToolResult:

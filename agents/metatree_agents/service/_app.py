@@ -6,7 +6,6 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from difflib import get_close_matches
-from importlib.metadata import version
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
@@ -16,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from metatree import Tree
 from metatree.errors import TransientError
+from metatree.version import RELEASE
 from metatree_agents.service.accounts.limits import AddressLimit
 from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.goal_agents import GoalAgents
@@ -75,9 +75,7 @@ def create_app(
             await service.waiting.stop()
             await database.close()
 
-    app = FastAPI(
-        title="metatree", version=version("metatree"), lifespan=running, docs_url=None, redoc_url=None
-    )
+    app = FastAPI(title="metatree", version=RELEASE, lifespan=running, docs_url=None, redoc_url=None)
     app.state.service = service
     parts = (
         wire,

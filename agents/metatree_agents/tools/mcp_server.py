@@ -1,6 +1,6 @@
 """A tree behind the Model Context Protocol: the tools of `_registry` for any agent host.
 
-Needs `metatree[mcp]`; importing this module without it raises `MissingExtra`.
+Needs `metatree-memory[mcp]`; importing this module without it raises `MissingExtra`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from metatree._util.threads import in_thread
 from metatree.errors import MetatreeError, MissingExtra
+from metatree.version import RELEASE
 from metatree_agents.tools._registry import TOOLS, AgentTool
 from metatree_agents.tools.instructions import DESCRIPTION, instructions
 from metatree_agents.tools.toolkit import CallContext, Toolkit
@@ -27,14 +28,12 @@ except ImportError as exc:
 
 def mcp_server(kit: Toolkit) -> MCPServer:
     """Return an MCP server with the tools of a tree; run it with `run_stdio_async` or as an ASGI app."""
-    from importlib.metadata import version
-
     server = _Server(
         "metatree",
         title="metatree",
         description=DESCRIPTION,
         instructions=instructions(),
-        version=version("metatree"),
+        version=RELEASE,
         log_level="WARNING",
     )
     for tool in TOOLS:

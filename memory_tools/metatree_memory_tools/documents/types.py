@@ -15,7 +15,7 @@ from metatree_memory_tools.text.text_files import TextFiles
 if TYPE_CHECKING:
     from metatree_memory_tools.documents._document_text import Extracted
 
-_EXTRA = "pip install 'metatree[docs]'"
+_EXTRA = "pip install 'metatree-memory[docs]'"
 
 
 class _Document(TextFiles):

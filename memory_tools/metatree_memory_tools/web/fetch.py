@@ -8,12 +8,12 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin
 
 from metatree._util.threads import run_apart
 from metatree.errors import FetchFailed, RefusedAddress
+from metatree.version import RELEASE
 from metatree_memory_tools.web._robots import MAX_BYTES, Robots
 from metatree_memory_tools.web.addresses import AddressRules, origin_of
 
@@ -30,7 +30,7 @@ _CONNECT_S = 10.0
 
 def user_agent() -> str:
     """Return how requests name themselves."""
-    return f"{AGENT}/{version('metatree')}"
+    return f"{AGENT}/{RELEASE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,7 @@ from metatree.storage.store import Store
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.source_files import digest_bytes, read_inside
 from metatree.trees.tree import Tree
+from metatree.version import RELEASE
 
 _LARGE_THUMBNAIL = 1_000_000
 Progress = Callable[[str, int], None]
@@ -220,12 +221,10 @@ def _write(
         if not table.startswith(("text_", "sqlite_")) and store.row(f'SELECT 1 FROM "{table}" LIMIT 1')
     ]
     report.left_out = tuple(unknown)
-    from importlib.metadata import version
-
     manifest = {
         "format": FORMAT,
         "version": VERSION,
-        "metatree": version("metatree"),
+        "metatree": RELEASE,
         "schema": FILES.version,
         "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "counts": report.counts,

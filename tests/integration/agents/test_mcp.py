@@ -353,4 +353,4 @@ def test_without_the_package_the_extra_is_named(project: Path) -> None:
         [sys.executable, "-c", program], cwd=project, capture_output=True, text=True, check=False
     )
     assert done.returncode == 5
-    assert "pip install 'metatree[mcp]'" in done.stderr
+    assert "pip install 'metatree-memory[mcp]'" in done.stderr

@@ -314,7 +314,7 @@ def test_the_page_of_the_api_has_all_its_files_here(service: Served, monkeypatch
         assert requests.get(f"{service.url}/docs/{name}", timeout=60).status_code == 404
     monkeypatch.setattr("metatree_agents.service.web._api_docs._folder", lambda: None)
     missing = Browser(service.url).get("/docs")
-    assert missing.status_code == 404 and "metatree[api-docs]" in missing.text
+    assert missing.status_code == 404 and "metatree-memory[api-docs]" in missing.text
 
 
 def test_the_description_says_that_a_key_stands_for_a_proof(service: Served) -> None:

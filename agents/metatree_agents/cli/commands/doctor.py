@@ -13,6 +13,7 @@ from pathlib import Path
 
 from metatree.errors import MetatreeError
 from metatree.storage.trust import check_files
+from metatree.version import RELEASE
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND
@@ -66,7 +67,7 @@ def doctor(
 
 
 def _python() -> str:
-    return f"metatree {version('metatree')}, Python {platform.python_version()} on {platform.system()}"
+    return f"metatree {RELEASE}, Python {platform.python_version()} on {platform.system()}"
 
 
 def _packages() -> str:
@@ -77,7 +78,7 @@ def _packages() -> str:
         except PackageNotFoundError:
             missing.append(name)
     if missing:
-        raise Bad(f"not installed: {', '.join(missing)}; run `pip install --force-reinstall metatree`")
+        raise Bad(f"not installed: {', '.join(missing)}; run `pip install --force-reinstall metatree-memory`")
     return ", ".join(present)
 
 
@@ -93,9 +94,11 @@ def _file_types() -> str:
         (read if find_spec(package) is not None else lacking).append(name)
     text = f"outlines of {', '.join(read)}"
     if lacking:
-        text += f"; `pip install 'metatree[docs]'` to read {' and '.join(lacking)}"
+        text += f"; `pip install 'metatree-memory[docs]'` to read {' and '.join(lacking)}"
     for extra, names in missing().items():
-        text += f"; `pip install 'metatree[{extra}]'` for outlines of {', '.join(names)}, now plain text"
+        text += (
+            f"; `pip install 'metatree-memory[{extra}]'` for outlines of {', '.join(names)}, now plain text"
+        )
     return text
 
 
@@ -113,7 +116,7 @@ def _outside() -> str:
     parts = [f"reads {', '.join(readable)}" if readable else "reads none of them"]
     for name, (_, extra) in needed.items():
         if name not in readable:
-            parts.append(f"`pip install 'metatree[{extra}]'` for {name}")
+            parts.append(f"`pip install 'metatree-memory[{extra}]'` for {name}")
     if not has_chromium():
         parts.append(f"no Chromium for screenshots: apt install chromium, or name one in {VARIABLE}")
     engine = os.environ.get(ENGINE)
@@ -135,7 +138,7 @@ def _embedded() -> str:
         best = evidence.score(["Where is the password checked?"], k=1) if evidence else []
     if not best or best[0].node_id != "login":
         raise Bad(
-            "loads, but ranks a trivial example wrong; run `pip install --force-reinstall metatree wordllama`"
+            "loads, but ranks a trivial example wrong; run `pip install --force-reinstall metatree-memory wordllama`"
         )
     return f"loads and ranks in {time.monotonic() - began:.1f} s"
 

@@ -78,7 +78,7 @@ def install(
     changes = planned(names, "project" if project else "user", Path.cwd(), source=source, gateway=gateway)
     done = _carried_out(changes, dry_run=dry_run, json=json)
     if find_spec("mcp") is None:
-        output.note("warning: the server needs `pip install 'metatree[mcp]'`")
+        output.note("warning: the server needs `pip install 'metatree-memory[mcp]'`")
     for name in names if not gateway and not project else ():
         count = other_servers(HOSTS[name], Path.cwd())
         if count >= _MANY_SERVERS:

@@ -32,7 +32,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
@@ -45,6 +44,7 @@ from metatree.storage.acceptance import accept, survey
 from metatree.storage.errors import is_busy, is_damage, store_error
 from metatree.storage.store import APPLICATION_ID, Store
 from metatree.storage.trust import check_files
+from metatree.version import RELEASE
 from metatree_agents.service.database.database import LEAVE_LOG, ServiceDatabase, Transaction
 from metatree_agents.service.database.identity import rename
 from metatree_agents.service.database.schema import SERVICE
@@ -161,7 +161,7 @@ async def _write(
 ) -> None:
     contents: dict[str, Any] = {
         "format": FORMAT,
-        "metatree": version("metatree"),
+        "metatree": RELEASE,
         "schema": SERVICE.version,
         "made_at": stamp(database.clock()),
         "files": {},

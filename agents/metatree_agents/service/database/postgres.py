@@ -1,4 +1,4 @@
-"""The service's database in PostgreSQL, for servers on many machines; needs psycopg (`metatree[postgres]`)."""
+"""The service's database in PostgreSQL, for servers on many machines; needs psycopg (`metatree-memory[postgres]`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """`/docs`: Swagger UI over the description of the API, from files of an installed package and not of this one.
 
-They are 1.7 MB and change often; `fastapi-offline` has them (`metatree[api-docs]`), and nothing of it is imported.
+They are 1.7 MB and change often; `fastapi-offline` has them (`metatree-memory[api-docs]`), and nothing of it is
+imported.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ async def docs(request: Request) -> Response:
     """Show all routes, to be tried with an API key."""
     if _folder() is None:
         raise PageError(
-            404, "This server has no page to try its routes on: pip install 'metatree[api-docs]' adds it."
+            404,
+            "This server has no page to try its routes on: pip install 'metatree-memory[api-docs]' adds it.",
         )
     return page(request, "docs.html", session=await session_of(request))
 

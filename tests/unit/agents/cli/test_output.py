@@ -494,8 +494,8 @@ def test_the_doctor_says_which_extras_would_outline_more(monkeypatch: pytest.Mon
         "metatree_memory_tools.code.languages.code.missing", lambda: {"languages": ["go", "rust"]}
     )
     text = doctor._file_types()
-    assert "`pip install 'metatree[docs]'` to read PDF and HTML" in text
-    assert "`pip install 'metatree[languages]'` for outlines of go, rust, now plain text" in text
+    assert "`pip install 'metatree-memory[docs]'` to read PDF and HTML" in text
+    assert "`pip install 'metatree-memory[languages]'` for outlines of go, rust, now plain text" in text
 
 
 def test_an_answer_whose_words_are_in_no_source_is_marked_and_is_nothing_found(tree: Tree) -> None:

@@ -93,8 +93,8 @@ def _packages(service: ServiceOptions) -> str:
         wanted.append("psycopg")
     if missing := [name for name in wanted if find_spec(name) is None]:
         extras = "service,postgres" if "psycopg" in wanted else "service"
-        raise Bad(f"not installed: {', '.join(missing)}; run `pip install 'metatree[{extras}]'`")
-    return "all of metatree[service] is there"
+        raise Bad(f"not installed: {', '.join(missing)}; run `pip install 'metatree-memory[{extras}]'`")
+    return "all of metatree-memory[service] is there"
 
 
 def _sqlite(file: Path, *, made: bool) -> str:
