@@ -26,6 +26,12 @@ _FORMS: Final = (
     ),
     _Form("PRIVATE KEY", re.compile(r"---- BEGIN SSH2 [A-Z ]{0,30}PRIVATE KEY ----"), "---- END ", "-----"),
     _Form(
+        "private key-----",
+        re.compile(r"-----(?:BEGIN|begin) [A-Za-z0-9 _-]{0,60}private key-----"),
+        "-----",
+        "-----",
+    ),
+    _Form(
         "-----BEGIN OpenVPN",
         re.compile(r"-----BEGIN OpenVPN [A-Za-z0-9 -]{0,40}[Kk]ey(?: V\d)?-----"),
         "-----END ",

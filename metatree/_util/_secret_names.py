@@ -93,28 +93,3 @@ def _places(text: str, mark: str) -> Iterator[int]:
     while at >= 0:
         yield at
         at = text.find(mark, at + 1)
-
-
-_MANIFEST = re.compile(r"(?m)^[ \t]{0,20}kind:[ \t]{1,9}[\"']?Secret[\"']?[ \t]{0,9}\r?$")
-_DATA = re.compile(r"(?m)^[ \t]{0,20}(?:data|stringData):[ \t]{0,9}\r?\n")
-_ENTRY = re.compile(
-    r"[ \t]{1,40}(?:#[^\n]*|[\w.\"'/-]{1,253}:[ \t]{0,9}[\"']?(?P<value>[^\s\"'#|>{][^\n\"']{2,})?[^\n]*)(?:\n|\Z)"
-)
-
-
-def manifest_values(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where values of secrets of Kubernetes stand, whatever their names: one line each, below `data`."""
-    if "kind:" not in text or "Secret" not in text:
-        return
-    start = 0
-    while start < len(text):
-        end = text.find("\n---", start + 1)
-        end = len(text) if end < 0 else end
-        at, is_secret = start, _MANIFEST.search(text, start, end) is not None
-        while is_secret and (data := _DATA.search(text, at, end)) is not None:
-            at = data.end()
-            while (entry := _ENTRY.match(text, at, end)) is not None and entry.end() > at:
-                if entry["value"]:
-                    yield entry.start("value"), entry.start("value") + len(entry["value"].rstrip())
-                at = entry.end()
-        start = end

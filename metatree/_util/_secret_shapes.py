@@ -62,7 +62,7 @@ SHAPES: Final = (
     _shape(  # JWK, also without quotes, as YAML has it
         "a key in JSON",
         "kty",
-        r"(?:d|p|q|dp|dq|qi|k|r|t)[\"'\\]{0,4}\s{0,9}:\s{0,9}[\"'\\]{0,4}(?P<value>[\w+/-]{20,}+={0,2})",
+        r"(?:d|p|q|dp|dq|qi|k|r|t)[\"'\\]{0,4}\s{0,9}:\s{0,9}[\"'\\]{0,4}(?P<value>[\w+/-]{16,}+={0,2})",
     ),
     _shape(  # of .NET, as JSON and as XML; D of an elliptic curve, X of DSA
         "a private key",
@@ -138,7 +138,7 @@ SHAPES: Final = (
     _shape(
         "a password or key",
         "machine",
-        r"machine\s+\S{1,253}\s+login\s+\S{1,200}\s+password\s+(?P<value>\S{3,200})",
+        r"machine\s+\S{1,253}\s+login\s+\S{1,200}(?:\s+account\s+\S{1,200})?\s+password\s+(?P<value>\S{3,200})",
     ),
     _shape("a key of a provider", "hf_ api_org_", r"(?:hf|api_org)_[A-Za-z]{34}(?![A-Za-z0-9])"),
     _shape("a key of a provider", "A3-", r"A3(?:-[A-Z0-9]{5,11}){5,6}(?![A-Za-z0-9])"),
@@ -179,7 +179,7 @@ PROVIDERS: Final = {
         " aio_ napi_ e2b_ pnu_ rdme_"
     ),
     r"[\w-]{20,255}": (
-        "glpat- gldt- glrt- glcbt- glptt- glft- glimt- glagent- gloas- glsoat- glffct- GR1348941 glsa_ figd_"
+        "gldt- glcbt- glptt- glft- glimt- glagent- gloas- glsoat- glffct- GR1348941 glsa_ figd_"
         " GOCSPX- dckr_pat_ dckr_oat_ sq0csp- sq0atp- tskey- lsv2_ pcsk_ nvapi- CFPAT- HRKU- PMAK- sb_secret_"
         " nfp_ bkua_ tvly- xkeysib- shippo_live_ shippo_test_ rzp_live_ sgp_ FLWSECK LTAI xapp- NRII- NRJS-"
     ),
@@ -190,6 +190,7 @@ PROVIDERS: Final = {
         "SG. hvs. hvb. hvr. ya29. whsec_ sntrys_ ATATT3 ATCTT3 ABSK AKCp fm1_ fm2_ fm1a_ fm1r_ glc_ ops_eyJ dt0c01."
         " dp.pt. dp.st. dp.ct. dp.sa. xoxe. 1//0 sk.eyJ"
     ),
+    r"[\w-]{20,300}(?:\.[0-9a-z.]{9,12})?": "glpat- glrt-",
     r"[A-Za-z0-9%+/]{40,120}=?": "sig=",
     r"[A-Za-z0-9%+/]{24,20000}={0,2}": "bedrock-api-key-",
     r"[0-9a-fA-F]{32}(?![A-Za-z0-9])": "dapi key- SK",

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from metatree._util._private_keys import private_keys
 from metatree._util._random_tokens import random_tokens
-from metatree._util._secret_names import manifest_values, named_values
+from metatree._util._secret_manifests import manifest_values
+from metatree._util._secret_names import named_values
 from metatree._util._secret_shapes import PROVIDERS, SHAPES, keys_of_provider
 from metatree._util.entities import unescaped
 
@@ -91,7 +92,7 @@ def whole_secret(text: str, hidden: int) -> str:
     return ""
 
 
-_ESCAPED = re.compile(r"\\([_.~+=:@#*-])|&(?:#\w{2,8};?|[A-Za-z]{3,12};)")
+_ESCAPED = re.compile(r"\\([_.~+=:@#*-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)")
 _NO_BLANK = re.compile(r"\S")
 _LONGEST_VALUE = 200
 _REST = re.compile(r"[^\s\"'`\\,;<>]*")
@@ -167,7 +168,7 @@ def _plain_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]
                 spans += _matches("a key of a provider", keys_of_provider(text, begin, body))
     spans += _matches("a password or key", named_values(text, code=code))
     for start, end in (*random_tokens(text, code=code), *(() if code else manifest_values(text))):
-        if not _PLACEHOLDER.search(text, start, end):
+        if end > start and not _PLACEHOLDER.search(text, start, end):
             spans.append((start, end, "a password or key"))
     return spans
 

@@ -28,6 +28,8 @@ FORMS = {
     "jwk": f'{{"kty": "RSA", "n": "{LINE}", "d": "{LINE}Zq9Zq9", "p": "{LINE}", "qi": "{LINE}"}}\n',
     "jwk in a text": f'key = "{{\\"kty\\": \\"oct\\", \\"k\\": \\"{LINE}Zq9Zq9\\"}}"\n',
     "jwk in yaml": f"jwk:\n  kty: EC\n  x: {LINE}\n  d: {LINE}Zq9Zq9\n",
+    "xml in xml": f"&lt;RSAKeyValue&gt;&lt;D&gt;{LINE}Zq9Zq9==&lt;/D&gt;&lt;/RSAKeyValue&gt;\n",
+    "lower": f"-----begin rsa private key-----\n{LINE}\n{LINE}\nZq9Zq9==\n-----end rsa private key-----\n",
     "der": f"key: MIIEvQIBADANBgkqhkiG9w0BAQEFAAS{LINE}\n  {LINE}\n  Zq9Zq9==\n",
 }
 PUBLIC = ("n", "Modulus", "x")
@@ -39,9 +41,9 @@ def test_a_private_key_is_masked_to_its_end_in_files_of_other_names(form: str, a
     text = (
         "the kettle\n" + "\n".join(around.format(line) for line in FORMS[form].splitlines()) + "\nis blue\n"
     )
-    if form in ("jwk", "net", "xml", "der", "jwk in a text", "jwk in yaml") and around != "{}":
+    if form in ("jwk", "net", "xml", "xml in xml", "der", "jwk in a text", "jwk in yaml") and around != "{}":
         return
-    for name in ("a.md", "a.txt", "a.py"):
+    for name in ("a.md", "a.txt", "a.py")[: 2 if form == "xml in xml" else 3]:
         shown = masked_file(name, text.encode())[0].decode()
         assert (
             len(shown) == len(text.replace("\r", ""))
@@ -170,6 +172,16 @@ def test_values_of_a_secret_of_a_cluster_are_masked_whatever_their_names() -> No
     assert shown == text.replace("YW5uYW5u", "*" * 8).replace("Ymx1ZQ==", "*" * 8)
 
 
+def test_blocks_and_json_of_a_secret_of_a_cluster() -> None:
+    text = (
+        "- kind: Secret\n  stringData:\n    a: |\n      two words\n\n      and more\n    b: zap\n  type: x\n"
+    )
+    shown = text.replace("two words", "*** *****").replace("and more", "*** ****").replace("zap", "***")
+    assert masked_file("a.yaml", text.encode())[0].decode() == shown
+    json = '{"kind": "Secret", "data": {"user": "YW5uYW5u"}, "metadata": {"name": "x"}}'
+    assert masked(json) == (json.replace("YW5uYW5u", "*" * 8), 1)
+
+
 def test_a_password_behind_a_login_is_masked() -> None:
     text = "machine shop.example.org login ann password kettle\n"
     assert masked(text) == (text.replace("kettle", "******"), 1)
@@ -189,6 +201,9 @@ def test_a_value_in_quotes_is_masked_to_its_quote() -> None:
         "Private-Lines: 9\n" + LINE + "\n",
         "-----BEGIN OpenVPN Static key V1-----\n",
         "kind: Secret\ndata:\n  a: b\n",
+        "kind: Secret\ndata:\n  a: |\n   b\n",
+        '"kind": "Secret", "data": {"a": "b',
+        "-----begin private key-----\n",
         "machine a login b ",
         "://a:b@",
         "://a:b/",
