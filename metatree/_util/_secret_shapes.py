@@ -168,7 +168,7 @@ SHAPES: Final = (
     _shape(
         "a key of a provider",  # it has digits apart from each other
         "s.",
-        r"s\.(?<![\w./-]s\.)(?=[A-Za-z]{0,22}\d[A-Za-z]{1,22}\d)[A-Za-z0-9]{24}(?![\w.(-])",
+        r"s\.(?<![\w./-]s\.)(?=[A-Za-z]{0,22}\d[A-Za-z0-9]{0,22}[A-Za-z]\d)[A-Za-z0-9]{24}(?![\w.(-])",
         inside=True,
     ),
 )
