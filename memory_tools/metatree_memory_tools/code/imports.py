@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from metatree_memory_tools.code.nearest import NearestFiles
+from metatree_memory_tools.code._nearest import NearestFiles
 
 Import = Sequence[object]
 """(level, module, ((name, as), …)), as `Outline.imports` has them."""

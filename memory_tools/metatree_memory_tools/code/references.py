@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from posixpath import normpath
 from urllib.parse import unquote, urlsplit
 
-from metatree_memory_tools.code.nearest import NearestFiles
+from metatree_memory_tools.code._nearest import NearestFiles
 
 Reference = Sequence[str]
 """(language, text), as `Outline.references` has them."""

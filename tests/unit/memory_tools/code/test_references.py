@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_memory_tools.code.nearest import NearestFiles
+from metatree_memory_tools.code._nearest import NearestFiles
 from metatree_memory_tools.code.references import Files
 
 PATHS = [
