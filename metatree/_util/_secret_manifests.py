@@ -22,8 +22,8 @@ def manifest_values(text: str) -> Iterator[tuple[int, int]]:
     if "kind" not in text or "Secret" not in text:
         return
     if _JSON_KIND.search(text):
-        for data in _JSON.finditer(text):
-            yield from (pair.span("value") for pair in _PAIR.finditer(text, *data.span("pairs")))
+        for pairs in _JSON.finditer(text):
+            yield from (pair.span("value") for pair in _PAIR.finditer(text, *pairs.span("pairs")))
     start = 0
     while start < len(text):
         end = text.find("\n---", start + 1)
