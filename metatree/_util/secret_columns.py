@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from metatree._util.secret_text import NAME
+from metatree._util._secret_names import NAME
 
 _DELIMITERS = ",;\t|"
 _NAMED = re.compile(rf"(?i)(?:.{{0,60}}[_\s.-])?{NAME}(?:[_\s-]?(?:hash|value))?")

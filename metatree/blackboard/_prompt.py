@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
+from metatree._util.numbers import whole_number
 from metatree.blackboard._image_header import image_tokens
 from metatree.blackboard._item import SECTIONS, Item, encode, estimate
 from metatree.blackboard._rows import Draft, Filter, Rows
@@ -245,7 +246,7 @@ class Renderer:
         earlier, since = "", 0
         if last is not None:
             stored = self._rows.select(Filter(ids=(last,)))
-            since = int(last.removeprefix(prefix))
+            since = whole_number(last.removeprefix(prefix)) or 0
             if since == cut and stored:
                 return str(stored[0].data["text"])
             if since < cut and stored:

@@ -8,6 +8,7 @@ from dataclasses import fields
 from decimal import Decimal
 from typing import Any, cast
 
+from metatree._util.numbers import whole_number
 from metatree.durable import Effect
 from metatree.result import (
     ClosestPassage,
@@ -84,7 +85,8 @@ def result_of(
 
 def _numbered(node_id: str) -> list[tuple[int, str]]:
     """Return what sorts ids by the numbers in them: what was said on one day has the numbers of its turns."""
-    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", node_id)]
+    parts = re.split(r"(\d+)", node_id)
+    return [(0, part) if (number := whole_number(part)) is None else (number, "") for part in parts]
 
 
 def _troubles(state: SearchState) -> str:

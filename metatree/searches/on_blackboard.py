@@ -11,6 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from metatree._util.numbers import whole_number
 from metatree.durable import Effect
 from metatree.errors import LeaseLost, UnknownItem
 from metatree.result import SearchResult
@@ -134,7 +135,7 @@ class BoardLink:
             known = [self.board.add_requests(request, id=self._request_id, run=self._run)]
         self._round = known[0].round
         last = self.board.last_id(f"{self._run}:t")
-        self._written = 0 if last is None else int(last.rpartition(":t")[2]) + 1
+        self._written = 0 if last is None else (whole_number(last.rpartition(":t")[2]) or 0) + 1
 
     def _steps(self, state: SearchState) -> None:
         questions = {

@@ -35,6 +35,14 @@ class FileState:
     """Whether something in it looked like a secret, and was masked."""
 
 
+def mtime_of(state: os.stat_result) -> int:
+    """Return when a file was last changed, in nanoseconds; the first or last moment that a database can hold instead.
+
+    File systems have times beyond the years 1677 and 2262.
+    """
+    return max(-(2**63), min(state.st_mtime_ns, 2**63 - 1))
+
+
 def digest_bytes(data: bytes) -> str:
     """Return the hash of a file's bytes: 32 hexadecimal digits."""
     return blake2b(data, digest_size=16).hexdigest()
@@ -154,7 +162,7 @@ def read_source(root: Path, node_id: str, file: str, known: FileState | None) ->
     if known is None:
         return data
     same_status = known.ctime_ns in (-1, state.st_ctime_ns)
-    if same_status and (state.st_size, state.st_mtime_ns) == (known.size, known.mtime_ns):
+    if same_status and (state.st_size, mtime_of(state)) == (known.size, known.mtime_ns):
         return data
     if digest_bytes(data) != known.digest:
         raise StaleSource(node_id)

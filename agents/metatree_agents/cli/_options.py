@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from metatree._util.numbers import whole_number
+
 if TYPE_CHECKING:
     from metatree import Limits
 
@@ -29,9 +31,10 @@ def count_or_auto(text: str | int) -> int:
     """Return a number from 1 on; 0 for `auto`."""
     if text == "auto":
         return 0
-    if not str(text).isdecimal() or int(text) < 1:
-        raise typer.BadParameter(f"{text!r} is neither a number from 1 on nor `auto`")
-    return int(text)
+    number = whole_number(str(text))
+    if not number:
+        raise typer.BadParameter(f"{str(text)[:40]!r} is neither a number from 1 on nor `auto`")
+    return number
 
 
 def option(name: str, metavar: str | None, help: str, *, parser: Callable[[str], Any] = given) -> Any:  # noqa: A002

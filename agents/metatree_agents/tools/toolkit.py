@@ -441,8 +441,10 @@ class Toolkit:
             text.pop()
         offset = start or 1
         first, _, last = lines.partition("-")
-        begin = max(int(first or offset), offset)
-        end = min(int(last or (first if lines and "-" not in lines else 10**9)), offset + len(text) - 1)
+        begin = max(int(first[:18] or offset), offset)
+        end = min(
+            int(last[:18] or (first[:18] if lines and "-" not in lines else 10**9)), offset + len(text) - 1
+        )
         if begin > end:
             raise UserError(
                 f"lines {lines} are not in {node.id!r}, which has {offset}-{offset + len(text) - 1}"

@@ -14,7 +14,7 @@ from metatree._util.secret_text import SHAPES_VERSION, masked, without_secrets
 from metatree.errors import UserError
 from metatree.node import Node, Source
 from metatree.trees.masking import is_code, masked_file
-from metatree.trees.source_files import digest_bytes, read_inside
+from metatree.trees.source_files import digest_bytes, mtime_of, read_inside
 from metatree.trees.source_types import MemoryType, Outline, OutlinePart, SourceFile
 from metatree.trees.text import encodable, is_binary
 from metatree_memory_tools.build._outline_check import NoOutline, checked
@@ -101,7 +101,7 @@ def read_file(
         return replace(unread, mtime_ns=-1, problem=f"cannot be read: {exc.strerror}")
     age = now - state.st_mtime_ns
     fresh = age < (_COARSE_RACE_NS if state.st_mtime_ns % 1_000_000_000 == 0 else _RACE_NS)
-    mtime_ns = -1 if fresh else state.st_mtime_ns
+    mtime_ns = -1 if fresh else mtime_of(state)
     digest = digest_bytes(data)
     unread = FileNodes(scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest)
     binary = is_binary(data)

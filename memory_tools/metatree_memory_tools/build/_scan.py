@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from metatree.errors import UserError
-from metatree.trees.source_files import open_folder
+from metatree.trees.source_files import mtime_of, open_folder
 from metatree.trees.source_types import Progress
 from metatree_memory_tools.build._gitignore import MOST_WILD
 from metatree_memory_tools.build._ignore import (
@@ -122,11 +122,7 @@ def scan_file(file: Path, mount: str) -> Scan:
     path = path_text(name)
     raw = None if path.encode() == name else name
     return Scan(
-        {
-            mount: ScannedFile(
-                path, state.st_size, state.st_mtime_ns, state.st_ctime_ns, raw, mount, alone=True
-            )
-        }
+        {mount: ScannedFile(path, state.st_size, mtime_of(state), state.st_ctime_ns, raw, mount, alone=True)}
     )
 
 
@@ -235,7 +231,7 @@ class _Walk:
                         del self.result.folders[inner]
             elif self.wanted(inner, name, path, state, inner_raw):
                 odd = None if inner.encode() == inner_raw else inner_raw
-                files.append(ScannedFile(inner, state.st_size, state.st_mtime_ns, state.st_ctime_ns, odd))
+                files.append(ScannedFile(inner, state.st_size, mtime_of(state), state.st_ctime_ns, odd))
         for file in files:
             self.result.files[file.path] = file
         if path and not anything and not files:

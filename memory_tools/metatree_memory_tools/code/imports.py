@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from metatree_memory_tools.code._nearest import NearestFiles
+
 Import = Sequence[object]
 """(level, module, ((name, as), …)), as `Outline.imports` has them."""
 
@@ -23,10 +25,8 @@ class Modules:
             for path in self.paths
             if path.rpartition("/")[2] in ("__init__.py", "__init__.pyi")
         }
-        self._by_name: dict[str, list[str]] = {}
-        for path in sorted(self.paths):
-            for name in self._names(path):
-                self._by_name.setdefault(name, []).append(path)
+        named = ((name, path) for path in sorted(self.paths) for name in self._names(path))
+        self._nearest = NearestFiles(named, rank=lambda path: (path.endswith(".pyi"), len(path)))
 
     def _names(self, path: str) -> set[str]:
         """Return the dotted names that a file may be imported by."""
@@ -42,10 +42,7 @@ class Modules:
 
     def find(self, name: str, near: str) -> str | None:
         """Return the file of a module, the one nearest to `near` when several have its name."""
-        paths = self._by_name.get(name)
-        if not paths:
-            return None
-        return max(paths, key=lambda path: (shared_folders(path, near), path.endswith(".py"), -len(path)))
+        return self._nearest.nearest(name, near.rpartition("/")[0])
 
     def relative(self, path: str, level: int, module: str) -> str | None:
         """Return the file that `from ..module` means in a file."""
@@ -131,13 +128,3 @@ def _source(
 def _pairs(names: object) -> Iterator[tuple[str, str]]:
     assert isinstance(names, Sequence)
     yield from names
-
-
-def shared_folders(one: str, other: str) -> int:
-    """Return how many folders two paths share from the top."""
-    shared = 0
-    for a, b in zip(one.split("/"), other.split("/"), strict=False):
-        if a != b:
-            break
-        shared += 1
-    return shared

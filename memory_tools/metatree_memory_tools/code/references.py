@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from posixpath import normpath
 from urllib.parse import unquote, urlsplit
 
-from metatree_memory_tools.code.imports import shared_folders
+from metatree_memory_tools.code._nearest import NearestFiles
 
 Reference = Sequence[str]
 """(language, text), as `Outline.references` has them."""
@@ -46,8 +46,9 @@ class Files:
             while folder and folder not in self.folders:
                 self.folders.add(folder)
                 folder = folder.rpartition("/")[0]
-        self._notes: dict[str, list[str]] = {}
-        """Paths by what a link in a note may call them; made when the first one is looked for."""
+        self._nearest = NearestFiles((path, path) for path in sorted(self.paths))
+        self._notes: NearestFiles | None = None
+        """By what a link in a note may call them; made when the first one is looked for."""
         self._packages: dict[tuple[str, str], list[str]] = {}
         for path in sorted(declares):
             for language, package in declares[path]:
@@ -117,9 +118,8 @@ class Files:
 
     def _ending(self, end: str, near: str) -> list[str]:
         """Return the file whose path ends so, the one nearest to a folder when there are several."""
-        name = end.rpartition("/")[2]
-        paths = [path for path in self._by_name.get(name, ()) if path == end or path.endswith("/" + end)]
-        return [max(paths, key=lambda path: (shared_folders(path, near), -len(path)))] if paths else []
+        path = self._nearest.nearest(end, near)
+        return [] if path is None else [path]
 
     def _beside(self, folder: str, text: str) -> list[str]:
         inside = _joined(folder, text)
@@ -144,27 +144,25 @@ class Files:
 
         Of several with the name, the one that lies nearest; case does not count, as in Obsidian.
         """
-        name = text.strip("/").casefold()
-        if not self._notes:
-            for path in sorted(self.paths):
-                last = path.rpartition("/")[2].casefold()
-                self._notes.setdefault(last, []).append(path)
-                if (stem := _note_name(last)) != last:
-                    self._notes.setdefault(stem, []).append(path)
-            own = frozenset(self._notes)  # what a note is named goes before what another one is called, too
-            for (language, alias), paths in self._packages.items():
-                if language == "note" and alias.casefold() not in own:
-                    self._notes.setdefault(alias.casefold(), []).extend(paths)
         beside = _joined(folder, text)
         if beside is not None and (found := self._first([beside, f"{beside}.md"])):
             return found
-        last = name.rpartition("/")[2]
-        paths = [
-            path
-            for path in self._notes.get(last, ())
-            if "/" not in name or _note_name(path.casefold()).endswith(_note_name(name))
-        ]
-        return [max(paths, key=lambda path: (shared_folders(path, folder), -len(path)))] if paths else []
+        if self._notes is None:
+            self._notes = NearestFiles(self._names_of_notes())
+        name = text.strip("/").casefold()
+        path = self._notes.nearest(name, folder) or self._notes.nearest(_note_name(name), folder)
+        return [] if path is None else [path]
+
+    def _names_of_notes(self) -> Iterator[tuple[str, str]]:
+        """Yield what a note may be called by, and its path: what it is named goes before what another one is called."""
+        own = set[str]()
+        for path in sorted(self.paths):
+            for name in dict.fromkeys((path.casefold(), _note_name(path.casefold()))):
+                own.add(name.rpartition("/")[2])
+                yield name, path
+        for (language, alias), paths in self._packages.items():
+            if language == "note" and alias.casefold() not in own:
+                yield from ((alias.casefold(), path) for path in paths)
 
     def _javascript(self, folder: str, text: str) -> list[str]:
         if not text.startswith("."):

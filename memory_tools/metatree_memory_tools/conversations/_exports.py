@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from metatree._util.numbers import whole_number
 from metatree_memory_tools.conversations._dates import iso
 from metatree_memory_tools.conversations._model import (
     Conversation,
@@ -173,7 +174,9 @@ def _numbered(data: Any) -> tuple[Session, ...]:
     """Return the sessions of an object with `session_1`, `session_1_date_time`, …"""
     if not isinstance(data, Mapping):
         return ()
-    keys = sorted((int(match[1]), key) for key in data if (match := _SESSION.match(str(key))))
+    matches = ((_SESSION.match(str(key)), key) for key in data)
+    named = ((whole_number(match[1]), key) for match, key in matches if match is not None)
+    keys = sorted((number, key) for number, key in named if number is not None)
     sessions: list[Session] = []
     for number, key in keys:
         at = iso(data.get(f"{key}_date_time") or data.get(f"{key}_date"))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from metatree._util.numbers import whole_number
 from metatree.errors import UserError
 from metatree.node import Node
 from metatree.notes.wishes import have_branch, wish_nodes
@@ -139,14 +140,14 @@ class ConversationLog:
             return self._cached[1]
         self._have_conversation()
         sessions = [node for node in self.tree.children(self.id) if node.kind == "session"]
-        last = max(sessions, key=lambda node: int(node.id.rpartition("/")[2]), default=None)
+        last = max(sessions, key=_number, default=None)
         if last is None:
             return _Place(0, ended=True)
         turns = [node for node in self.tree.children(last) if node.kind == "turn"]
         return _Place(
-            int(last.id.rpartition("/")[2]),
+            _number(last),
             # Numbers are never given out twice, whatever was forgotten meanwhile.
-            max((int(node.id.rpartition("/")[2]) for node in turns), default=0),
+            max(map(_number, turns), default=0),
             moment(str(turns[-1].attributes.get("at") or "")) if turns else None,
             bool(last.attributes.get("ended")),
             tuple(last.attributes.get("speakers") or ()),
@@ -202,3 +203,8 @@ def _turn_node(node_id: str, turn: Turn) -> Node:
         attributes=turn_attributes(turn),
         provenance={"who": turn.speaker, "at": turn.at, "by": "conversation"},
     )
+
+
+def _number(node: Node) -> int:
+    """Return the number at the end of an id; 0 for an id that somebody else made."""
+    return whole_number(node.id.rpartition("/")[2]) or 0

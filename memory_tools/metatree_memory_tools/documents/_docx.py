@@ -224,7 +224,7 @@ class _Styles:
 
 def _level(attributes: dict[str, str]) -> int:
     value = attributes.get("val", "")
-    return int(value) + 1 if value.isdecimal() and int(value) < 9 else 0
+    return int(value) + 1 if value in tuple("012345678") else 0
 
 
 @dataclass

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from metatree._util.numbers import whole_number
 from metatree.errors import BadModelAnswer
 from metatree.protocols import (
     Answer,
@@ -153,8 +154,9 @@ def _question(label: str, questions: tuple[str, ...]) -> str | None:
     if len(questions) == 1:
         return questions[0]
     match = _LABEL.match(label.strip().lstrip("["))
-    if match and 1 <= int(match.group(1)) <= len(questions):
-        return questions[int(match.group(1)) - 1]
+    number = whole_number(match.group(1)) or 0 if match else 0
+    if 1 <= number <= len(questions):
+        return questions[number - 1]
     folded = " ".join(label.casefold().split())
     return next((q for q in questions if folded and " ".join(q.casefold().split()).startswith(folded)), None)
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Final
 
+from metatree._util.numbers import whole_number
 from metatree.node import Node
 from metatree.notes.notes import mentions
 from metatree.protocols import EarlierStatement
@@ -401,7 +402,7 @@ def _turn(node: Node, lineage: Sequence[tuple[Node, str]]) -> tuple[str, int]:
     number = re.search(r"(\d+)$", node.id)
     if node.kind != "turn" or number is None or len(lineage) < 2:
         return "", 0
-    return lineage[1][0].id, int(number[1])
+    return lineage[1][0].id, whole_number(number[1]) or 0
 
 
 def _own_heading(candidate: PassageCandidate) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from metatree_memory_tools.text.readable import markup_of, readable, readable_code
 from metatree_routers.passages.candidates import is_code_text
 
+from metatree._util.numbers import whole_number
 from metatree.notes.notes import said_by
 from metatree_agents.cli._output import styled, visible
 from metatree_agents.cli.printing.results import first_line, nothing, quoted_lines, wish_lines
@@ -42,7 +43,9 @@ def with_sources(result: SearchResult, k: int | None) -> SearchResult:
 
     def without(text: str) -> str:
         return (
-            re.sub(r"\[(\d+)\]", lambda m: "" if int(m[1]) in left_out else m[0], text) if left_out else text
+            re.sub(r"\[(\d+)\]", lambda m: "" if whole_number(m[1]) in left_out else m[0], text)
+            if left_out
+            else text
         )
 
     answers = tuple(replace(answer, cited=without(answer.cited)) for answer in answers)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from metatree._util.numbers import whole_number
 from metatree.durable import Effect
 from metatree.errors import Conflict, UnknownItem
 from metatree_agents.planner.agents.state import AgentState
@@ -79,7 +80,7 @@ class AgentOnBoard:
     def _write(self, state: AgentState) -> None:
         if self._next_entry < 0:
             last = self.board.last_id(f"{self._agent}:t")
-            self._next_entry = 0 if last is None else int(last.rpartition(":t")[2]) + 1
+            self._next_entry = 0 if last is None else (whole_number(last.rpartition(":t")[2]) or 0) + 1
         entries = state.trace[self._next_entry :]
         questions = {key: text for key, text in state.questions.items() if key not in self._questions_sent}
         over = state.questions.keys() - state.open_questions().keys() - self._questions_over

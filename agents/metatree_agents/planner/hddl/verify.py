@@ -17,6 +17,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from metatree._util.numbers import whole_number
 from metatree.errors import UserError
 from metatree_agents.planner.domain.conditions import Condition, flat, free_variables, is_variable
 from metatree_agents.planner.hddl._language import Action, Method, Problem, Variable
@@ -68,13 +69,13 @@ def _read(text: str) -> tuple[list[int], list[int], dict[int, _Line]]:
     for line in (one for one in lines if one):
         words = line.lower().split()
         if words[0] == "root":
-            roots = [int(word) for word in words[1:]]
+            roots = [_number(word) for word in words[1:]]
             continue
-        number, method, into = int(words[0]), "", None
+        number, method, into = _number(words[0]), "", None
         rest = words[1:]
         if "->" in rest:
             arrow = rest.index("->")
-            method, into = rest[arrow + 1], [int(word) for word in rest[arrow + 2 :]]
+            method, into = rest[arrow + 1], [_number(word) for word in rest[arrow + 2 :]]
             rest = rest[:arrow]
         else:
             steps.append(number)
@@ -84,6 +85,13 @@ def _read(text: str) -> tuple[list[int], list[int], dict[int, _Line]]:
     if roots is None:
         raise InvalidPlan("the line `root` is missing")
     return steps, roots, tasks
+
+
+def _number(word: str) -> int:
+    number = whole_number(word)
+    if number is None:
+        raise InvalidPlan(f"{word[:40]!r} is no number of a task")
+    return number
 
 
 class _History:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 
+from metatree._util.numbers import whole_number
 from metatree.errors import TransientError
 from metatree.storage.postgres import LOST, numbered, psycopg, refusal, session_settings, storage_error
 from metatree.storage.postgres_address import PostgresAddress, address_of
@@ -251,4 +252,5 @@ def change_of(payload: str) -> QueueChange | None:
     if not payload:
         return QueueChange()
     seq, _, topic = payload.partition(" ")
-    return QueueChange((topic, int(seq))) if topic and seq.isdecimal() else None
+    number = whole_number(seq)
+    return QueueChange((topic, number)) if topic and number is not None else None

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from metatree import Tree
 from metatree._util.cache_folder import cache_folder
+from metatree._util.numbers import whole_number
 from metatree._util.private import private_folder
 from metatree.errors import BrokenStore, MetatreeError, UntrustedStore, UserError
 from metatree.shared import Shared
@@ -295,7 +296,7 @@ class TreeCopy:
         """Remove versions that are not needed any more; a search that has one open goes on with it."""
         numbers = {each: each.name.partition("-")[0] for each in (self._folder / "versions").iterdir()}
         versions = [each for each, number in numbers.items() if number.isdecimal()]
-        for place in sorted(versions, key=lambda each: int(numbers[each]), reverse=True)[KEPT:]:
+        for place in sorted(versions, key=lambda each: whole_number(numbers[each]) or 0, reverse=True)[KEPT:]:
             if place != current:
                 shutil.rmtree(place, ignore_errors=True)
 

@@ -1,0 +1,222 @@
+"""Secrets by shape: keys of providers, private keys in each form, passwords in addresses, tokens that look random."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metatree._util._secret_shapes import PROVIDERS
+from metatree._util.secret_text import masked, redacted
+from metatree.trees.masking import masked_file
+
+LINE = "A1b2C3d4E5f6G7h8" * 4
+HEX_LINES = "".join(f"{number:02x}" * 16 + "\n" for number in range(40, 56))
+FORMS = {
+    "putty": "PuTTY-User-Key-File-3: ssh-rsa\nEncryption: none\nComment: ann@example.org\nPublic-Lines: 1\n"
+    f"AAAAB3NzaC1yc2EAAAADAQAB\nPrivate-Lines: 3\n{LINE}\n{LINE}\nZq9Zq9==\nPrivate-MAC: 00ff00ff\n",
+    "openvpn": f"-----BEGIN OpenVPN Static key V1-----\n{HEX_LINES}-----END OpenVPN Static key V1-----\n",
+    "tls-crypt": f"-----BEGIN OpenVPN tls-crypt-v2 client key-----\n{LINE}\n{LINE}\nZq9Zq9==\n"
+    "-----END OpenVPN tls-crypt-v2 client key-----\n",
+    "ssh2": '---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nComment: "1024-bit, ann@x"\n'
+    f"{LINE}\n{LINE}\nZq9Zq9==\n---- END SSH2 ENCRYPTED PRIVATE KEY ----\n",
+    "xml": f"<RSAKeyValue><Modulus>{LINE}</Modulus><P>{LINE}</P><Q>\n {LINE}\n {LINE}\n</Q><DP>{LINE}</DP>"
+    f"<InverseQ>{LINE}</InverseQ><D>{LINE}Zq9Zq9==</D></RSAKeyValue>\n",
+    "net": f'{{"D": "{LINE}Zq9Zq9==", "InverseQ": "{LINE}", "Modulus": "AQAB"}}\n',
+    "jwk": f'{{"kty": "RSA", "n": "{LINE}", "d": "{LINE}Zq9Zq9", "p": "{LINE}", "qi": "{LINE}"}}\n',
+    "jwk in a text": f'key = "{{\\"kty\\": \\"oct\\", \\"k\\": \\"{LINE}Zq9Zq9\\"}}"\n',
+    "jwk in yaml": f"jwk:\n  kty: EC\n  x: {LINE}\n  d: {LINE}Zq9Zq9\n",
+    "xml in xml": f"&lt;RSAKeyValue&gt;&lt;D&gt;{LINE}Zq9Zq9==&lt;/D&gt;&lt;/RSAKeyValue&gt;\n",
+    "lower": f"-----begin rsa private key-----\n{LINE}\n{LINE}\nZq9Zq9==\n-----end rsa private key-----\n",
+    "der": f"key: MIIEvQIBADANBgkqhkiG9w0BAQEFAAS{LINE}\n  {LINE}\n  Zq9Zq9==\n",
+}
+PUBLIC = ("n", "Modulus", "x")
+
+
+@pytest.mark.parametrize("around", ["{}", "# {}", "> {}", "{}\r"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_private_key_is_masked_to_its_end_in_files_of_other_names(form: str, around: str) -> None:
+    text = (
+        "the kettle\n" + "\n".join(around.format(line) for line in FORMS[form].splitlines()) + "\nis blue\n"
+    )
+    if form in ("jwk", "net", "xml", "xml in xml", "der", "jwk in a text", "jwk in yaml") and around != "{}":
+        return
+    for name in ("a.md", "a.txt", "a.py")[: 2 if form == "xml in xml" else 3]:
+        shown = masked_file(name, text.encode())[0].decode()
+        assert (
+            len(shown) == len(text.replace("\r", ""))
+            and shown.startswith("the kettle\n")
+            and shown.endswith("\nis blue\n")
+        )
+        assert "Zq9" not in shown
+        left = re.sub(rf"(?:{'|'.join(PUBLIC)})\W{{1,6}}{LINE}", "", shown)
+        assert LINE[:16] not in left and "2828282828" not in left
+
+
+@pytest.mark.parametrize(
+    ("address", "password"),
+    [
+        ("postgres://user:p@ss@host/db", "p@ss"),
+        ("postgres://user:p@s@s@w@host:5432/db?email=a@b.org", "p@s@s@w"),
+        ("https://ann@shop:pa55word@host.example.org/", "pa55word"),
+        ("postgres://user:pa/ss@host/db", "pa/ss"),
+        ("postgres://user:pa/s+s=@host:5432/db", "pa/s+s="),
+        ("redis://:p@ss@localhost:6379", "p@ss"),
+        (r"postgres:\/\/user:p@ss@host\/db", "p@ss"),
+        ("amqp://a:p@55@one:1,amqp://b:p@66@two:2", "p@55"),
+    ],
+)
+@pytest.mark.parametrize("code", [True, False])
+def test_a_password_in_an_address_is_masked_to_the_last_at_before_the_host(
+    address: str, password: str, code: bool
+) -> None:
+    shown, number = masked(f"db = '{address}'", code=code)
+    assert number >= 1 and password not in shown
+    assert f":{'*' * len(password)}@" in shown
+    assert address.partition(":")[0] in shown and re.split("[@]", address)[-1] in shown
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://localhost:4873/@scope/package",
+        "http://localhost:8080/path?mail=ann@example.org",
+        "https://example.org/a:b/c@d",
+        "file:///a:b@c",
+        "see http://[::1]:80/ and mail ann@example.org",
+    ],
+)
+def test_an_address_without_a_password_stays(address: str) -> None:
+    assert masked(address) == (address, 0)
+
+
+ALPHABETS = st.sampled_from(["0123456789abcdef", "abcdefghijklmnopqrstuvwxyz0123456789"])
+BEGINS = sorted({(begin, body) for body, begins in PROVIDERS.items() for begin in begins.split()})
+
+
+@given(data=st.data(), row=st.sampled_from(BEGINS), code=st.booleans())
+@settings(max_examples=200)
+def test_what_a_row_describes_is_masked_whole(data: st.DataObject, row: tuple[str, str], code: bool) -> None:
+    begin, body = row
+    plain = body.replace(r"[\w", "[A-Za-z0-9_").replace("(?![A-Za-z0-9])", "")
+    rest = data.draw(st.from_regex(re.compile(plain, re.ASCII), fullmatch=True))
+    digits = sum(map(str.isdigit, rest))
+    if not digits or re.search(r"%s|%\(|\.\.\.|[*]", rest) or not re.search(r"\d", rest[:100]):
+        return
+    text = f'the kettle = "{begin}{rest}" is blue'
+    shown, _ = masked(text, code=code)
+    assert shown == f'the kettle = "{"*" * len(begin + rest)}" is blue'
+
+
+NAMES = (
+    "DATADOG_KEY",
+    "algolia_api",
+    "snyk.key",
+    "webhookKey",
+    "my-service-key",
+    "APP_AUTH",
+    "gitter",
+    "x_creds",
+)
+TOKEN = "f3k9c71e04bq58w2a6z0"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_token_that_looks_random_is_masked_behind_a_name_that_says_so(name: str) -> None:
+    for text, code in (
+        (f'{name} = "TOKEN"', True),
+        (f"{name}=TOKEN", False),
+        (f"{name}: TOKEN", False),
+        (f"Set `{name}=TOKEN` first.", False),
+        (f"The {name}: **TOKEN**", False),
+        (f'{{"{name}": "TOKEN"}}', False),
+        (f'set("{name}", "TOKEN")', True),
+        (f"<a>{name}</a><{name}>TOKEN</{name}>", True),
+    ):
+        assert masked(text.replace("TOKEN", TOKEN), code=code) == (text.replace("TOKEN", "*" * 20), 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'key = "550e8400-e29b-41d4-a716-446655440000"',
+        'key: "3f786850e387550fdab836ed7e6dc881de23001b"',
+        'commit = "3f786850e387550fdab836ed7e6dc881de23001b"',
+        'content-hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"',
+        'public_key = "f3k9c71e04bq58w2a6z0"',
+        'github_sha: "f3a9c71e04bd58d2a6aa"',
+        'image = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"',
+        'cache_key = "getUserByName2Version3OfTheTree"',
+        'auth = "my-auth-provider-v2-of-2024"',
+        'vector = "f3k9c71e04bq58w2a6z0"',
+        "{file = \"a.whl\", hash = \"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"}",
+        '"MCSession", "MDLAnimatedMatrix4x4"',
+        "License: Apache-2.0-with-GPL2-LGPL2-Exception",
+        "key = lookup_of_f3k9c71e04bq58w2a6z0",
+    ],
+)  # fmt: skip
+def test_hashes_ids_and_long_names_stay(text: str) -> None:
+    assert masked(text, code=True) == (text, 0)
+    if not text.startswith("key = lookup"):
+        assert masked(text) == (text, 0)
+
+
+def test_values_of_a_secret_of_a_cluster_are_masked_whatever_their_names() -> None:
+    text = (
+        "apiVersion: v1\nkind: ConfigMap\ndata:\n  colour: blue\n---\napiVersion: v1\nkind: Secret\nmetadata:\n"
+        "  name: shop\ndata:\n  user: YW5uYW5u\n  colour: Ymx1ZQ==\n---\nkind: Other\ndata:\n  pot: tea\n"
+    )
+    shown = masked_file("a.yaml", text.encode())[0].decode()
+    assert shown == text.replace("YW5uYW5u", "*" * 8).replace("Ymx1ZQ==", "*" * 8)
+
+
+def test_blocks_and_json_of_a_secret_of_a_cluster() -> None:
+    text = (
+        "- kind: Secret\n  stringData:\n    a: |\n      two words\n\n      and more\n    b: zap\n  type: x\n"
+    )
+    shown = text.replace("two words", "*** *****").replace("and more", "*** ****").replace("zap", "***")
+    assert masked_file("a.yaml", text.encode())[0].decode() == shown
+    json = '{"kind": "Secret", "data": {"user": "YW5uYW5u"}, "metadata": {"name": "x"}}'
+    assert masked(json) == (json.replace("YW5uYW5u", "*" * 8), 1)
+
+
+def test_a_password_behind_a_login_is_masked() -> None:
+    text = "machine shop.example.org login ann password kettle\n"
+    assert masked(text) == (text.replace("kettle", "******"), 1)
+
+
+def test_a_value_in_quotes_is_masked_to_its_quote() -> None:
+    assert masked('password: "hunter71Zq7,and;more", x') == (f'password: "{"*" * 20}", x', 1)
+    assert redacted("password='hunter71Zq7;x' y")[0] == "password='[left out: a password or key]' y"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'key="f3k9c71e04bq58w2a6z0",',
+        "a1" * 9 + "=",
+        "a b c d e f g h i=f3k9c71e04bq58w2a6z0 ",
+        "Private-Lines: 9\n" + LINE + "\n",
+        "-----BEGIN OpenVPN Static key V1-----\n",
+        "kind: Secret\ndata:\n  a: b\n",
+        "kind: Secret\ndata:\n  a: |\n   b\n",
+        '"kind": "Secret", "data": {"a": "b',
+        "-----begin private key-----\n",
+        "machine a login b ",
+        "://a:b@",
+        "://a:b/",
+        "kty d:",
+        "InverseQ D>AAAAAAAAAAAAAAAAAAAA ",
+        "MHcCAQEEI" + LINE + "\n",
+        "1234567890123456|",
+        "s.a1",
+        "eyJrIjoi",
+        "A3-AAAAA-",
+    ],
+)
+@pytest.mark.parametrize("code", [True, False])
+def test_no_shape_takes_long(text: str, code: bool) -> None:
+    whole = text * (300_000 // len(text))
+    assert len(masked(whole, code=code)[0]) == len(whole)
