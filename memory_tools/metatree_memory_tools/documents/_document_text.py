@@ -115,6 +115,16 @@ class Extracted:
         return first, last
 
 
+def shaped(line: str) -> str:
+    """Return a line whose spaces mean something, as in code and tables, without what cannot be shown.
+
+    Example:
+        >>> shaped("\\tx = 1\\x00 ")
+        '    x = 1'
+    """
+    return "".join(char for char in line.expandtabs(4) if char.isprintable()).rstrip()
+
+
 def tidy(line: str) -> str:
     """Return a line without what cannot be shown, and with single spaces.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from metatree.trees.text import decode
-from metatree_memory_tools.documents._document_text import MOST_CHARS, Extracted, Heading, tidy
+from metatree_memory_tools.documents._document_text import MOST_CHARS, Extracted, Heading, shaped, tidy
 from metatree_memory_tools.text.descriptions import shorten
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class _HtmlReader:
         """End the line at hand, if there is anything on it; with `keep` an empty one is a line too."""
         text = "".join(self.words)
         self.words.clear()
-        line = _clean(text) if self.in_pre else tidy(" ".join(text.split()))
+        line = shaped(text) if self.in_pre else tidy(" ".join(text.split()))
         if not line.strip(" |"):
             if keep:
                 self._blank()
@@ -289,8 +289,3 @@ def _unseen(node: LexborNode, tag: str) -> bool:
         or attributes.get("aria-hidden") == "true"
         or bool(_HIDDEN_STYLE.search(attributes.get("style") or ""))
     )
-
-
-def _clean(line: str) -> str:
-    """Return a line of preformatted text: its spaces are kept."""
-    return "".join(char for char in line.expandtabs(4) if char.isprintable()).rstrip()

@@ -28,7 +28,7 @@ def extract(kind: str, data: bytes, limit_s: float) -> Extracted:
     """Return the text of a document, in this process.
 
     Args:
-        kind: `pdf`, `html` or `docx`.
+        kind: `pdf`, `html`, `docx`, or one of `CONVERTED`.
         data: the file.
         limit_s: seconds after which what is left is left out, as far as the format can be read in part.
     """
@@ -45,6 +45,10 @@ def extract(kind: str, data: bytes, limit_s: float) -> Extracted:
             from metatree_memory_tools.documents._docx import extract_docx
 
             return extract_docx(data)
+    from metatree_memory_tools.documents._converted import CONVERTED, extract_converted
+
+    if kind in CONVERTED:
+        return extract_converted(kind, data)
     raise ValueError(f"no reader of documents is called {kind!r}")
 
 

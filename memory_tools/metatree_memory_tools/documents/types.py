@@ -15,8 +15,6 @@ from metatree_memory_tools.text.text_files import TextFiles
 if TYPE_CHECKING:
     from metatree_memory_tools.documents._document_text import Extracted
 
-_EXTRA = "pip install 'metatree-memory[docs]'"
-
 
 class _Document(TextFiles):
     """A document whose text is taken out of its bytes; nodes name ranges of the lines of that text.
@@ -33,11 +31,13 @@ class _Document(TextFiles):
     _latest: tuple[Extracted, Extracted] | None = None
     needs = ""
     """The package that reads it; empty when the standard library does."""
+    extra = "docs"
+    """The extra that brings it."""
 
     def outline(self, file: SourceFile) -> Outline:
         """Return the sections and pages of a document; one that cannot be read is a node that says why."""
         if self.needs and not _is_installed(self.needs):
-            note = f"not read: {_EXTRA} to have its text"
+            note = f"not read: pip install 'metatree-memory[{self.extra}]' to have its text"
             return Outline(
                 description=f"{self.what} ({note}).", attributes={"note": note}, problem=note, empty=True
             )
@@ -109,6 +109,66 @@ class Html(_Document):
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as that of a web page does, and it can be read as one."""
         return path.lower().endswith((".html", ".htm", ".xhtml")) and _is_installed(self.needs)
+
+
+class _Converted(_Document):
+    """A document that a library makes Markdown of."""
+
+    max_file_bytes = 100_000_000
+    needs = "markitdown"
+    extra = "office"
+    binary = True
+
+    def recognises(self, path: str, head: bytes) -> bool:
+        """Whether the name ends as such a document's does."""
+        return path.lower().endswith(self.suffixes)
+
+
+class Presentation(_Converted):
+    """Presentations (pptx), by their slides."""
+
+    name = source_type = "pptx"
+    what = "A presentation"
+    suffixes = (".pptx", ".pptm", ".ppsx")
+
+
+class Workbook(_Converted):
+    """Workbooks (xlsx), by their sheets."""
+
+    name = source_type = "xlsx"
+    what = "A workbook"
+    suffixes = (".xlsx", ".xlsm")
+    needs = "openpyxl"
+
+
+class Book(_Converted):
+    """Electronic books (EPUB), by the headings of their chapters."""
+
+    name = source_type = "epub"
+    what = "An electronic book"
+    suffixes = (".epub",)
+
+
+class OpenDocumentText(_Converted):
+    """OpenDocument texts (odt), by their headings."""
+
+    name = source_type = "odt"
+    what = "An OpenDocument text"
+    suffixes = (".odt",)
+    needs = "odfdo"
+
+
+class Notebook(_Converted):
+    """Jupyter notebooks, by the headings of their text; JSON as plain text as long as markitdown is not installed."""
+
+    name = source_type = "notebook"
+    what = "A notebook"
+    suffixes = (".ipynb",)
+    binary = False
+
+    def recognises(self, path: str, head: bytes) -> bool:
+        """Whether the name ends as a notebook's does, and it can be read as one."""
+        return super().recognises(path, head) and _is_installed(self.needs)
 
 
 class ReStructuredText(TextFiles):

@@ -155,6 +155,12 @@ def _headings(text: str, lines: Sequence[str]) -> list[_Heading]:
     return headings
 
 
+def headings_of(lines: Sequence[str]) -> list[tuple[int, str, int]]:
+    """Return level, title and line, counted from 1, of the first `MOST_HEADINGS` headings of a Markdown text."""
+    text, _ = _bounded("\n".join(lines))
+    return [(heading.level, heading.title, heading.line) for heading in _headings(text, lines)]
+
+
 def plain(text: str) -> str:
     """Return a line of Markdown without its marks.
 

@@ -15,7 +15,9 @@ _SIGNATURE_LINES = 8
 _DOCSTRING_LINES = 3
 
 
-_DOCUMENTS = frozenset({".md", ".rst", ".txt", ".html", ".pdf", ".docx"})
+_DOCUMENTS = frozenset(
+    {".md", ".rst", ".txt", ".html", ".pdf", ".docx", ".pptx", ".xlsx", ".epub", ".odt", ".ipynb"}
+)
 
 
 def shown(node: Node, content: str, quote: str, release: str = "") -> str:

@@ -89,7 +89,8 @@ def _file_types() -> str:
     languages = sorted({language.name for language in installed()})
     read = ["Python", "Markdown", "reStructuredText", "docx", *languages]
     lacking: list[str] = []
-    documents = {"PDF": "pypdfium2", "HTML": "selectolax"}
+    documents = {"PDF": "pypdfium2", "HTML": "selectolax", "xlsx": "openpyxl", "odt": "odfdo"}
+    documents |= dict.fromkeys(("pptx", "EPUB", "notebooks"), "markitdown")
     for name, package in documents.items():
         (read if find_spec(package) is not None else lacking).append(name)
     text = f"outlines of {', '.join(read)}"

@@ -176,7 +176,7 @@ def shown(
 def _is_prose(node: Node, text: str) -> bool:
     """Say whether a text is words: it has the markup of words, or it is of no file, or of one of plain text."""
     path = node.path or ""
-    plain = not path or path.lower().endswith((".txt", ".pdf", ".docx"))
+    plain = not path or path.lower().endswith((".txt", ".pdf", ".docx", ".pptx", ".xlsx", ".epub", ".odt"))
     return plain or markup_of(text[:MARKUP_CHARS], path) in ("markdown", "rst", "html")
 
 

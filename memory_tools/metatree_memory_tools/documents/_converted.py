@@ -1,0 +1,139 @@
+"""Presentations, workbooks, books, notebooks and OpenDocument texts as text, by libraries that make Markdown of them.
+
+markitdown makes Markdown of presentations, books and notebooks, odfdo of OpenDocument. markitdown's converters are
+called one by one: its front class guesses formats by a model, looks for plug-ins and may fetch addresses, which no
+document of strangers should have it do. They unpack each part as a whole, so that what says it is large is refused
+before; a part that says less than it holds is read no further than it says (`zipfile`).
+
+Lost: markitdown for workbooks too. It reads them by pandas (84 MB), which makes 7.0 of a 7 beside an empty cell, `NaN`
+of the empty one, and a heading of the first row; openpyxl has the values as they are.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from metatree_memory_tools.documents._document_text import (
+    MOST_CHARS,
+    Extracted,
+    Heading,
+    PageStart,
+    shaped,
+    tidy,
+)
+from metatree_memory_tools.text.descriptions import shorten
+from metatree_memory_tools.text.markdown import headings_of
+
+CONVERTED: Final = frozenset({"pptx", "xlsx", "epub", "odt", "notebook"})
+
+_SLIDE = re.compile(r"\s*<!-- Slide number: \d+ -->\s*$")
+_IMAGE = re.compile(r"!\[([^\]\n]{0,500})\]\([^)\n]{0,500}\)")
+_LINK = re.compile(r"\]\((https?://[^)\s]{1,500})\)")
+_FACT = re.compile(r"\*\*(Title|Authors|Description|Publisher|Language):\*\* (.+)$")
+_MOST_BYTES = 200_000_000
+"""A document that unpacks to more is not read."""
+_MOST_LINKS = 1_000
+_TITLE_CHARS = 120
+
+
+def extract_converted(kind: str, data: bytes) -> Extracted:
+    """Return the text of a document as Markdown, with its headings, and the slides of a presentation as its pages.
+
+    Args:
+        kind: one of `CONVERTED`.
+        data: the file.
+
+    Raises:
+        Exception: whatever the libraries raise for a damaged file.
+    """
+    if kind != "notebook" and (size := _unpacked_bytes(data)) > _MOST_BYTES:
+        return Extracted(problem=f"refused: it unpacks to {size / 1e6:,.0f} MB, as a zip bomb does")
+    text = _CONVERT[kind](data) if kind in _CONVERT else _by_markitdown(kind, data)
+    result = Extracted()
+    if len(text) > MOST_CHARS:
+        text = text[:MOST_CHARS]
+        result.problem = "only the beginning: there is too much text"
+    result.lines = list(_lines(kind, text, result))
+    while result.lines and not result.lines[-1]:
+        result.lines.pop()
+    for level, title, line in headings_of(result.lines):
+        result.headings.append(Heading(level, shorten(tidy(title), _TITLE_CHARS), line))
+    result.links = list(dict.fromkeys(_LINK.findall(text)))[:_MOST_LINKS]
+    return result
+
+
+def _unpacked_bytes(data: bytes) -> int:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return sum(info.file_size for info in archive.infolist())
+
+
+def _by_markitdown(kind: str, data: bytes) -> str:
+    from markitdown import StreamInfo, converters
+
+    by_kind = {
+        "pptx": converters.PptxConverter,
+        "epub": converters.EpubConverter,
+        "notebook": converters.IpynbConverter,
+    }
+    suffix = ".ipynb" if kind == "notebook" else f".{kind}"
+    info = StreamInfo(extension=suffix, charset="utf-8")
+    return str(by_kind[kind]().convert(io.BytesIO(data), info).markdown)
+
+
+def _open_document(data: bytes) -> str:
+    from odfdo import Document
+
+    return str(Document(io.BytesIO(data)).to_markdown())
+
+
+def _workbook(data: bytes) -> str:
+    from openpyxl import load_workbook
+
+    book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+    lines: list[str] = []
+    chars = 0
+    for sheet in book.worksheets:
+        lines += ["", f"## {' '.join(sheet.title.split())}"]
+        for row in sheet.iter_rows(values_only=True):
+            cells = ["" if value is None else " ".join(str(value).split()) for value in row]
+            while cells and not cells[-1]:
+                cells.pop()
+            if cells:
+                lines.append(f"| {' | '.join(cells)} |")
+                chars += len(lines[-1])
+            if chars > MOST_CHARS:
+                return "\n".join(lines)
+    return "\n".join(lines)
+
+
+_CONVERT: Final[dict[str, Callable[[bytes], str]]] = {"odt": _open_document, "xlsx": _workbook}
+
+
+def _lines(kind: str, text: str, result: Extracted) -> Iterator[str]:
+    """Yield the lines of a text; what they say of pages, title and author goes into the result."""
+    count, is_head = 0, kind == "epub"
+    for row in text.split("\n"):
+        if kind == "pptx" and _SLIDE.match(row):
+            result.pages.append(PageStart(count + 1))
+            continue
+        if is_head and (fact := _FACT.match(row)):
+            name, value = fact[1].lower(), tidy(fact[2])
+            if name == "title":
+                result.title = shorten(value, _TITLE_CHARS)
+            else:
+                result.facts["author" if name == "authors" else name] = shorten(value, 300)
+            continue
+        line = shaped(_IMAGE.sub(r"\1", row))
+        if kind == "pptx" and line == "### Notes:":
+            line = "Notes:"
+        if kind == "odt" and line.startswith("|"):
+            line = tidy(line)  # its columns are filled up to one width
+        if not line and not count:
+            continue
+        is_head = is_head and not line
+        count += 1
+        yield line
