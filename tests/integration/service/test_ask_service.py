@@ -87,6 +87,16 @@ def test_what_is_not_answered_shows_the_passages_that_come_closest(
     assert "Closest passages:" in said and re.search(r"^  \| .*(lamp|bath)", said, re.M), said
 
 
+def test_a_follow_up_says_how_it_was_read(asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    run(["ask", "Where do the towels hang?", *asked, "--topic", "towels"])
+    capsys.readouterr()
+    run(["ask", "How many of those are there?", *asked, "--topic", "towels"])
+    said = capsys.readouterr().out
+    assert said.startswith("Read in this topic as: How many of those (towels hang) are there?")
+    run(["ask", *asked, "--topic", "towels", "--json"])
+    assert json.loads(capsys.readouterr().out)["notes"] == [said.partition("\n")[0]]
+
+
 def test_a_key_says_whose_it_is(
     serve: Serve, tree: Tree, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

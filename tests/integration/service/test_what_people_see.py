@@ -25,6 +25,7 @@ from metatree.notes.notes import memories, remember
 
 from .conftest import SECRETS, Served
 from .test_engine import working
+from .test_openai import client_of, say
 from .test_pages import answered, buttons, learned
 from .test_web import Browser, asked, entered
 
@@ -218,7 +219,7 @@ def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(
         "31 March" in written["Closest"][0]["Quote"] and "say again what it is about" in written["Answer"][0]
     )
     assert found["End"] == "closest" and "say again what it is about" in found["Answer"][0]
-    (before,) = found["Closest"]
+    before = found["Closest"][0]
     assert (
         "31 March" in before["Quote"]
         and before["Place"] == "holidays.md"
@@ -226,6 +227,35 @@ def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(
     )
     page = words(user.get(f"/thread?topic={topic}").text)
     assert "quoted what stands first below. Closest passages:" in page
+
+
+SHELLS = {
+    "completion.md": "# Shell completion\n\nCompletion is there for bash, zsh and fish: these shells work.\n",
+    "adding.md": "# Adding\n\nWhich shells does that work for depends on your shells; the shells that work are yours.\n",
+}
+
+
+def test_a_follow_up_is_read_in_its_topic_on_the_page_and_in_chats(serve: Serve, tmp_path: Path) -> None:
+    first, second = "How does completion work?", "Which shells does that work for?"
+    read_as = "Read in this topic as: Which shells does that (completion) work for?"
+    for name, text in SHELLS.items():
+        (tmp_path / name).write_text(text)
+    with build_tree(tmp_path) as made:
+        service = serve(memory=made, answer_timeout_s=30.0, claim_timeout_s=5.0)
+        user = entered(service, "User_1")
+        with working(service, made):
+            topic = asked(user, first)
+            user.send("/ask", question=second, topic=topic)
+            found = service.user.get("check-query", Topic=topic, Seq="2").json()
+            chat = client_of(service)
+            held_elsewhere = say(chat, first, "By a script.", second).choices[0].message.content
+            alone = say(chat, second).choices[0].message.content
+    assert found["Notes"][0].startswith(read_as)
+    shown = [*found["Sources"], *found["Closest"]]
+    assert shown[0]["Place"] == "completion.md" and found["Query"] == second
+    assert read_as in words(user.get(f"/thread?topic={topic}").text)
+    assert "Read in this topic as" in held_elsewhere and "bash, zsh and fish" in held_elsewhere
+    assert "Read in this topic as" not in alone
 
 
 def test_what_is_found_shows_the_line_and_not_its_heading_again(serve: Serve, handbook: Tree) -> None:

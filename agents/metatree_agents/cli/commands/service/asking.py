@@ -116,6 +116,7 @@ def _shown(query: dict[str, Any], server: str) -> dict[str, Any]:
         "cited": "\n\n".join(_cited(query)),
         "end": query["End"],
         "open": query["Open"],
+        "notes": query.get("Notes") or [],
         "sources": all_of("Sources"),
         "closest": all_of("Closest"),
         "asked": [_named(each, query, server) for each in query["Asked"]],
@@ -148,6 +149,8 @@ def _cited(query: dict[str, Any]) -> Iterator[str]:
 
 
 def _lines(query: dict[str, Any], server: str) -> Iterator[str]:
+    for note in query.get("Notes") or ():
+        yield output.styled(output.visible(note), "dim")
     for paragraph in _cited(query):
         yield from (output.visible(line) for line in (*paragraph.split("\n"), ""))
     if query["Status"] == "Failed":
