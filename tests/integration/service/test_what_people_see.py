@@ -231,7 +231,7 @@ def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(
 
 SHELLS = {
     "completion.md": "# Shell completion\n\nCompletion is there for bash, zsh and fish: these shells work.\n",
-    "adding.md": "# Adding\n\nWhich shells does that work for depends on your shells; the shells that work are yours.\n",
+    "adding.md": "# Adding\n\nWhich shells does that work for? The shells that work are yours.\n",
 }
 
 

@@ -21,6 +21,7 @@ from metatree.errors import LeaseLost, MetatreeError, RunExists, TransientError,
 from metatree.notes.notes import said_by
 from metatree.result import PersonQuestion, QuestionAnswer, SearchResult, TraceEntry
 from metatree.trees.layer import Layer
+from metatree.trees.line_ranges import without_shared_lines
 from metatree_agents.service.engine._at_limit import same_question, with_person
 from metatree_agents.service.engine._follow_up import FollowUp, follow_up
 from metatree_agents.service.engine._origins import place_in, with_origins
@@ -236,13 +237,11 @@ def _with_before(tree: Tree, query: EngineQuery, reply: EngineAnswer) -> EngineA
     before = _before(tree, query) if own < FEW_WORDS or (refers and own < SOME_WORDS) else []
     if not before:
         return reply
-    quoted = [each["Quote"] for each in before]
-    found = [each for each in reply.ending.closest if each["Quote"] not in quoted]
-    return replace(
-        reply,
-        answer=[f"{NOT_SAID} {ABOUT_BEFORE}"],
-        ending=replace(reply.ending, end="closest", closest=[*before, *found][:PASSAGES]),
-    )
+    # Under the question of the others, since no two passages of one question may share lines.
+    asked = next((each["Question"] for each in reply.ending.closest), query.text)
+    closest = _apart([*({**each, "Question": asked} for each in before), *reply.ending.closest])
+    ending = replace(reply.ending, end="closest", closest=closest[:PASSAGES])
+    return replace(reply, answer=[f"{NOT_SAID} {ABOUT_BEFORE}"], ending=ending)
 
 
 def _before_it(query: EngineQuery) -> list[Mapping[str, Any]]:
@@ -257,7 +256,8 @@ def _as_taken(tree: Tree, query: EngineQuery, taken: FollowUp, reply: EngineAnsw
     about = any(taken.is_about(_said_around(tree, source)) for source in sources)
     if ending.end == "answered" and sources and not about:
         closest = [_passage_of(source, taken.text) for source in sources]
-        ending = Ending("closest", [taken.text], [*closest, *ending.closest][:PASSAGES], notes=ending.notes)
+        closest = _apart([*closest, *ending.closest])[:PASSAGES]
+        ending = Ending("closest", [taken.text], closest, notes=ending.notes)
         reply = replace(reply, answer=[NOT_SAID], sources=[])
 
     def as_asked(question: str) -> str:
@@ -317,10 +317,23 @@ def _ending_of(tree: Tree, result: SearchResult) -> Ending:
             own = [number for number, each in enumerate(closest) if each["Question"] == question]
             closest.insert(own[:2][-1] + 1 if own else len(closest), said)
     # Two passages of one short section are that section, once.
-    places = [(each["Question"], each["Node"], each["Quote"]) for each in closest]
-    closest = [each for number, each in enumerate(closest) if places[number] not in places[:number]]
+    closest = _apart(closest)
     end: End = "answered" if result.answer.strip() else "closest" if closest else "nothing"
     return Ending(end, list(result.open_questions[:PASSAGES]), closest, notes=result.sentences[:PASSAGES])
+
+
+def _apart(closest: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the passages that neither share lines with a better one for the same question nor say the same."""
+
+    def place_of(each: Mapping[str, Any]) -> tuple[str, Sequence[int] | None]:
+        # A source of an answer has no score, and one without lines has these.
+        unknown = each["Lines"] == [1, 1] and not each["Score"]
+        return f"{each['Question']}\0{each['Place']}", None if unknown else each["Lines"]
+
+    told = dict[tuple[str, str], dict[str, Any]]()
+    for each in closest:
+        told.setdefault((each["Question"], each["Quote"]), each)
+    return without_shared_lines(told.values(), place_of)
 
 
 def _whole_section(tree: Tree, node_id: str) -> dict[str, Any]:
