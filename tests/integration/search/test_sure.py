@@ -331,6 +331,9 @@ def test_a_passage_goes_on_with_the_next_best_where_it_ends_and_not_with_one_far
 class _Overlapping(Evidence):
     """Evidence whose passages share lines, of one node and of a file with its section."""
 
+    def score(self, questions: Sequence[str], **where: Any) -> list[Scored]:
+        return []
+
     def passages(self, question: str, *, k: int = 3, **where: Any) -> list[Passage]:
         file, section = "page.md", "page.md#lamps"
         places = [(section, (1, 4)), (file, (3, 5)), (section, (4, 6)), (section, (7, 8)), (file, (1, 2))]

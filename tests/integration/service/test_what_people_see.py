@@ -300,6 +300,32 @@ def test_memories_are_listed_once_and_by_their_words(service: Served, tree: Tree
     assert "ten watts" not in user.get("/memories").text
 
 
+def test_topics_that_look_alike_are_told_apart(service: Served) -> None:
+    user = entered(service, "User_1")
+    first, second, other = asked(user), asked(user), asked(user, "Who pays?")
+    user.send("/ask", question="And in the bath?", topic=second)
+    page = user.get("/topics").text
+    rows = {
+        topic: words(row)
+        for row in re.findall(r"<li>\s*<a href=.*?</li>", page, re.S)
+        for topic in (first, second, other)
+        if f"topic={quote(topic)}" in row
+    }
+    begun = re.compile(r"begun \d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d UTC")
+    assert begun.search(rows[first]) and "last:" not in rows[first]
+    assert begun.search(rows[second]) and "last: And in the bath?" in rows[second]
+    assert "begun" not in rows[other]
+    for topic in (first, second):
+        user.send("/topic/rename", topic=topic, title="Lamps")
+    page = words(user.get("/topics").text)
+    assert "asks: How many watts?" in page and "last: And in the bath?" in page
+    file = user.get("/thread/export", params={"topic": second})
+    assert re.search(
+        r'filename="Lamps-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.md"', file.headers["Content-Disposition"]
+    )
+    assert re.match(r"# Lamps\n\n\*Topic \S+, begun \d{4}-\S+ UTC\*\n", file.text)
+
+
 def test_an_export_says_what_it_is_of_who_asked_and_what_was_said_of_it(service: Served) -> None:
     user = entered(service, "User_1")
     topic = answered(service, user)
@@ -309,10 +335,11 @@ def test_an_export_says_what_it_is_of_who_asked_and_what_was_said_of_it(service:
     lost = {"End": "nothing", "Think": ["read Hall: nothing of use"]}
     service.engine.answer("And who pays?", "Nobody knows.", topic=topic, seq=2, **lost)
     file = user.get("/thread/export", params={"topic": topic})
-    assert file.headers["Content-Disposition"] == 'attachment; filename="The-lamps.md"'
-    assert file.text.startswith(
-        "# The \\*lamps\\*\n\n## Question 1\n\n> How many watts?\n\n*Asked by User\\_1, 20"
+    assert 'filename="The-lamps-20' in file.headers["Content-Disposition"], (
+        "with the time, as of its namesakes"
     )
+    assert file.text.startswith("# The \\*lamps\\*\n\n*Topic ")
+    assert "\n\n## Question 1\n\n> How many watts?\n\n*Asked by User\\_1, 20" in file.text
     assert "\n- Helpful, says User\\_1, 20" in file.text
     assert file.text.rstrip().endswith("What the search did:\n\n1. read Hall: nothing of use")
     given = user.get("/thread/export", params={"topic": topic, "form": "json"}).json()
