@@ -22,6 +22,7 @@ from metatree_memory_tools import build_tree
 
 from metatree import Node, Tree, search
 from metatree.notes.notes import memories, remember
+from tests.documents import make_pdf
 
 from .conftest import SECRETS, Served
 from .test_engine import working
@@ -298,6 +299,45 @@ def test_memories_are_listed_once_and_by_their_words(service: Served, tree: Tree
     assert "<del>It has ten watts.</del>" in below and len(buttons(below, "/memories/forget")) == 1
     learned(service, tree)
     assert "ten watts" not in user.get("/memories").text
+
+
+def test_a_pdf_opens_at_the_page_that_an_answer_quotes(serve: Serve, tmp_path: Path) -> None:
+    pages = [[(12.0, f"Page {number} of the manual of the lamp.")] for number in range(1, 4)]
+    pages[1].append((12.0, "The lamp has a bulb of nine watts."))
+    data, secret = make_pdf(pages), make_pdf([[(12.0, "The key is " + "ghp_" + "a1B2" * 9)]])
+    for name, its in (
+        ("lamp.pdf", data),
+        ("keys.pdf", secret),
+        ("other.pdf", make_pdf([[(12.0, "It is old.")]])),
+    ):
+        (tmp_path / name).write_bytes(its)
+    (tmp_path / "plain.md").write_text("# Plain\n")
+    with build_tree(tmp_path) as made:
+        service = serve(memory=made)
+        user = entered(service, "User_1")
+        topic = asked(user)
+        node = next(node.id for _, node in made.walk() if node.path == "lamp.pdf" and node.has_content)
+        source = {
+            "Node": node,
+            "Title": "lamp",
+            "Quote": "nine watts",
+            "Path": "lamp.pdf",
+            "Pages": [2, 2],
+            "Number": 1,
+        }
+        service.engine.answer("How many watts?", "nine watts", topic=topic, Sources=[source], End="answered")
+        for shown in (f"/thread?topic={topic}", f"/node?id={quote(node)}&topic={topic}&seq=1"):
+            (where,) = re.findall(r'href="(/file[^"]*)"[^>]*>Open the PDF at page 2<', user.get(shown).text)
+            assert where.endswith("#page=2")
+            given = user.get(html.unescape(where.partition("#")[0]))
+            assert (given.content, given.headers["Content-Type"]) == (data, "application/pdf")
+            assert given.headers["Content-Disposition"] == 'inline; filename="lamp.pdf"'
+        (tmp_path / "other.pdf").write_bytes(data)
+        for other, why in (("keys.pdf", "secret"), ("plain.md", "no PDF"), ("other.pdf", "not as it was")):
+            refused = user.get(f"/file?id={other}")
+            assert refused.status_code == 422 and why in words(refused.text), refused.text
+        assert user.get("/file?id=nothing.pdf").status_code == 404
+    assert "/login" in Browser(service.url).get(f"/file?id={quote(node)}").url
 
 
 def test_topics_that_look_alike_are_told_apart(service: Served) -> None:
