@@ -69,6 +69,7 @@ _POINTS = re.compile(r"that|this|these|those", re.IGNORECASE)
 _CLAUSE = re.compile(r"[,;]|\b(?:if|when|while|after|before|because|and|but)\b", re.IGNORECASE)
 _CALLERS = re.compile(rf"\b(?:{_HELPERS}) (?:I|you|we|one|people)\b", re.IGNORECASE)
 _WITHOUT_SUBJECT = frozenset(terms("example detail more else explain mean reason since short exact word"))
+_BRACKETED = re.compile(r"\([^()]*\)")
 _TOKEN = re.compile(r"\S+")
 _AROUND = "?!.,;:()[]{}\"'“”‘’`"
 
@@ -86,9 +87,16 @@ class FollowUp:
         """What the asker reads of it."""
         return f"Read in this topic as: {self.text} If something else is meant, ask again and name it."
 
+    asked: str
+    """The question as it was asked."""
+
     def is_about(self, text: str) -> bool:
-        """Whether a text shares a word with the subject."""
-        return not set(terms(self.subject)).isdisjoint(terms(text))
+        """Whether a text shares a word with the subject, and says half of what the question names by itself."""
+        said = set(terms(text))
+        own = [word for word in key_terms_of(self.asked) if not asking_terms().issuperset(word.terms)]
+        own = [word for word in own if not set(terms(self.subject)).issuperset(word.terms)]
+        there = sum(word.weight for word in own if word.is_in(said))
+        return not said.isdisjoint(terms(self.subject)) and 2 * there >= sum(word.weight for word in own)
 
 
 def follow_up(question: str, earlier: Sequence[Mapping[str, Any]]) -> FollowUp | None:
@@ -127,7 +135,7 @@ def _taken(question: str, subject: str, names: Sequence[str]) -> FollowUp | None
     if not added:
         return None
     said = " ".join(added[: _MOST_WORDS + _MOST_NAMES])
-    return FollowUp(f"{question[:refers]} ({said}){question[refers:]}", said)
+    return FollowUp(f"{question[:refers]} ({said}){question[refers:]}", said, question)
 
 
 def _refers(question: str) -> int | None:
@@ -163,6 +171,7 @@ def _subject(question: str, turn: Mapping[str, Any]) -> str:
     words = list(dict.fromkeys(telling))[:_MOST_WORDS]
     if turn.get("End") in (None, "answered"):
         title = next((str(source.get("Title") or "") for source in turn.get("Sources") or ()), "")
+        title = _BRACKETED.sub("", title)  # `Shell Completion (introduction)`
         named = title.split()
         if len(named) <= _MOST_WORDS // 2 and not set(terms(title)).isdisjoint(terms(" ".join(words))):
             known = set(terms(" ".join(words)))

@@ -110,7 +110,7 @@ async def answer_query(
             result = await _searched(tree, asked, given, limits)
             if not _is_cut_off(tree, result):
                 reply = _with_before(tree, query, said_of(tree, result))
-                reply = reply if taken is None else _as_taken(tree, query, taken, reply)
+                reply = reply if taken is None else _as_taken(tree, query, taken, result, reply)
                 return with_person(asked, result, reply, parts)
         except (LeaseLost, RunExists):
             pass  # another engine is at work on it, or its machine died and its hold runs out
@@ -249,12 +249,18 @@ def _before_it(query: EngineQuery) -> list[Mapping[str, Any]]:
     return [one for one in query.earlier if one.get("Seq", 0) < query.seq]
 
 
-def _as_taken(tree: Tree, query: EngineQuery, taken: FollowUp, reply: EngineAnswer) -> EngineAnswer:
-    """Return a reply that says how its question was taken; what does not speak of its subject claims nothing."""
+def _as_taken(
+    tree: Tree, query: EngineQuery, taken: FollowUp, result: SearchResult, reply: EngineAnswer
+) -> EngineAnswer:
+    """Return a reply that says how its question was taken.
+
+    A quote that does not speak of its subject and of what it asks besides claims nothing. What a model says in words of
+    its own may be from a source with other words.
+    """
     ending = reply.ending
     sources = [source for source in reply.sources if source.get("Node") and source["Node"] in tree]
     about = any(taken.is_about(_said_around(tree, source)) for source in sources)
-    if ending.end == "answered" and sources and not about:
+    if ending.end == "answered" and sources and not about and all(map(_is_quoted, result.answers)):
         closest = [_passage_of(source, taken.text) for source in sources]
         closest = _apart([*closest, *ending.closest])[:PASSAGES]
         ending = Ending("closest", [taken.text], closest, notes=ending.notes)

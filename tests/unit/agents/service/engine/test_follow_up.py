@@ -97,10 +97,13 @@ class Claims(Reader):
 TEXTS = {
     "shells": "Completion is there for the shells bash, zsh and fish.",
     "lamps": "Which shells the lamps are made of is not known.",
+    "other": "Completion is there, and what it is worth.",
 }
 
 
-@pytest.mark.parametrize(("claimed", "end"), [("shells", "answered"), ("lamps", "closest")])
+@pytest.mark.parametrize(
+    ("claimed", "end"), [("shells", "answered"), ("lamps", "closest"), ("other", "closest")]
+)
 def test_what_is_claimed_of_a_follow_up_speaks_of_its_subject(claimed: str, end: str) -> None:
     reader = Claims(claimed)
     with Tree.create(":memory:") as tree:
@@ -114,7 +117,7 @@ def test_what_is_claimed_of_a_follow_up_speaks_of_its_subject(claimed: str, end:
     if end == "closest":
         assert reply.answer == [NOT_SAID] and not reply.sources
         assert reply.ending.open == [query.text]
-        assert reply.ending.closest[0]["Quote"] == TEXTS["lamps"]
+        assert reply.ending.closest[0]["Quote"] == TEXTS[claimed]
         assert {each["Question"] for each in reply.ending.closest} == {query.text}
 
 
