@@ -340,6 +340,36 @@ def test_a_pdf_opens_at_the_page_that_an_answer_quotes(serve: Serve, tmp_path: P
     assert "/login" in Browser(service.url).get(f"/file?id={quote(node)}").url
 
 
+def test_each_part_of_a_thread_has_a_name_of_its_own(service: Served) -> None:
+    user = entered(service, "User_1")
+    topic = answered(service, user)
+    passage = {
+        "Question": "Who?",
+        "Node": "hall",
+        "Title": "Hall",
+        "Place": "hall",
+        "Lines": [1, 1],
+        "Quote": ANSWER,
+        "Score": 0.1,
+    }
+    source = {"Node": "hall", "Title": "Hall", "Quote": ANSWER, "Number": 1}
+    for seq, text, given in (
+        (2, "How bright?", {"Sources": [source], "End": "answered"}),
+        (3, "Who?", {"End": "closest", "Open": ["Who?"], "Closest": [passage]}),
+        (
+            4,
+            "Who else?",
+            {"End": "closest", "Open": ["Who else?"], "Closest": [{**passage, "Question": "Who else?"}]},
+        ),
+    ):
+        user.send("/ask", question=text, topic=topic)
+        service.engine.answer(text, ANSWER, topic=topic, seq=seq, **given)
+    names = re.findall(
+        r'<section class="(?:sources|closest)" aria-label="([^"]*)"', user.get(f"/thread?topic={topic}").text
+    )
+    assert len(names) == 4 == len(set(names)), names
+
+
 def test_topics_that_look_alike_are_told_apart(service: Served) -> None:
     user = entered(service, "User_1")
     first, second, other = asked(user), asked(user), asked(user, "Who pays?")
