@@ -332,9 +332,7 @@ def _apart(closest: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the passages that neither share lines with a better one for the same question nor say the same."""
 
     def place_of(each: Mapping[str, Any]) -> tuple[str, Sequence[int] | None]:
-        # A source of an answer has no score, and one without lines has these.
-        unknown = each["Lines"] == [1, 1] and not each["Score"]
-        return f"{each['Question']}\0{each['Place']}", None if unknown else each["Lines"]
+        return f"{each['Question']}\0{each['Place']}", each["Lines"]
 
     told = dict[tuple[str, str], dict[str, Any]]()
     for each in closest:
@@ -389,7 +387,10 @@ def _before(tree: Tree, query: EngineQuery) -> list[dict[str, Any]]:
     quoted = [turn for turn in turns if turn.get("End") not in ("closest", "nothing", "stopped")][-1:]
     sources = [source for turn in quoted for source in turn.get("Sources") or ()]
     return [
-        {**_passage_of(source, query.text), **_whole_section(tree, source["Node"])}
+        {
+            **_passage_of(source, query.text),
+            **({} if source.get("Pages") else _whole_section(tree, source["Node"])),
+        }
         for source in sources
         if source.get("Quote") and source.get("Node") in tree
     ][:PASSAGES]
@@ -397,13 +398,14 @@ def _before(tree: Tree, query: EngineQuery) -> list[dict[str, Any]]:
 
 def _passage_of(source: Mapping[str, Any], question: str) -> dict[str, Any]:
     """Return a source of an answer as a passage that comes close to a question."""
+    place, pages = source.get("Place") or source.get("Path") or source["Node"], source.get("Pages")
     return {
         "Question": question,
         "Node": source["Node"],
         "Title": source.get("Title") or source["Node"],
-        "Place": source.get("Place") or source.get("Path") or source["Node"],
+        "Place": f"{place}, page {pages[0]}" if pages else place,
         "SaidBy": source.get("SaidBy") or "",
-        "Lines": source.get("Lines") or [1, 1],
+        "Lines": source.get("Lines") or None,
         "Quote": source["Quote"][:QUOTE_CHARS],
         "Score": 0.0,
     }

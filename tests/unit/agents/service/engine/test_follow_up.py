@@ -129,3 +129,14 @@ def test_a_first_question_is_asked_as_it_stands() -> None:
         query = EngineQuery("t", 1, "Which shells does that work for?", {}, earlier=earlier)
         reply = asyncio.run(answer_query(tree, query, parts={"reader": reader}))
     assert set(reader.asked) == {query.text} and reply.ending.end == "answered" and not reply.ending.notes
+
+
+def test_what_was_quoted_before_of_a_pdf_names_its_page() -> None:
+    source = {"Node": "lamp", "Title": "lamp", "Quote": "Nine watts.", "Path": "lamp.pdf", "Pages": [3, 3]}
+    before = {"Seq": 1, "Query": "How bright is the lamp?", "Answer": ["Nine watts."], "End": "answered"}
+    with Tree.create(":memory:") as tree:
+        tree.add(Node(id="lamp", title="lamp", content="Nine watts.\n" * 30), parent=tree.root)
+        query = EngineQuery("t", 2, "And why is that?", {}, earlier=[{**before, "Sources": [source]}])
+        reply = asyncio.run(answer_query(tree, query, parts={"reader": Claims("")}))
+    first = reply.ending.closest[0]
+    assert (first["Place"], first["Lines"]) == ("lamp.pdf, page 3", None)
