@@ -248,6 +248,7 @@ class SearchResult:
     """How questions were read, where that is not as they stand: corrected words, and a language that no text is in."""
     closest: tuple[ClosestPassage, ...] = ()
     """What comes closest to the questions that stayed open, at most three passages for each, the likeliest first.
+    No two for one question share a line.
 
     Empty when the run ended at a limit or waits, and with `returns="nodes"`.
     """

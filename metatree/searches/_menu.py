@@ -304,12 +304,12 @@ class MenuMaker:
             _log.warning("the evidence could not explain itself", exc_info=True)
             return {}
 
-    def closest(self, question: str) -> list[Passage]:
-        """Return the passages that come closest to a question; none without evidence that knows any."""
+    def closest(self, question: str, *, k: int) -> list[Passage]:
+        """Return at most `k` passages that come closest to a question; none without evidence that knows any."""
         if self._evidence is None:
             return []
         try:
-            return list(self._evidence.passages(question))
+            return list(self._evidence.passages(question, k=k))
         except MetatreeError:
             raise
         except Exception:

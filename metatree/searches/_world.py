@@ -63,6 +63,7 @@ from metatree.searches._outcomes import (
     unscored,
 )
 from metatree.searches._quotes import quote_in
+from metatree.trees.line_ranges import without_shared_lines
 from metatree.trees.text import encodable, line_in_file
 from metatree.trees.tree import Tree
 
@@ -72,6 +73,10 @@ REASON_CHARS = 500
 ANSWER_CHARS = 20_000
 STORE_ERRORS = (UserError, TransientError, StorageFull, StoreReplaced)
 """Errors of the tree's files, or of how the run was set up: nothing that a search could learn from."""
+CLOSEST = 3
+"""Passages that are shown for a question that stays open, at most."""
+_LOOKED_AT = 4 * CLOSEST
+"""Of which these are taken: some are of the same lines."""
 MOST_AT_TWO_LEVELS = 60
 """Options of a menu that shows the children of its options too."""
 
@@ -384,12 +389,16 @@ class World:
 
 
 def closest_to(questions: Sequence[str], menus: MenuMaker, tree: Tree) -> list[PassageFound]:
-    """Return the passages that come closest to each question."""
-    return [
-        _passage_json(question, passage, tree.find(passage.node_id))
-        for question in questions
-        for passage in menus.closest(question)
-    ]
+    """Return the passages that come closest to each question, at most `CLOSEST` that share no lines."""
+    found: list[PassageFound] = []
+    for question in questions:
+        passages = (
+            _passage_json(question, passage, tree.find(passage.node_id))
+            for passage in menus.closest(question, k=_LOOKED_AT)
+        )
+        # A node, its parts and its neighbours may each have a passage of the same lines of their file.
+        found += without_shared_lines(passages, lambda each: (each["place"], each["lines"]), most=CLOSEST)
+    return found
 
 
 class _Place(TypedDict):

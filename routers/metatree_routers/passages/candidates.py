@@ -18,6 +18,7 @@ from metatree_routers.passages._exact import holds
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.features import Floats, PassageCandidate
 from metatree_routers.passages.release import IS_CHANGES, is_release, release_above, releases_of
+from metatree_routers.query.derived import derived_terms, with_originals
 from metatree_routers.query.terms import expand, raw_tokens, term_counts
 
 KEPT: Final = 40
@@ -98,7 +99,9 @@ def _of_text(
     lines = lines_of(content)
     counts = [_counts(content[line.start : line.end], known) for line in lines]
     about = f"{node.path or node.id} {node.description[:_DESCRIPTION_CHARS]}"
-    called = term_counts(f"{node.title} {node.path or node.id}").keys() & weights.keys()
+    derived = derived_terms(asked.text)
+    titles = term_counts(f"{node.title} {node.path or node.id}").keys()
+    called = with_originals(titles, derived) & weights.keys()
     raw_lines = content.split("\n") if IS_CHANGES.search(f"{node.id} {node.title}") else []
     releases = releases_of(raw_lines)
     above_all = text.under or (node.title if is_release(node.title) else "")
@@ -116,7 +119,7 @@ def _of_text(
         if (is_code and len(own) > _MOST_CODE_CHARS) or asked.is_repeated_by(own[heading_end(own) :]):
             continue
         leads = " ".join([*span.leads, release_at(lines[span.first].start)])
-        above = called | (term_counts(leads).keys() & weights.keys())
+        above = called | (with_originals(term_counts(leads).keys(), derived) & weights.keys())
         score = _bm25(counts[span.first : span.last + 1], _words_in(content, lines, span), above, weights)
         stretch = content[lines[span.first].start : lines[span.last].end] if asked.exact else ""
         for one in asked.exact:

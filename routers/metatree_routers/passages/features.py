@@ -26,6 +26,7 @@ from metatree_routers.embeddings.static import Embedder
 from metatree_routers.passages._exact import holds, is_defined
 from metatree_routers.passages._wanted import WANTED, has_wanted, lacks_count, lacks_default, lacks_person
 from metatree_routers.passages.asked import Asked
+from metatree_routers.query.derived import derived_terms, with_originals
 from metatree_routers.query.key_terms import STRONG
 from metatree_routers.query.terms import expand, raw_tokens
 
@@ -57,6 +58,8 @@ one is asked for."""
 
 LEAST_NEAR: Final = 0.4
 """Cosine of two words below which one does not stand for the other."""
+DERIVED_NEAR: Final = 0.8
+"""Of two words of which one is derived from the other, at least."""
 MOST_WORDS: Final = 6_000
 """Different words of all candidates that are compared with those of the question."""
 _LINE_CHARS = 12
@@ -150,7 +153,9 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
     tokens = raw_tokens(candidate.text)
     words = [terms for raw in tokens if (terms := expand(raw))]
     here = {term for terms in words for term in terms}
-    place = here | {term for raw in raw_tokens(f"{candidate.head} {candidate.about}") for term in expand(raw)}
+    derived = derived_terms(asked.text)
+    above = {term for raw in raw_tokens(f"{candidate.head} {candidate.about}") for term in expand(raw)}
+    place = here | with_originals(above, derived)
     strong = [word for word in asked.key_terms if word.weight >= STRONG]
     missing = [word for word in strong if not word.is_in(place)]
     heaviest = max(weights.values(), default=0.0)
@@ -185,7 +190,7 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
     row["is_test"] = float(bool(_TEST.search(candidate.node)))
     if total := sum(weights.values()):
         row["cover"] = sum(weight for term, weight in weights.items() if term in here) / total
-        title = {term for raw in raw_tokens(candidate.title) for term in expand(raw)}
+        title = with_originals({term for raw in raw_tokens(candidate.title) for term in expand(raw)}, derived)
         row["cover_with_head"] = sum(weight for term, weight in weights.items() if term in place) / total
         row["title_cover"] = sum(weight for term, weight in weights.items() if term in title) / total
     return list(row.values())
@@ -244,10 +249,13 @@ def _soft_cover(
         return np.zeros(len(candidates)), np.zeros(len(candidates)), [""] * len(candidates)
     column = {word: number for number, word in enumerate(every)}
     near = _nearness(list(wanted), every, embedder)
+    above = _with_derived(near, list(wanted), column)
     share = np.array(list(wanted.values())) / sum(wanted.values())
     covers, line_covers, best_lines = np.zeros(len(candidates)), np.zeros(len(candidates)), []
     for number, (of_one, head) in enumerate(zip(words, heads, strict=True)):
-        by_line = np.array([_nearest(near, column, line) for line in (*of_one, head)])
+        by_line = np.array(
+            [*(_nearest(near, column, line) for line in of_one), _nearest(above, column, head)]
+        )
         covers[number] = min(1.0, by_line.max(axis=0) @ share)
         line_covers[number] = (by_line[:-1] @ share).max(initial=0.0)
         windows = [
@@ -276,6 +284,17 @@ def _nearness(wanted: Sequence[str], every: Sequence[str], embedder: Embedder | 
         for term in expand(word):
             near[number, holding.get(term, [])] = 1.0
     return near
+
+
+def _with_derived(near: Floats, wanted: Sequence[str], column: Mapping[str, int]) -> Floats:
+    """Return how near the words of headings are: at least `DERIVED_NEAR` where one is derived from the other."""
+    above, derived = near.copy(), derived_terms(" ".join(wanted))
+    for word, number in column.items() if derived else ():
+        for term in expand(word):
+            if term in derived:
+                rows = [row for row, one in enumerate(wanted) if derived[term] in expand(one)]
+                above[rows, number] = np.maximum(above[rows, number], DERIVED_NEAR)
+    return above
 
 
 def _nearest(near: Floats, column: Mapping[str, int], words: Collection[str]) -> Floats:

@@ -81,8 +81,10 @@ def _beginning(lines: Sequence[str], first: int) -> int:
             at = next((n for n in range(first, at, -1) if _ENDS.search(lines[n - 1])), first)
             break
     above = next((n for n in range(at - 1, max(-1, at - 3), -1) if lines[n].strip()), None)
-    announced = _ITEM.match(lines[at]) or _FENCE.match(lines[at]) or lines[at][:1].isspace()
-    if above is not None and announced and lines[above].rstrip().endswith(":") and at - above <= 2:
+    is_mark = lines[at].strip() == "::"  # of reStructuredText, by itself: it says nothing
+    announced = is_mark or _ITEM.match(lines[at]) or _FENCE.match(lines[at]) or lines[at][:1].isspace()
+    ends = above is not None and (is_mark or lines[above].rstrip().endswith(":"))
+    if above is not None and announced and ends and at - above <= 2:
         begin = above
         while begin > 0 and lines[begin - 1].strip() and not _begins_block(lines[begin]):
             if _ENDS.search(lines[begin - 1]):

@@ -326,3 +326,28 @@ def test_a_passage_goes_on_with_the_next_best_where_it_ends_and_not_with_one_far
     assert (whole.first, whole.last, whole.text) == (10, 20, "\n".join(lines[10:21]))
     assert joined([passage(10, 15), passage(40, 45)], content) == passage(10, 15)
     assert joined([passage(10, 15), passage(16, 50)], content) == passage(10, 15), "too long together"
+
+
+class _Overlapping(Evidence):
+    """Evidence whose passages share lines, of one node and of a file with its section."""
+
+    def score(self, questions: Sequence[str], **where: Any) -> list[Scored]:
+        return []
+
+    def passages(self, question: str, *, k: int = 3, **where: Any) -> list[Passage]:
+        file, section = "page.md", "page.md#lamps"
+        places = [(section, (1, 4)), (file, (3, 5)), (section, (4, 6)), (section, (7, 8)), (file, (1, 2))]
+        places += [(section, (9, 9)), (section, (10, 10))]
+        return [Passage(node, node, f"{lines}", 0, lines, 0.5) for node, lines in places][:k]
+
+
+def test_no_two_of_the_closest_passages_share_lines_and_the_next_take_their_places(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("# Page\n\n# Lamps\n\n" + "A lamp.\n" * 20)
+    with build_tree(tmp_path) as tree:
+        found = search("Who pays?", tree=tree, evidence=_Overlapping(), sure=1.0, journal=":memory:")
+    shown = [(passage.node, passage.place, passage.lines) for passage in found.closest]
+    assert shown == [
+        ("page.md#lamps", "page.md", (3, 6)),
+        ("page.md#lamps", "page.md", (9, 10)),
+        ("page.md", "page.md", (1, 2)),
+    ]

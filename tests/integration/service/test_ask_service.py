@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import requests
 from metatree_agents.cli._main import run
+from metatree_agents.cli.commands.service import asking
 from metatree_memory_tools import build_tree
 
 from metatree import Tree
@@ -85,6 +86,24 @@ def test_what_is_not_answered_shows_the_passages_that_come_closest(
     assert run(["ask", "Which lamp of the bath is broken?", *asked]) == 1
     said = capsys.readouterr().out
     assert "Closest passages:" in said and re.search(r"^  \| .*(lamp|bath)", said, re.M), said
+
+
+def test_what_is_quoted_is_shown_without_its_markup() -> None:
+    quote = "Prompts\n-------\n\nThis *hides* what is typed:\n\n.. click:example::\n\n    click.prompt()"
+    answer = {"Answer": quote.split("\n\n"), "Sources": [{"Quote": quote, "Number": 1, "Node": "a"}]}
+    shown = "\n".join(asking._cited(answer, plain=True))
+    assert "----" not in shown and "click:example" not in shown and "    click.prompt()" in shown
+    assert list(asking._cited(answer)) == [f"{quote} [1]"], "in JSON it is as it stands"
+
+
+def test_a_follow_up_says_how_it_was_read(asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    run(["ask", "Where do the towels hang?", *asked, "--topic", "towels"])
+    capsys.readouterr()
+    run(["ask", "How many of those are there?", *asked, "--topic", "towels"])
+    said = capsys.readouterr().out
+    assert said.startswith("Read in this topic as: How many of those (towels hang) are there?")
+    run(["ask", *asked, "--topic", "towels", "--json"])
+    assert json.loads(capsys.readouterr().out)["notes"] == [said.partition("\n")[0]]
 
 
 def test_a_key_says_whose_it_is(

@@ -377,6 +377,7 @@ PAGES: dict[tuple[str, str], dict[str, str]] = {
     ("GET", "/thread/events"): QUERY,
     ("GET", "/run"): QUERY,
     ("GET", "/node"): {"id": "soup.md", "tree": "recipes"},
+    ("GET", "/file"): {"id": "soup.md", "tree": "recipes"},
     ("GET", "/tree"): {"tree": "recipes"},
     ("GET", "/tree/children"): {"tree": "recipes"},
     ("GET", "/find"): {"q": "paprika", "tree": "recipes"},

@@ -22,9 +22,11 @@ from metatree_memory_tools import build_tree
 
 from metatree import Node, Tree, search
 from metatree.notes.notes import memories, remember
+from tests.documents import make_pdf
 
 from .conftest import SECRETS, Served
 from .test_engine import working
+from .test_openai import client_of, say
 from .test_pages import answered, buttons, learned
 from .test_web import Browser, asked, entered
 
@@ -218,7 +220,7 @@ def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(
         "31 March" in written["Closest"][0]["Quote"] and "say again what it is about" in written["Answer"][0]
     )
     assert found["End"] == "closest" and "say again what it is about" in found["Answer"][0]
-    (before,) = found["Closest"]
+    before = found["Closest"][0]
     assert (
         "31 March" in before["Quote"]
         and before["Place"] == "holidays.md"
@@ -226,6 +228,35 @@ def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(
     )
     page = words(user.get(f"/thread?topic={topic}").text)
     assert "quoted what stands first below. Closest passages:" in page
+
+
+SHELLS = {
+    "completion.md": "# Shell completion\n\nCompletion is there for bash, zsh and fish: these shells work.\n",
+    "adding.md": "# Adding\n\nWhich shells does that work for? The shells that work are yours.\n",
+}
+
+
+def test_a_follow_up_is_read_in_its_topic_on_the_page_and_in_chats(serve: Serve, tmp_path: Path) -> None:
+    first, second = "How does completion work?", "Which shells does that work for?"
+    read_as = "Read in this topic as: Which shells does that (completion) work for?"
+    for name, text in SHELLS.items():
+        (tmp_path / name).write_text(text)
+    with build_tree(tmp_path) as made:
+        service = serve(memory=made, answer_timeout_s=30.0, claim_timeout_s=5.0)
+        user = entered(service, "User_1")
+        with working(service, made):
+            topic = asked(user, first)
+            user.send("/ask", question=second, topic=topic)
+            found = service.user.get("check-query", Topic=topic, Seq="2").json()
+            chat = client_of(service)
+            held_elsewhere = say(chat, first, "By a script.", second).choices[0].message.content
+            alone = say(chat, second).choices[0].message.content
+    assert found["Notes"][0].startswith(read_as)
+    shown = [*found["Sources"], *found["Closest"]]
+    assert shown[0]["Place"] == "completion.md" and found["Query"] == second
+    assert read_as in words(user.get(f"/thread?topic={topic}").text)
+    assert "Read in this topic as" in held_elsewhere and "bash, zsh and fish" in held_elsewhere
+    assert "Read in this topic as" not in alone
 
 
 def test_what_is_found_shows_the_line_and_not_its_heading_again(serve: Serve, handbook: Tree) -> None:
@@ -270,6 +301,101 @@ def test_memories_are_listed_once_and_by_their_words(service: Served, tree: Tree
     assert "ten watts" not in user.get("/memories").text
 
 
+def test_a_pdf_opens_at_the_page_that_an_answer_quotes(serve: Serve, tmp_path: Path) -> None:
+    pages = [[(12.0, f"Page {number} of the manual of the lamp.")] for number in range(1, 4)]
+    pages[1].append((12.0, "The lamp has a bulb of nine watts."))
+    data, secret = make_pdf(pages), make_pdf([[(12.0, "The key is " + "ghp_" + "a1B2" * 9)]])
+    for name, its in (
+        ("lamp.pdf", data),
+        ("keys.pdf", secret),
+        ("other.pdf", make_pdf([[(12.0, "It is old.")]])),
+    ):
+        (tmp_path / name).write_bytes(its)
+    (tmp_path / "plain.md").write_text("# Plain\n")
+    with build_tree(tmp_path) as made:
+        service = serve(memory=made)
+        user = entered(service, "User_1")
+        topic = asked(user)
+        node = next(node.id for _, node in made.walk() if node.path == "lamp.pdf" and node.has_content)
+        source = {
+            "Node": node,
+            "Title": "lamp",
+            "Quote": "nine watts",
+            "Path": "lamp.pdf",
+            "Pages": [2, 2],
+            "Number": 1,
+        }
+        service.engine.answer("How many watts?", "nine watts", topic=topic, Sources=[source], End="answered")
+        for shown in (f"/thread?topic={topic}", f"/node?id={quote(node)}&topic={topic}&seq=1"):
+            (where,) = re.findall(r'href="(/file[^"]*)"[^>]*>Open the PDF at page 2<', user.get(shown).text)
+            assert where.endswith("#page=2")
+            given = user.get(html.unescape(where.partition("#")[0]))
+            assert (given.content, given.headers["Content-Type"]) == (data, "application/pdf")
+            assert given.headers["Content-Disposition"] == 'inline; filename="lamp.pdf"'
+        (tmp_path / "other.pdf").write_bytes(data)
+        for other, why in (("keys.pdf", "secret"), ("plain.md", "no PDF"), ("other.pdf", "not as it was")):
+            refused = user.get(f"/file?id={other}")
+            assert refused.status_code == 422 and why in words(refused.text), refused.text
+        assert user.get("/file?id=nothing.pdf").status_code == 404
+    assert "/login" in Browser(service.url).get(f"/file?id={quote(node)}").url
+
+
+def test_each_part_of_a_thread_has_a_name_of_its_own(service: Served) -> None:
+    user = entered(service, "User_1")
+    topic = answered(service, user)
+    passage = {
+        "Question": "Who?",
+        "Node": "hall",
+        "Title": "Hall",
+        "Place": "hall",
+        "Lines": [1, 1],
+        "Quote": ANSWER,
+        "Score": 0.1,
+    }
+    source = {"Node": "hall", "Title": "Hall", "Quote": ANSWER, "Number": 1}
+    for seq, text, given in (
+        (2, "How bright?", {"Sources": [source], "End": "answered"}),
+        (3, "Who?", {"End": "closest", "Open": ["Who?"], "Closest": [passage]}),
+        (
+            4,
+            "Who else?",
+            {"End": "closest", "Open": ["Who else?"], "Closest": [{**passage, "Question": "Who else?"}]},
+        ),
+    ):
+        user.send("/ask", question=text, topic=topic)
+        service.engine.answer(text, ANSWER, topic=topic, seq=seq, **given)
+    names = re.findall(
+        r'<section class="(?:sources|closest)" aria-label="([^"]*)"', user.get(f"/thread?topic={topic}").text
+    )
+    assert len(names) == 4 == len(set(names)), names
+
+
+def test_topics_that_look_alike_are_told_apart(service: Served) -> None:
+    user = entered(service, "User_1")
+    first, second, other = asked(user), asked(user), asked(user, "Who pays?")
+    user.send("/ask", question="And in the bath?", topic=second)
+    page = user.get("/topics").text
+    rows = {
+        topic: words(row)
+        for row in re.findall(r"<li>\s*<a href=.*?</li>", page, re.S)
+        for topic in (first, second, other)
+        if f"topic={quote(topic)}" in row
+    }
+    begun = re.compile(r"begun \d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d UTC")
+    assert begun.search(rows[first]) and "last:" not in rows[first]
+    assert begun.search(rows[second]) and "last: And in the bath?" in rows[second]
+    assert "begun" not in rows[other]
+    for topic in (first, second):
+        user.send("/topic/rename", topic=topic, title="Lamps")
+    page = words(user.get("/topics").text)
+    assert "asks: How many watts?" in page and "last: And in the bath?" in page
+    file = user.get("/thread/export", params={"topic": second})
+    assert re.search(
+        r'filename="Lamps-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.md"', file.headers["Content-Disposition"]
+    )
+    assert re.match(r"# Lamps\n\n\*Topic \S+, begun \d{4}-\S+ UTC\*\n", file.text)
+
+
 def test_an_export_says_what_it_is_of_who_asked_and_what_was_said_of_it(service: Served) -> None:
     user = entered(service, "User_1")
     topic = answered(service, user)
@@ -279,10 +405,11 @@ def test_an_export_says_what_it_is_of_who_asked_and_what_was_said_of_it(service:
     lost = {"End": "nothing", "Think": ["read Hall: nothing of use"]}
     service.engine.answer("And who pays?", "Nobody knows.", topic=topic, seq=2, **lost)
     file = user.get("/thread/export", params={"topic": topic})
-    assert file.headers["Content-Disposition"] == 'attachment; filename="The-lamps.md"'
-    assert file.text.startswith(
-        "# The \\*lamps\\*\n\n## Question 1\n\n> How many watts?\n\n*Asked by User\\_1, 20"
+    assert 'filename="The-lamps-20' in file.headers["Content-Disposition"], (
+        "with the time, as of its namesakes"
     )
+    assert file.text.startswith("# The \\*lamps\\*\n\n*Topic ")
+    assert "\n\n## Question 1\n\n> How many watts?\n\n*Asked by User\\_1, 20" in file.text
     assert "\n- Helpful, says User\\_1, 20" in file.text
     assert file.text.rstrip().endswith("What the search did:\n\n1. read Hall: nothing of use")
     given = user.get("/thread/export", params={"topic": topic, "form": "json"}).json()

@@ -65,7 +65,8 @@ class ServiceAnswerOutput(Output):
 
     Each source, passage and question that is asked has the names of the wire (`Node`, `SaidBy`) and the same in small
     letters (`node`, `said_by`), as `ask --json` has them; a source and a passage also have `place`, and `link`, where
-    the node is on the page. `cited` is the answer with the numbers of its sources.
+    the node is on the page. `cited` is the answer with the numbers of its sources; `notes` say how the question was
+    read, where that is not as it stands.
     """
 
     topic: str
@@ -76,6 +77,7 @@ class ServiceAnswerOutput(Output):
     cited: str
     end: str | None
     open: list[str]
+    notes: list[str]
     sources: list[dict[str, Any]]
     closest: list[dict[str, Any]]
     asked: list[dict[str, Any]]

@@ -21,7 +21,9 @@ from metatree.errors import LeaseLost, MetatreeError, RunExists, TransientError,
 from metatree.notes.notes import said_by
 from metatree.result import PersonQuestion, QuestionAnswer, SearchResult, TraceEntry
 from metatree.trees.layer import Layer
+from metatree.trees.line_ranges import without_shared_lines
 from metatree_agents.service.engine._at_limit import same_question, with_person
+from metatree_agents.service.engine._follow_up import FollowUp, follow_up
 from metatree_agents.service.engine._origins import place_in, with_origins
 from metatree_agents.service.queue.models import (
     ABOUT_BEFORE,
@@ -100,11 +102,16 @@ async def answer_query(
             on_step(step)
 
     given = {**parts, "on_event": report}
+    taken = follow_up(query.text, _before_it(query))
+    # The run goes by what was asked.
+    asked = query if taken is None else replace(query, text=taken.text, run=run_id_of(query))
     while True:
         try:
-            result = await _searched(tree, query, given, limits)
+            result = await _searched(tree, asked, given, limits)
             if not _is_cut_off(tree, result):
-                return with_person(query, result, _with_before(tree, query, said_of(tree, result)), parts)
+                reply = _with_before(tree, query, said_of(tree, result))
+                reply = reply if taken is None else _as_taken(tree, query, taken, result, reply)
+                return with_person(asked, result, reply, parts)
         except (LeaseLost, RunExists):
             pass  # another engine is at work on it, or its machine died and its hold runs out
         except TransientError:
@@ -230,13 +237,52 @@ def _with_before(tree: Tree, query: EngineQuery, reply: EngineAnswer) -> EngineA
     before = _before(tree, query) if own < FEW_WORDS or (refers and own < SOME_WORDS) else []
     if not before:
         return reply
-    quoted = [each["Quote"] for each in before]
-    found = [each for each in reply.ending.closest if each["Quote"] not in quoted]
-    return replace(
-        reply,
-        answer=[f"{NOT_SAID} {ABOUT_BEFORE}"],
-        ending=replace(reply.ending, end="closest", closest=[*before, *found][:PASSAGES]),
+    # Under the question of the others, since no two passages of one question may share lines.
+    asked = next((each["Question"] for each in reply.ending.closest), query.text)
+    closest = _apart([*({**each, "Question": asked} for each in before), *reply.ending.closest])
+    ending = replace(reply.ending, end="closest", closest=closest[:PASSAGES])
+    return replace(reply, answer=[f"{NOT_SAID} {ABOUT_BEFORE}"], ending=ending)
+
+
+def _before_it(query: EngineQuery) -> list[Mapping[str, Any]]:
+    """Return the queries of the topic before this one."""
+    return [one for one in query.earlier if one.get("Seq", 0) < query.seq]
+
+
+def _as_taken(
+    tree: Tree, query: EngineQuery, taken: FollowUp, result: SearchResult, reply: EngineAnswer
+) -> EngineAnswer:
+    """Return a reply that says how its question was taken.
+
+    A quote that does not speak of its subject and of what it asks besides claims nothing. What a model says in words of
+    its own may be from a source with other words.
+    """
+    ending = reply.ending
+    sources = [source for source in reply.sources if source.get("Node") and source["Node"] in tree]
+    about = any(taken.is_about(_said_around(tree, source)) for source in sources)
+    if ending.end == "answered" and sources and not about and all(map(_is_quoted, result.answers)):
+        closest = [_passage_of(source, taken.text) for source in sources]
+        closest = _apart([*closest, *ending.closest])[:PASSAGES]
+        ending = Ending("closest", [taken.text], closest, notes=ending.notes)
+        reply = replace(reply, answer=[NOT_SAID], sources=[])
+
+    def as_asked(question: str) -> str:
+        return query.text if question == taken.text else question
+
+    ending = replace(
+        ending,
+        open=list(dict.fromkeys(map(as_asked, ending.open))),
+        closest=[{**each, "Question": as_asked(each["Question"])} for each in ending.closest],
+        notes=[taken.note, *ending.notes][:PASSAGES],
     )
+    return replace(reply, ending=ending)
+
+
+def _said_around(tree: Tree, source: Mapping[str, Any]) -> str:
+    """Return what a source quotes, with the titles above it and its place."""
+    node = str(source["Node"])
+    titles = [_title(tree, each) for each in (*tree.ancestors(node), node)]
+    return " ".join([*titles, node, str(source.get("Quote") or "")])
 
 
 def found_so_far(tree: Tree, query: EngineQuery) -> EngineAnswer:
@@ -277,10 +323,21 @@ def _ending_of(tree: Tree, result: SearchResult) -> Ending:
             own = [number for number, each in enumerate(closest) if each["Question"] == question]
             closest.insert(own[:2][-1] + 1 if own else len(closest), said)
     # Two passages of one short section are that section, once.
-    places = [(each["Question"], each["Node"], each["Quote"]) for each in closest]
-    closest = [each for number, each in enumerate(closest) if places[number] not in places[:number]]
+    closest = _apart(closest)
     end: End = "answered" if result.answer.strip() else "closest" if closest else "nothing"
     return Ending(end, list(result.open_questions[:PASSAGES]), closest, notes=result.sentences[:PASSAGES])
+
+
+def _apart(closest: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the passages that neither share lines with a better one for the same question nor say the same."""
+
+    def place_of(each: Mapping[str, Any]) -> tuple[str, Sequence[int] | None]:
+        return f"{each['Question']}\0{each['Place']}", each["Lines"]
+
+    told = dict[tuple[str, str], dict[str, Any]]()
+    for each in closest:
+        told.setdefault((each["Question"], each["Quote"]), each)
+    return without_shared_lines(told.values(), place_of)
 
 
 def _whole_section(tree: Tree, node_id: str) -> dict[str, Any]:
@@ -326,24 +383,32 @@ def _said_near(tree: Tree, question: str, closest: Sequence[Mapping[str, Any]]) 
 
 def _before(tree: Tree, query: EngineQuery) -> list[dict[str, Any]]:
     """Return what the latest answer of the topic quoted, for a question without words of its own."""
-    turns = [one for one in query.earlier if one.get("Seq", 0) < query.seq and one.get("Answer")]
+    turns = [one for one in _before_it(query) if one.get("Answer")]
     quoted = [turn for turn in turns if turn.get("End") not in ("closest", "nothing", "stopped")][-1:]
     sources = [source for turn in quoted for source in turn.get("Sources") or ()]
     return [
         {
-            "Question": query.text,
-            "Node": source["Node"],
-            "Title": source.get("Title") or source["Node"],
-            "Place": source.get("Place") or source.get("Path") or source["Node"],
-            "SaidBy": source.get("SaidBy") or "",
-            "Lines": source.get("Lines") or [1, 1],
-            "Quote": source["Quote"][:QUOTE_CHARS],
-            "Score": 0.0,
-            **_whole_section(tree, source["Node"]),
+            **_passage_of(source, query.text),
+            **({} if source.get("Pages") else _whole_section(tree, source["Node"])),
         }
         for source in sources
         if source.get("Quote") and source.get("Node") in tree
     ][:PASSAGES]
+
+
+def _passage_of(source: Mapping[str, Any], question: str) -> dict[str, Any]:
+    """Return a source of an answer as a passage that comes close to a question."""
+    place, pages = source.get("Place") or source.get("Path") or source["Node"], source.get("Pages")
+    return {
+        "Question": question,
+        "Node": source["Node"],
+        "Title": source.get("Title") or source["Node"],
+        "Place": f"{place}, page {pages[0]}" if pages else place,
+        "SaidBy": source.get("SaidBy") or "",
+        "Lines": source.get("Lines") or None,
+        "Quote": source["Quote"][:QUOTE_CHARS],
+        "Score": 0.0,
+    }
 
 
 def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT) -> dict[str, Any] | None:
@@ -421,7 +486,7 @@ def _narrowed(tree: Tree, query: EngineQuery) -> tuple[str | None, str]:
                 context.append(f"{name}: {text.strip()[:200]}")
     if isinstance(text := query.modifiers.get("Instructions"), str) and text.strip():
         context.append(f"Instructions of the asker's program: {text.strip()[:_TURN_CHARS]}")
-    earlier = [one for one in query.earlier if one.get("Seq", 0) < query.seq and one.get("Answer")]
+    earlier = [one for one in _before_it(query) if one.get("Answer")]
     for turn in earlier[-_TURNS:]:
         asked = f"Asked before: {turn['Query'][:_TURN_CHARS]}"
         if turn.get("End") in ("closest", "nothing"):

@@ -6,11 +6,12 @@ would run into one another.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,13 @@ def _exactly(place: tuple[str, int, int], quotes: Sequence[str]) -> AnswerSegmen
     return AnswerSegment("code" if _is_code(text) else "words", text, quotes.index(quote))
 
 
+_DOCUMENT: Final = re.compile(r"^(?:::[ \t]*$|\.\. [\w:-]+::|\S[^\n]*\n([-=~^])\1{3,}[ \t]*$)", re.MULTILINE)
+"""What a document has beside the code in it: a mark or directive of reStructuredText, an underlined heading."""
+
+
 def _is_code(text: str) -> bool:
+    if _DOCUMENT.search(text):
+        return False
     lines = text.splitlines()
     indented = sum(line.startswith(("  ", "\t")) for line in lines)
     marks = sum(line.rstrip().endswith(("{", "}", ";", "):", "(", ")", ",")) for line in lines)

@@ -595,7 +595,7 @@ async def backups_page(request: Request, session: Administrator) -> Response:
                 "/admin/backups/make",
                 "Make and download",
                 hint="The secrets of all users are in it: keep it where only you can read it. "
-                "`metatree service check FILE` reads it, `metatree service restore FILE` puts it back.",
+                "metatree service check FILE reads it, metatree service restore FILE puts it back.",
             )
         ],
     )

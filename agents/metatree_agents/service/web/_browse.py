@@ -106,6 +106,13 @@ class NodeView:
         return self.first + len(self.lines) if self.first + len(self.lines) <= self.of else None
 
 
+def pdf_page_of(node: Node) -> int | None:
+    """Return the page of a PDF on which a node begins; None for a node of no PDF."""
+    first = node.attributes.get("first_page")
+    is_pdf = (node.path or "").lower().endswith(".pdf")
+    return (first if isinstance(first, int) else 1) if is_pdf else None
+
+
 def children_of(tree: Tree, node: str, start: int = 0) -> ChildPage:
     """Return a page of the children of a node; raises `UnknownNode`."""
     total = tree.child_count(node)

@@ -45,7 +45,9 @@ def exported(
         ]
         whole = {"Topic": topic, "Title": title, "Queries": rows}
         return json.dumps(whole, ensure_ascii=False, indent=2) + "\n"
-    parts = [f"# {_line(title)}\n"]
+    # Topics may have the same title.
+    begun = f", begun {stamp(queries[0].at)} UTC" if queries else ""
+    parts = [f"# {_line(title)}\n\n*Topic {_line(topic)}{begun}*\n"]
     for query in queries:
         if query.status in UNSETTLED:
             text = "(not answered yet)"
@@ -91,11 +93,15 @@ def _line(text: str) -> str:
     return re.sub(r"[\\`*_\[\]<>#|~!]", r"\\\g<0>", " ".join(text.split()))
 
 
-def file_name(title: str, form: Form) -> str:
+def file_name(title: str, form: Form, begun: float | None = None) -> str:
     """Return a name for the file that is one everywhere.
 
+    Args:
+        begun: when the topic was; told where others may have its title.
+
     Example:
-        >>> file_name("Who pays? / \\u00dc", "md")
-        'Who-pays.md'
+        >>> file_name("Who pays? / \\u00dc", "md"), file_name("Who pays?", "md", 0.0)
+        ('Who-pays.md', 'Who-pays-1970-01-01T00-00-00.md')
     """
-    return (re.sub(r"[^A-Za-z0-9]+", "-", title).strip("-")[:80] or "topic") + f".{form}"
+    named = re.sub(r"[^A-Za-z0-9]+", "-", title).strip("-")[:80] or "topic"
+    return f"{named}{'' if begun is None else '-' + stamp(begun).replace(':', '-')}.{form}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import Final
 
 from metatree_agents.service.accounts.tree_rights import ALL, missing
@@ -10,6 +11,7 @@ from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.queue.statuses import SHOWN
 
 TOPICS: Final = 30
+NAME_CHARS: Final = 240
 _OPEN_ENDS: Final = """('{"end": "closest"', '{"end": "nothing"')"""
 _UNANSWERED: Final = f"CASE WHEN substr(query.ending, 1, 17) IN {_OPEN_ENDS} THEN 1 ELSE 0 END"
 """Whether nothing answered a query."""
@@ -31,6 +33,17 @@ class Listed:
     owner: str = ""
     unanswered: bool = False
     """Whether nothing answered its last question."""
+    begun: float = 0.0
+    """When its first question was asked."""
+    latest: str = ""
+    """Its last question."""
+    has_namesake: bool = False
+    """Whether another one of the list looks the same."""
+
+    @property
+    def name(self) -> str:
+        """What the list calls it."""
+        return (self.title or self.question)[:NAME_CHARS]
 
 
 async def topics_of(
@@ -56,7 +69,7 @@ async def topics_of(
     )
     rows = await database.rows(
         f"SELECT topic.id, topic.title, opening.text, topic.last_seq, {SHOWN}, query.at, topic.owner,"
-        f" {_UNANSWERED} FROM topic"
+        f" {_UNANSWERED}, opening.at, query.text FROM topic"
         " JOIN query AS opening ON opening.topic = topic.id AND opening.seq = 1"
         " JOIN query ON query.topic = topic.id AND query.seq = topic.last_seq"
         f" WHERE topic.owner {'<>' if others else '='} ? AND (topic.trees & ?) = 0{among if words else ''}"
@@ -71,10 +84,15 @@ async def topics_of(
         ),
     )
     listed = [
-        Listed(row[0], row[1], row[2], int(row[3]), row[4], row[5], row[6], bool(row[7]))
+        Listed(row[0], row[1], row[2], int(row[3]), row[4], row[5], row[6], bool(row[7]), row[8], row[9])
         for row in rows[:TOPICS]
     ]
-    return listed, len(rows) > TOPICS
+    times = Counter(_looks(each) for each in listed)
+    return [replace(each, has_namesake=times[_looks(each)] > 1) for each in listed], len(rows) > TOPICS
+
+
+def _looks(topic: Listed) -> str:
+    return " ".join(topic.name.casefold().split()).rstrip("?.! ")
 
 
 async def hidden_topics(database: ServiceDatabase, owner: str, trees: int) -> int:

@@ -73,17 +73,21 @@ async def node_page(
     """Show one node, with the lines marked that an answer quotes when it was come to from there."""
     named = await tree_named(request, session, tree)
     quotes: list[str] = []
+    pages: list[int] = []
     if topic:
         await owner_of(service, session, topic)
         query = await service.queue.query(topic, seq)
         sources = [] if query is None else [*(query.sources or ()), *query.ending.closest]
         here = (node, named)
-        quotes = quotes_of([each for each in sources if (each.get("Node"), each.get("Tree") or "") == here])
+        sources = [each for each in sources if (each.get("Node"), each.get("Tree") or "") == here]
+        quotes = quotes_of(sources)
+        pages = [each["Pages"][0] for each in sources if each.get("Pages")]
     view = await reading(
         request,
         named,
         lambda opened: browse.shown(opened, node, quotes=quotes, first=line or None, start=start),
     )
+    pdf_page = browse.pdf_page_of(view.node)
     return page(
         request,
         "node.html",
@@ -92,6 +96,7 @@ async def node_page(
         topic=topic,
         seq=seq,
         quoted=bool(quotes),
+        pdf_page=pdf_page and (pages or [pdf_page])[0],
         tree=named,
     )
 

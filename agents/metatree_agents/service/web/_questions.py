@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -122,10 +122,19 @@ def _sources(query: Query) -> list[dict[str, Any]]:
                     "quote": quote,
                     "number": number,
                     "said_by": said_by,
+                    "pdf_page": _pdf_page(source),
                     "whole": _words(source.get("Quote")) == _words("\n".join(query.answer or ())),
                 },
             )
     return list(rows.values())
+
+
+def _pdf_page(source: Mapping[str, Any]) -> int | None:
+    """Return the page of a PDF that a source quotes; None for one of another file."""
+    match source.get("Pages"):
+        case [int(first), int()] if str(source.get("Path") or "").lower().endswith(".pdf"):
+            return first
+    return None
 
 
 def _words(text: Any) -> list[str]:

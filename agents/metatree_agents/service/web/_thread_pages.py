@@ -164,7 +164,9 @@ async def export(session: Entered, service: Here, topic: str = "", form: FileFor
     title = named or (headline(queries[0].text)[0] if queries else topic)
     said = {query.seq: await service.recommendations.about(topic, query.text) for query in queries}
     text = await made_of(queries, exported, topic, title, queries, said, form)
-    disposition = {"Content-Disposition": f'attachment; filename="{file_name(named or topic, form)}"'}
+    begun = queries[0].at if named and queries else None
+    name = file_name(named or topic, form, begun)
+    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
     # A lone surrogate, which JSON may have in it, is no reason to give nothing.
     data = text.encode("utf-8", "replace")
     return Response(data, media_type=TYPES_OF_FILES[form], headers={**PRIVATE, **disposition})

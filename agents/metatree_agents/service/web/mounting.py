@@ -15,6 +15,7 @@ from metatree_agents.service.web import _account_pages as account_pages
 from metatree_agents.service.web import _admin_pages as admin_pages
 from metatree_agents.service.web import _agent_pages as agent_pages
 from metatree_agents.service.web import _api_docs as api_docs
+from metatree_agents.service.web import _files as files
 from metatree_agents.service.web import _login_pages as login_pages
 from metatree_agents.service.web import _memory_pages as memory_pages
 from metatree_agents.service.web import _other_logins as other_logins
@@ -42,6 +43,7 @@ def mount_web(app: FastAPI, memories: Mapping[str, Tree]) -> None:
         other_logins,
         thread_pages,
         memory_pages,
+        files,
         run_pages,
         account_pages,
         admin_pages,

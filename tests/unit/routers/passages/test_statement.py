@@ -156,3 +156,10 @@ def test_short_code_is_shown_whole_and_long_code_is_not() -> None:
     assert excerpt(short, "    return a", is_code=True) == short
     body = "\n".join(f"    step({n})" for n in range(30))
     assert len(excerpt(CODE, body, is_code=True).split("\n")) <= MOST_CODE_LINES + 2
+
+
+def test_a_mark_of_a_block_that_stands_alone_comes_with_what_announces_it() -> None:
+    text = "It is quick.\n\nTo clear the screen, call `clear`, which\nworks everywhere:\n\n::\n\n    click.clear()\n"
+    assert widened(text, "::\n\n    click.clear()").startswith("To clear the screen")
+    text = text.replace("everywhere:", "everywhere.")
+    assert widened(text, "::\n\n    click.clear()").startswith("To clear the screen")

@@ -116,6 +116,7 @@ def _shown(query: dict[str, Any], server: str) -> dict[str, Any]:
         "cited": "\n\n".join(_cited(query)),
         "end": query["End"],
         "open": query["Open"],
+        "notes": query.get("Notes") or [],
         "sources": all_of("Sources"),
         "closest": all_of("Closest"),
         "asked": [_named(each, query, server) for each in query["Asked"]],
@@ -133,8 +134,14 @@ def _named(given: dict[str, Any], query: dict[str, Any], server: str) -> dict[st
     return {**given, **plain}
 
 
-def _cited(query: dict[str, Any]) -> Iterator[str]:
-    """Yield the paragraphs of an answer, with the numbers of their sources behind them."""
+def _cited(query: dict[str, Any], *, plain: bool = False) -> Iterator[str]:
+    """Yield the paragraphs of an answer, with the numbers of their sources behind them.
+
+    Args:
+        plain: whether what is quoted is shown without its markup.
+    """
+    from metatree_memory_tools.text.readable import readable
+
     from metatree_agents.service.openai.answer_segments import (
         answer_segments,
         numbers_of,
@@ -144,11 +151,14 @@ def _cited(query: dict[str, Any]) -> Iterator[str]:
 
     pieces = answer_segments(query["Answer"] or (), quotes_of(query["Sources"]))
     for piece, number in with_marks(pieces, numbers_of(query["Sources"])):
-        yield f"{piece.text} [{number}]" if number else piece.text
+        text = readable(piece.text) if plain and piece.kind == "words" else piece.text
+        yield f"{text} [{number}]" if number else text
 
 
 def _lines(query: dict[str, Any], server: str) -> Iterator[str]:
-    for paragraph in _cited(query):
+    for note in query.get("Notes") or ():
+        yield output.styled(output.visible(note), "dim")
+    for paragraph in _cited(query, plain=True):
         yield from (output.visible(line) for line in (*paragraph.split("\n"), ""))
     if query["Status"] == "Failed":
         yield "No engine could answer."

@@ -64,3 +64,26 @@ def test_the_signature_above_quoted_code_is_code_too() -> None:
         ("said", "It is *so*."),
     ]
     assert [piece.kind for piece in answer_segments(["def f():\n    return 1"], ["Words alone."])] == ["said"]
+
+
+DOCUMENT = """Password Prompts
+----------------
+
+This hides what is typed:
+
+.. click:example::
+
+    @click.command()
+    def encode():
+        pass"""
+
+
+def test_a_document_with_code_in_it_is_words_and_not_code() -> None:
+    (piece,) = answer_segments(DOCUMENT.split("\n\n"), [DOCUMENT])
+    assert (piece.kind, piece.text) == ("words", DOCUMENT)
+    (mark,) = answer_segments(
+        ["::", "    import click\n    click.clear()"], ["::\n\n    import click\n    click.clear()"]
+    )
+    assert mark.kind == "words"
+    (code,) = answer_segments(["def encode():\n    pass"], ["def encode():\n    pass"])
+    assert code.kind == "code"

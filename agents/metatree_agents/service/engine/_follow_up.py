@@ -1,0 +1,192 @@
+"""What a short question in a topic refers to: `Which shells does that work for?` after `How does completion work?`.
+
+A search knows no conversation but as context, which models read and words do not: searched as it stands, such a
+question finds what shares its few words with it, and claims that. So the words of the question before are put beside
+the word that refers to them, and the asker reads how the question was taken.
+
+Whether it refers is judged by English words. Lost: the words of all earlier questions as evidence (a new subject in an
+old topic is searched for the old one), and the weight of a question's words alone (`Which shells does that work for?`
+has as much as many a question that stands by itself).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from metatree_routers.passages.asked import read_question
+from metatree_routers.query.key_terms import NAME, key_terms_of
+from metatree_routers.query.terms import terms
+from metatree_routers.query.wording import asking_terms, request_words
+
+TURNS: Final = 10
+"""How many earlier questions are looked at."""
+LONG_CHARS: Final = 200
+"""A longer question stands by itself."""
+_MOST_WORDS: Final = 6
+_MOST_NAMES: Final = 2
+_LEAST_WEIGHT: Final = 0.25
+"""Words of a question that weigh less say nothing of its subject where others do: `work`, `use`."""
+_ANSWER_CHARS: Final = 400
+
+_HELPERS = (
+    "is|are|was|were|isn't|aren't|do|does|did|don't|doesn't|can|can't|could|should|would|will|won't|may|might|must|has"
+    "|have|had"
+)
+_PLACES = (
+    "in|on|at|to|for|with|without|by|from|of|about|like|than|as|off|into|after|before|since|besides|instead of|again"
+    "|back"
+)
+_OF_THE_TREE = (
+    "(?:project|package|library|repository|repo|folder|code|codebase|program|tool|tree|memory|site|page|book)"
+)
+_PRONOUN = re.compile(
+    r"\b(?:it|its|they|them|their|theirs|these|those|he|him|his|she|her|hers"
+    r"|(?:which|that|this|the (?:other|same|first|second|last)) ones?)\b"
+    rf"|\bthis\b(?! {_OF_THE_TREE}\b)"
+    rf"|(?:^(?:and |but |so |or )?|\b(?:{_HELPERS}|{_PLACES}|and|but|or|if|when|how|why) )\bthat\b"
+    rf"|\bthat\b(?= (?:{_PLACES})\b|[^\w]*$|[,.;?!])",
+    re.IGNORECASE,
+)
+_EMPTY_IT = re.compile(
+    r"\bit (?:be )?(?:possible|necessary|allowed|safe|worth|better|best|ok|okay|hard|easy|enough|important)"
+    r" (?:to|for|that)\b",
+    re.IGNORECASE,
+)
+_OPENS = re.compile(
+    rf"^(?:(?:and|but|or|so) (?!(?:wh\w+|how|{_HELPERS})\b)|(?:and |but |so )?(?:what|how) about\b)",
+    re.IGNORECASE,
+)
+_ASKED_FOR = re.compile(
+    rf"^(?:(?:and|but|so|or),? )?(?:(?:{_PLACES}) )?"
+    rf"(?:(?:which|what|whose|how many|how much)\b(?:(?!\b(?:{_HELPERS})\b)[^,;])*?|when|where|why|who|how)"
+    rf" ?\b(?:{_HELPERS})\b",
+    re.IGNORECASE,
+)
+_POINTS = re.compile(r"that|this|these|those", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;]|\b(?:if|when|while|after|before|because|and|but)\b", re.IGNORECASE)
+_CALLERS = re.compile(rf"\b(?:{_HELPERS}) (?:I|you|we|one|people)\b", re.IGNORECASE)
+_WITHOUT_SUBJECT = frozenset(terms("example detail more else explain mean reason since short exact word"))
+_BRACKETED = re.compile(r"\([^()]*\)")
+_TOKEN = re.compile(r"\S+")
+_AROUND = "?!.,;:()[]{}\"'“”‘’`"
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """A question as it is taken in its topic."""
+
+    text: str
+    """The question, with its subject in brackets."""
+    subject: str
+
+    @property
+    def note(self) -> str:
+        """What the asker reads of it."""
+        return f"Read in this topic as: {self.text} If something else is meant, ask again and name it."
+
+    asked: str
+    """The question as it was asked."""
+
+    def is_about(self, text: str) -> bool:
+        """Whether a text shares a word with the subject, and says half of what the question names by itself."""
+        said = set(terms(text))
+        own = [word for word in key_terms_of(self.asked) if not asking_terms().issuperset(word.terms)]
+        own = [word for word in own if not set(terms(self.subject)).issuperset(word.terms)]
+        there = sum(word.weight for word in own if word.is_in(said))
+        return not said.isdisjoint(terms(self.subject)) and 2 * there >= sum(word.weight for word in own)
+
+
+def follow_up(question: str, earlier: Sequence[Mapping[str, Any]]) -> FollowUp | None:
+    """Return how a question is taken that refers to what was asked before it; None for one that stands by itself.
+
+    Args:
+        earlier: the queries of the topic before it, in order, as the wire has them.
+
+    Example:
+        >>> taken = follow_up("Which shells does that work for?", [{"Query": "How does completion work?"}])
+        >>> taken.text
+        'Which shells does that (completion) work for?'
+        >>> follow_up("And for zsh?", [{"Query": "How does completion work?"}]).text
+        'And for zsh (completion)?'
+        >>> follow_up("Where does Context keep its parent?", [{"Query": "How does completion work?"}]) is None
+        True
+    """
+    subject, names = "", list[str]()
+    for turn in earlier[-TURNS:]:
+        text = str(turn.get("Query") or "")
+        taken = _taken(text, subject, names)
+        subject, names = _subject(text if taken is None else taken.text, turn), _names(turn)
+    return _taken(question, subject, names)
+
+
+def _taken(question: str, subject: str, names: Sequence[str]) -> FollowUp | None:
+    question = question.strip()
+    if not subject or len(question) > LONG_CHARS:
+        return None
+    refers = _refers(question)
+    if refers is None:
+        return None
+    own = set(terms(question))
+    about = dict.fromkeys([*names, *subject.split()])
+    added = [word for word in about if not own.issuperset(terms(word))]
+    if not added:
+        return None
+    said = " ".join(added[: _MOST_WORDS + _MOST_NAMES])
+    return FollowUp(f"{question[:refers]} ({said}){question[refers:]}", said, question)
+
+
+def _refers(question: str) -> int | None:
+    """Return where a question refers to what was said before: the end of the word that does; None if it does not."""
+    end = len(question.rstrip(_AROUND + " ")) or len(question)
+    pronoun = _PRONOUN.search(question)
+    if pronoun is not None and _EMPTY_IT.search(question) is None:
+        asked_for = _ASKED_FOR.match(question)
+        start = asked_for.end() if asked_for is not None and asked_for.end() <= pronoun.end() else 0
+        callers = _CALLERS.search(question)
+        # The verb of `can I disable that` is no thing that it may be; of `may a user disable it`, the user is one.
+        verbs = 1 if callers is not None and callers.end() <= pronoun.start() else 0
+        before = question[start : pronoun.start()]
+        # `Does Click support that?` is not about Click; of `it` that may be said.
+        points = _POINTS.search(pronoun[0]) is not None and _CLAUSE.search(before) is None
+        return pronoun.end() if points or len(terms(before)) <= verbs else None
+    if _OPENS.match(question) or (_WITHOUT_SUBJECT | asking_terms()).issuperset(terms(question)):
+        return end
+    return None
+
+
+def _subject(question: str, turn: Mapping[str, Any]) -> str:
+    """Return the words that a question is about, as they are written, and those of the title of what answered it."""
+    weights = {term: word.weight for word in key_terms_of(question) for term in word.terms}
+    asking = set(terms(request_words(question)))
+    found = []
+    for match in _TOKEN.finditer(question):
+        word = match[0].strip(_AROUND)
+        own = set(terms(word))
+        if own and not own.isdisjoint(asking):
+            found.append((word, max(weights.get(term, 0.0) for term in own)))
+    telling = [word for word, weight in found if weight >= _LEAST_WEIGHT] or [word for word, _ in found]
+    words = list(dict.fromkeys(telling))[:_MOST_WORDS]
+    if turn.get("End") in (None, "answered"):
+        title = next((str(source.get("Title") or "") for source in turn.get("Sources") or ()), "")
+        title = _BRACKETED.sub("", title)  # `Shell Completion (introduction)`
+        named = title.split()
+        if len(named) <= _MOST_WORDS // 2 and not set(terms(title)).isdisjoint(terms(" ".join(words))):
+            known = set(terms(" ".join(words)))
+            words += [word for word in named if not known.issuperset(terms(word))]
+    return " ".join(words)
+
+
+def _names(turn: Mapping[str, Any]) -> list[str]:
+    """Return the names in an answer to a question for a person or a thing, which is what is spoken of next."""
+    if turn.get("End") not in (None, "answered"):
+        return []
+    question = str(turn.get("Query") or "")
+    asks_name = read_question(question).kind in ("who", "code", "option")
+    text = " ".join(turn.get("Answer") or ())[:_ANSWER_CHARS]
+    known = set(terms(question))
+    named = [word for word in key_terms_of(text) if word.weight >= NAME and word.terms[-1] not in known]
+    named.sort(key=lambda word: text.find(word.text))
+    return [word.text for word in named[:_MOST_NAMES]] if asks_name else []

@@ -1,0 +1,76 @@
+"""The file that a node is from, where it has pages and a browser shows it: a PDF, opened at the page of a quote.
+
+Only what the tree was built from, as it was then: other bytes are another file, and one in which something looked like
+a secret would show what texts have masked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from metatree_memory_tools.text.lines import text_of
+
+from metatree import Tree
+from metatree.errors import UserError
+from metatree.trees.content import file_state, shows_secrets
+from metatree.trees.source_files import digest_bytes
+from metatree_agents.service.web._browse import pdf_page_of
+from metatree_agents.service.web._guard import Entered, Id
+from metatree_agents.service.web._memory_pages import reading, tree_named
+from metatree_agents.service.web._replies import PRIVATE
+
+router = APIRouter()
+MOST_BYTES: Final = 100_000_000
+_MASKED: Final = re.compile(r"\*{6}")
+_BEGINS: Final = b"%PDF-"
+_LOOKED_AT: Final = 1_024
+"""Bytes at the beginning among which a PDF says that it is one."""
+# The viewer of a browser is a page of its own, which the policy of pages would forbid to show anything.
+_POLICY: Final = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
+
+@router.get("/file")
+async def file_page(request: Request, session: Entered, node: Id, tree: str = "") -> Response:
+    """Give the PDF that a node is from."""
+    named = await tree_named(request, session, tree)
+    data, name = await reading(request, named, _pdf_of, node)
+    ascii_name = "".join(
+        sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "_" for sign in name
+    )
+    headers = {
+        **PRIVATE,
+        "Content-Security-Policy": _POLICY,
+        "Content-Disposition": f'inline; filename="{ascii_name}"',
+    }
+    return Response(data, media_type="application/pdf", headers=headers)
+
+
+def _pdf_of(tree: Tree, node_id: str) -> tuple[bytes, str]:
+    """Return the bytes and the name of the PDF of a node; raises `UnknownNode` and `UserError`."""
+    node = tree.get(node_id)
+    known = None if pdf_page_of(node) is None or node.path is None else file_state(tree.index, node.path)
+    file = None if known is None else tree.file_of(node)
+    if known is None or file is None or node.path is None:
+        raise UserError(f"there is no PDF of {node.title or node.id!r} on this server")
+    if known.size > MOST_BYTES:
+        raise UserError(f"{node.path!r} is larger than {MOST_BYTES // 1_000_000} MB: open it where it lies")
+    try:
+        with open(
+            file, "rb", opener=lambda path, flags: os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+        ) as opened:
+            data = opened.read(known.size + 1)
+    except OSError as exc:
+        raise UserError(f"{node.path!r} cannot be read: {exc.strerror}") from None
+    if digest_bytes(data) != known.digest:
+        raise UserError(f"{node.path!r} is not as it was when the memory was built: build it again")
+    if _BEGINS not in data[:_LOOKED_AT]:
+        raise UserError(f"{node.path!r} is no PDF")
+    source = tree.source_of(node.path)
+    shows = source is not None and shows_secrets(source)
+    if not shows and any(_MASKED.search(line) for line in text_of(tree, node.path).lines):
+        raise UserError(f"{node.path!r} has what looks like a secret: its text alone is shown, without it")
+    return data, file.name
