@@ -7,11 +7,13 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from metatree_agents.tools.toolkit import Toolkit
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.git.tools import blame, find_change, show_commit
 from metatree_memory_tools.text.lines import text_of
 
@@ -135,6 +137,12 @@ def test_documents_and_databases(source: Path, pdf: Callable[..., bytes], docx: 
         assert [secret for secret in SECRETS if secret in said] == []
     with build_tree(source / "shop.db", out=source.parent / "other") as tree:
         assert [secret for secret in SECRETS if secret in told(tree)] == []
+
+
+@pytest.mark.parametrize("where", ["lines", "links"])
+def test_a_secret_of_a_document_is_masked_wherever_it_lies(where: str) -> None:
+    document = replace(Extracted(lines=["See there."]), **{where: [f"https://x.example/{TOKEN}"]})
+    assert TOKEN not in json.dumps(document.without_secrets().as_json())
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

@@ -81,13 +81,15 @@ class Extracted:
         """Return the same with `*` in place of what looks like secrets; itself where nothing does."""
         hidden, number = masked("\n".join(self.lines))
         about, more = without_secrets(
-            [self.title, self.facts, [each.title for each in self.headings]], masked
+            [self.title, self.facts, [each.title for each in self.headings], self.links], masked
         )
         if not number and not more:
             return self
-        title, facts, titles = about
+        title, facts, titles, links = about
         headings = [replace(each, title=title) for each, title in zip(self.headings, titles, strict=True)]
-        return replace(self, lines=hidden.split("\n"), title=title, facts=facts, headings=headings)
+        return replace(
+            self, lines=hidden.split("\n"), title=title, facts=facts, headings=headings, links=links
+        )
 
     @classmethod
     def of_json(cls, data: Mapping[str, Any]) -> Extracted:
