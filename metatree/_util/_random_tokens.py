@@ -15,6 +15,8 @@ def _words(text: str) -> frozenset[str]:
 
 
 _TOKEN = re.compile(r"(?<![A-Za-z0-9_+/.~-])[A-Za-z0-9_+/.~-]{15,}+={0,3}")
+_QUOTED_TOKEN = re.compile(r"(?<=[\"'`>])" + _TOKEN.pattern)
+"""As code has them: most tokens of code are names, which need not be looked at one by one."""
 _REST = re.compile(r"[A-Za-z0-9_+/.~=-]*")
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 """What a reader takes for one word or number."""
@@ -100,7 +102,7 @@ def random_tokens(text: str, *, code: bool) -> Iterator[tuple[int, int]]:
         text: the text.
         code: whether a token counts in quotes alone.
     """
-    for match in _TOKEN.finditer(text):
+    for match in (_QUOTED_TOKEN if code else _TOKEN).finditer(text):
         if (
             _TWO_DIGITS.search(match[0])
             and looks_random(match[0], named=True)

@@ -145,6 +145,22 @@ def test_a_secret_of_a_document_is_masked_wherever_it_lies(where: str) -> None:
     assert TOKEN not in json.dumps(document.without_secrets().as_json())
 
 
+def test_a_secret_in_the_name_of_a_part_is_in_no_id(source: Path) -> None:
+    for name in (*STAY, *GO):
+        (source / name).unlink()
+    with sqlite3.connect(source / "shop.db") as connection:
+        connection.execute(f'CREATE TABLE "{TOKEN}" (text TEXT)')
+        connection.execute('CREATE TABLE "customer" (text TEXT)')
+    heading = "dop_v1_" + "0123456789abcdef" * 4
+    (source / "a.md").write_text(f"# A\n\n## `{heading[:7]}`{heading[7:]}\n\nText.\n\n## Other\n\nMore.\n")
+    with build_tree(source, out=source.parent / "tree") as tree:
+        ids = [node.id for _, node in tree.walk()]
+        assert "shop.db#customer" in ids and "a.md#other" in ids
+        assert {"shop.db", "a.md"} == {each.partition("#masked-")[0] for each in ids if "#masked-" in each}
+        kept = told(tree)
+        assert [secret for secret in (TOKEN, heading) if secret in kept] == []
+
+
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_histories(tmp_path: Path) -> None:
     made = Repository(tmp_path / "shop")

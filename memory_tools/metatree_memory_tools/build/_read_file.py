@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -168,6 +168,7 @@ def _public(outline: Outline, *, code: bool) -> Outline:
     def public(part: OutlinePart) -> OutlinePart:
         return replace(
             part,
+            id=_public_id(part.id, hide),
             title=hide(part.title)[0],
             description=hide(part.description)[0],
             attributes=without_secrets(part.attributes, hide)[0],
@@ -179,6 +180,7 @@ def _public(outline: Outline, *, code: bool) -> Outline:
         outline.description,
         outline.summary,
         *map(str, outline.attributes.values()),
+        *(text for row in (*outline.references, *outline.declares) for text in row),
         *_texts(outline.parts),
     ]
     if not hide("\n".join(said))[1]:
@@ -189,11 +191,27 @@ def _public(outline: Outline, *, code: bool) -> Outline:
         summary=hide(outline.summary)[0],
         attributes=without_secrets(outline.attributes, hide)[0],
         parts=tuple(map(public, outline.parts)),
+        references=_public_rows(outline.references, hide),
+        declares=_public_rows(outline.declares, hide),
     )
+
+
+def _public_id(part_id: str, hide: Callable[[str], tuple[str, int]]) -> str:
+    """Return the id of a part, by a hash where it says a secret: ids that were masked could be the same."""
+    if not hide(part_id)[1]:
+        return part_id
+    return f"#masked-{blake2b(part_id.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
+
+
+def _public_rows(
+    rows: tuple[tuple[str, str], ...], hide: Callable[[str], tuple[str, int]]
+) -> tuple[tuple[str, str], ...]:
+    return tuple((kind, hide(value)[0]) for kind, value in rows)
 
 
 def _texts(parts: Iterable[OutlinePart]) -> Iterator[str]:
     for part in parts:
+        yield part.id
         yield part.title
         yield part.description
         if part.attributes:
