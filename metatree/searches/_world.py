@@ -63,6 +63,7 @@ from metatree.searches._outcomes import (
     unscored,
 )
 from metatree.searches._quotes import quote_in
+from metatree.searches._state import UNVIABLE
 from metatree.trees.text import encodable, line_in_file
 from metatree.trees.tree import Tree
 
@@ -156,6 +157,9 @@ class World:
             "accept": accepts is not None and accepts(node),
             "children": [child.id for child in children],
             "collectable": accepts is not None and any(accepts(child) for child in children[:1]),
+            "ruled_out": []
+            if children
+            else [c.id for c in below if c.id in payload.marks and payload.marks[c.id].kind == UNVIABLE],
         }
 
     async def _route(self, effect: Effect, attempt: Attempt) -> Routed | MenuSplit:
