@@ -115,7 +115,7 @@ class World:
             ),
             RankMenu.kind: Policy(fatal=STORE_ERRORS),
             ReadText.kind: replace(
-                model_policy(self.reader, "reads", timeout_s=self.timeout_s, needed=True),
+                model_policy(self.reader, "reads", timeout_s=self.timeout_s, needed=alone(self.reader)),
                 guard=self._guard(self.reader),
             ),
             ComposeAnswers.kind: model_policy(self.composer, timeout_s=self.timeout_s),
@@ -467,6 +467,11 @@ def model_policy(part: HasTraits, *counts: str, timeout_s: float, needed: bool =
     """
     fatal = (UserError, MissingExtra, TransientError) if needed else (UserError, MissingExtra)
     return Policy(attempts=MODEL_ATTEMPTS, timeout_s=timeout_s, counts=_counters(part, *counts), fatal=fatal)
+
+
+def alone(part: HasTraits) -> bool:
+    """Say whether nothing stands in for a part that stays out of reach: for a model the embedded one does."""
+    return not part.traits.uses_model
 
 
 def standing_in(payload: ByPart, part: Any, embedded: Any) -> Any:

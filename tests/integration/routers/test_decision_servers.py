@@ -281,6 +281,25 @@ def test_a_server_of_garbage_is_dropped(
     assert "the search went on without it" in found.detail
 
 
+@pytest.mark.parametrize("wire", ["systemone", "decisions", "logits", "openai"])
+@pytest.mark.parametrize("status", [200, 502])
+@pytest.mark.parametrize("question", [QUESTION, "Which part of mail or search has zebras and retries?"])
+def test_the_page_of_a_proxy_costs_no_answer(
+    serve: Callable[[Handle], Server], tree: Tree, wire: str, status: int, question: str
+) -> None:
+    page = b"<html><body>Bad gateway</body></html>"
+    server = serve(
+        lambda handler, body: reply(handler, page, status, content_type="text/html", retry_after="0.01")
+    )
+    options: dict[str, Any] = {"base_url": server.url, "cache": False, "api_key": "k"}
+    asked = LLMRouter("m", **options) if wire == "openai" else DecisionRouter(f"{wire}/m", **options)
+    alone = search(question, tree=tree)
+    found = search(question, tree=tree, router=asked)
+    assert (found.ended, found.answers) == (alone.ended, alone.answers)
+    assert found.usage.model_calls == len(server.asked) <= 20
+    assert "the search went on without it" in found.detail
+
+
 def test_a_busy_server_is_asked_again(serve: Callable[[Handle], Server], tree: Tree) -> None:
     busy = iter([True, True])
 
