@@ -257,6 +257,15 @@ def test_a_tree_in_which_all_titles_are_equal(serve: Callable[[Handle], Server],
     assert [source.node for source in found.answers[0].sources] == ["n17"]
 
 
+def test_a_line_of_a_leaf_that_is_offered_stands_in_a_menu_once(
+    serve: Callable[[Handle], Server], tree: Tree
+) -> None:
+    server = serve(lambda handler, body: reply(handler, judged(body, "Session tokens", 0.9)))
+    search(QUESTION, tree=tree, router=router(server))
+    told = " ".join(server.asked[0]["questions"]["which"]["criteria"].values())
+    assert told.count("expires after 60 minutes") == 1
+
+
 def test_each_request_of_two_orders_counts(serve: Callable[[Handle], Server], tree: Tree) -> None:
     def model(handler: BaseHTTPRequestHandler, body: Any) -> None:
         top = [{"token": "A", "logprob": -0.1}, {"token": "B", "logprob": -3.0}]
