@@ -27,6 +27,8 @@ class Listing(TypedDict, total=False):
     children: list[str]
     collectable: bool
     """Whether its first child could be."""
+    ruled_out: list[str]
+    """Where no child is left: those that were ruled out, here or in a menu of two levels further up."""
 
 
 class Chosen(TypedDict):

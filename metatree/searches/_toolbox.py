@@ -50,7 +50,7 @@ from metatree.searches._outcomes import (
     ToolListing,
     ToolOutput,
 )
-from metatree.searches._world import STORE_ERRORS, answer_json, model_policy, standing_in
+from metatree.searches._world import STORE_ERRORS, alone, answer_json, model_policy, standing_in
 from metatree.searches.fallback import Fallback, FallbackRequest, FallbackResult, _AskPerson
 from metatree.storage.store import Store
 from metatree.tools.call_log import Call, CallLog, CallResult, call_of
@@ -118,7 +118,9 @@ class Toolbox:
         return {
             ListTools.kind: Policy(fatal=(Exception,)),
             FindCalls.kind: Policy(fatal=STORE_ERRORS),
-            FillArguments.kind: model_policy(self.tool_caller, timeout_s=self.timeout_s, needed=True),
+            FillArguments.kind: model_policy(
+                self.tool_caller, timeout_s=self.timeout_s, needed=alone(self.tool_caller)
+            ),
             CallTool.kind: Policy(
                 counts=("tool_calls",),
                 repeatable=self._is_repeatable,

@@ -40,6 +40,11 @@ class TreeWalk(ToolWalk):
         if event.error is not None or value.get("gone"):
             return self._leave(state, frame, event.error or "it is no longer in the tree")
         frame.options = value["children"]
+        for child in value.get(
+            "ruled_out", ()
+        ):  # in a menu further up, too: a second look has to come by here
+            if child in frame.marks:
+                frame.marks[child].menu = node
         frame.has_tools = value["tools"]
         if collecting(state):
             if value["accept"] and node not in frame.read and frame.trail == state.given["trail"]:

@@ -63,6 +63,7 @@ from metatree.searches._outcomes import (
     unscored,
 )
 from metatree.searches._quotes import quote_in
+from metatree.searches._state import UNVIABLE
 from metatree.trees.line_ranges import without_shared_lines
 from metatree.trees.text import encodable, line_in_file
 from metatree.trees.tree import Tree
@@ -119,7 +120,7 @@ class World:
             ),
             RankMenu.kind: Policy(fatal=STORE_ERRORS),
             ReadText.kind: replace(
-                model_policy(self.reader, "reads", timeout_s=self.timeout_s, needed=True),
+                model_policy(self.reader, "reads", timeout_s=self.timeout_s, needed=alone(self.reader)),
                 guard=self._guard(self.reader),
             ),
             ComposeAnswers.kind: model_policy(self.composer, timeout_s=self.timeout_s),
@@ -161,6 +162,9 @@ class World:
             "accept": accepts is not None and accepts(node),
             "children": [child.id for child in children],
             "collectable": accepts is not None and any(accepts(child) for child in children[:1]),
+            "ruled_out": []
+            if children
+            else [c.id for c in below if c.id in payload.marks and payload.marks[c.id].kind == UNVIABLE],
         }
 
     async def _route(self, effect: Effect, attempt: Attempt) -> Routed | MenuSplit:
@@ -472,6 +476,11 @@ def model_policy(part: HasTraits, *counts: str, timeout_s: float, needed: bool =
     """
     fatal = (UserError, MissingExtra, TransientError) if needed else (UserError, MissingExtra)
     return Policy(attempts=MODEL_ATTEMPTS, timeout_s=timeout_s, counts=_counters(part, *counts), fatal=fatal)
+
+
+def alone(part: HasTraits) -> bool:
+    """Say whether nothing stands in for a part that stays out of reach: for a model the embedded one does."""
+    return not part.traits.uses_model
 
 
 def standing_in(payload: ByPart, part: Any, embedded: Any) -> Any:

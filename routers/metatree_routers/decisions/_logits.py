@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, TypeVar
 
 from metatree.durable import report_usage
 from metatree.errors import BadModelAnswer
@@ -19,6 +19,7 @@ from metatree_routers.decisions._openai_decisions import OPENAI
 from metatree_routers.decisions._server import JsonServer, from_environment, report_tokens
 from metatree_routers.llm.errors import BadKey
 
+_T = TypeVar("_T")
 TOP = 20
 """Log-probabilities that servers give at most."""
 ORDERS = 2
@@ -63,7 +64,7 @@ class Logits:
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Mapping[str, Likelihoods]:
         asked = list(questions.items())
         report_usage(model_calls=ORDERS * len(asked) - 1)  # the effect itself counts as one
-        answers = await asyncio.gather(*(self._one(state, question) for _, question in asked))
+        answers = await _all(self._one(state, question) for _, question in asked)
         return {name: answer for (name, _), answer in zip(asked, answers, strict=True)}
 
     async def _one(self, state: str, question: Question) -> Likelihoods:
@@ -75,9 +76,7 @@ class Logits:
             options = {str(number): level for number, level in enumerate(question.levels)}
         labels = list(options)
         orders = [labels, labels[::-1]]
-        both = await asyncio.gather(
-            *(self._ordered(state, question.instructions, options, order) for order in orders)
-        )
+        both = await _all(self._ordered(state, question.instructions, options, order) for order in orders)
         shares = {label: sum(each[label] for each in both) / len(both) for label in labels}
         return {YES: shares[YES]} if isinstance(question, YesNo) else shares
 
@@ -104,6 +103,15 @@ class Logits:
                 f"the letters of the options have {total:.2f} of the probability: it answers otherwise"
             )
         return {label: mass[letter] / total for letter, label in letters.items()}
+
+
+async def _all(requests: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """Return what all of them bring; raise the first error when none is in progress any more, since each is counted."""
+    said = await asyncio.gather(*requests, return_exceptions=True)
+    for each in said:
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in said if not isinstance(each, BaseException)]
 
 
 def _first_token(said: Mapping[str, Any]) -> list[Any]:

@@ -113,7 +113,7 @@ class DecisionRouter(Router):
         return min(len(request.options), self.model.max_options - 1)  # one is for none of them
 
     async def route(self, request: RouteRequest) -> RouteDecision:
-        options = best_first(request.options)[: self.model.max_options - 1]
+        options = _told_once(best_first(request.options)[: self.model.max_options - 1])
         named = dict(zip(labels(len(options)), options, strict=True))
         questions: dict[str, Question] = {"which": _which(named)}
         doubted = {f"not_{label}": label for label in self._doubted(named)}
@@ -239,6 +239,17 @@ def _which(named: Mapping[str, Option]) -> Choice:
     most = _SHORT if len(named) > _MANY_OPTIONS else _DESCRIPTION
     said = {label: _told(option, most) for label, option in named.items()}
     return Choice(WHICH, {**said, NONE: "none of these leads to the answer"})
+
+
+def _told_once(options: Sequence[Option]) -> tuple[Option, ...]:
+    """Return options without the lines of a branch that come from a leaf which is offered beside it, with that line."""
+    told = tuple(f"{option.title}: " for option in options if option.parent is not None and option.hints)
+    return tuple(
+        replace(option, hints=tuple(hint for hint in option.hints if not hint.startswith(told)))
+        if told and option.parent is None
+        else option
+        for option in options
+    )
 
 
 def _told(option: Option, most: int) -> str:

@@ -145,8 +145,7 @@ def check_completion(completion: Any, settings: ModelSettings, *, ever_worked: b
     """See that what came is a completion with something in it.
 
     Raises:
-        NotAModelServer: it is no chat completion, and none ever came from there.
-        RouterUnavailable: it is no chat completion this time.
+        RouterUnavailable: it is no chat completion, as when a proxy shows a page of its own.
         AnswerRefused: the model or a filter declined.
         Truncated: it ran into its token limit.
         EmptyAnswer: it has neither text nor a tool call.
@@ -154,9 +153,8 @@ def check_completion(completion: Any, settings: ModelSettings, *, ever_worked: b
     choices = getattr(completion, "choices", None)
     if not choices or getattr(choices[0], "message", None) is None:
         answer = f"{SERVER} at {settings.public_url} answered what is no chat completion"
-        if ever_worked:
-            raise RouterUnavailable(answer)
-        raise NotAModelServer(f"{answer}; the address of an OpenAI-compatible server usually ends with /v1")
+        hint = "; the address of an OpenAI-compatible server usually ends with /v1"
+        raise RouterUnavailable(answer if ever_worked else answer + hint)
     choice = choices[0]
     message = choice.message
     if getattr(message, "refusal", None):

@@ -257,6 +257,15 @@ def test_a_tree_in_which_all_titles_are_equal(serve: Callable[[Handle], Server],
     assert [source.node for source in found.answers[0].sources] == ["n17"]
 
 
+def test_a_line_of_a_leaf_that_is_offered_stands_in_a_menu_once(
+    serve: Callable[[Handle], Server], tree: Tree
+) -> None:
+    server = serve(lambda handler, body: reply(handler, judged(body, "Session tokens", 0.9)))
+    search(QUESTION, tree=tree, router=router(server))
+    told = " ".join(server.asked[0]["questions"]["which"]["criteria"].values())
+    assert told.count("expires after 60 minutes") == 1
+
+
 def test_each_request_of_two_orders_counts(serve: Callable[[Handle], Server], tree: Tree) -> None:
     def model(handler: BaseHTTPRequestHandler, body: Any) -> None:
         top = [{"token": "A", "logprob": -0.1}, {"token": "B", "logprob": -3.0}]
@@ -277,6 +286,25 @@ def test_a_server_of_garbage_is_dropped(
     alone = search(question, tree=tree)
     found = search(question, tree=tree, router=router(server))
     assert [answer.answer for answer in found.answers] == [answer.answer for answer in alone.answers]
+    assert found.usage.model_calls == len(server.asked) <= 20
+    assert "the search went on without it" in found.detail
+
+
+@pytest.mark.parametrize("wire", ["systemone", "decisions", "logits", "openai"])
+@pytest.mark.parametrize("status", [200, 502])
+@pytest.mark.parametrize("question", [QUESTION, "Which part of mail or search has zebras and retries?"])
+def test_the_page_of_a_proxy_costs_no_answer(
+    serve: Callable[[Handle], Server], tree: Tree, wire: str, status: int, question: str
+) -> None:
+    page = b"<html><body>Bad gateway</body></html>"
+    server = serve(
+        lambda handler, body: reply(handler, page, status, content_type="text/html", retry_after="0.01")
+    )
+    options: dict[str, Any] = {"base_url": server.url, "cache": False, "api_key": "k"}
+    asked = LLMRouter("m", **options) if wire == "openai" else DecisionRouter(f"{wire}/m", **options)
+    alone = search(question, tree=tree)
+    found = search(question, tree=tree, router=asked)
+    assert (found.ended, found.answers) == (alone.ended, alone.answers)
     assert found.usage.model_calls == len(server.asked) <= 20
     assert "the search went on without it" in found.detail
 

@@ -76,9 +76,9 @@ FINE = {"reason": "fits", "choice": "B", "ruled_out": []}
         ),
         (status(400, "content_filter: blocked"), AnswerRefused, "filter"),
         (DROP, RouterUnavailable, "cannot be reached"),
-        (HTML, NotAModelServer, "no chat completion"),
+        (HTML, RouterUnavailable, "no chat completion"),
         (Reply(raw="{not json"), RouterUnavailable, "no JSON"),
-        (Reply(raw='{"hello": "world"}'), NotAModelServer, "no chat completion"),
+        (Reply(raw='{"hello": "world"}'), RouterUnavailable, "no chat completion"),
     ],
 )
 def test_each_failure_has_its_error(

@@ -60,6 +60,28 @@ def test_an_empty_decision_rules_out_everything_and_a_second_look_brings_it_back
     assert any(e.event == "second_look" for e in result.trace)
 
 
+class Wide(FunctionRouter):
+    """Takes menus of any length, so that two levels are offered."""
+
+    traits = Traits(capacity=lambda request: len(request.options))
+
+
+def test_a_second_look_brings_back_what_was_ruled_out_beside_the_branch_it_lies_in() -> None:
+    """Branch `a` is left with nothing to offer, since its leaves were ruled out in the menu of the root."""
+
+    def choose(request: RouteRequest) -> RouteDecision:
+        ids = [option.id for option in request.options]
+        if ids[0] == "a" and "b" in ids and len(router.requests) == 1:
+            return RouteDecision("b", {"a1": "no", "a2": "no", "a3": "no"})
+        return RouteDecision(ids[0])
+
+    router = Wide(choose)
+    reader = ScriptedReader({"a2": {"q": "yes"}})
+    result = search("q", tree=small_tree(), router=router, reader=reader, evidence=False)
+    assert len(router.requests[0].options) == 8
+    assert (result.ended, result.answer) == ("answered", "yes")
+
+
 def test_nodes_are_collected_up_to_k() -> None:
     router = FunctionRouter(lambda request: request.options[-1].id)
     result = search("q", tree=small_tree(), router=router, returns="nodes", k=4, evidence=False)
