@@ -6,7 +6,7 @@ too: it is ordered, so a run can be repeated, and no bigger than a set. Places w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from metatree.rules.language.conditions import Pattern, Var
@@ -54,16 +54,29 @@ class Shape:
 class Alpha:
     """The facts of one shape."""
 
-    def __init__(self, shape: Shape, facts: Iterable[Fact]) -> None:
+    def __init__(self, shape: Shape, facts: Collection[Fact]) -> None:
         self.shape = shape
         self.indexes: dict[Places, Index] = {}
         self.on_add: list[Handler] = []
         self.on_remove: list[Handler] = []
         self.users = 0
+        self.waiting: list[Callable[[], None]] = []
+        """Called once, when the first fact comes."""
         self._facts = facts
+        self.empty = not facts if shape.places else tuple(shape.constants.values()) not in facts
+        """Whether there was no fact since it is known; a join with it finds nothing, and costs nothing."""
         self._statistics: tuple[int, dict[Places, int]] = (-1, {})
-        self.insert: Callable[[Any, Any, Any], None] = _no_op
+        self.insert: Callable[[Any, Any, Any], None] = self._first_insert if self.empty else _no_op
         self.delete: Callable[[Any, Any, Any], None] = _no_op
+        self._insert: Callable[[Any, Any, Any], None] = _no_op
+
+    def _first_insert(self, f0: Any, f1: Any, f2: Any) -> None:
+        self.empty = False
+        self.insert = self._insert
+        self.insert(f0, f1, f2)
+        waiting, self.waiting = self.waiting, []
+        for tell in waiting:
+            tell()
 
     def fits(self, fact: Fact) -> bool:
         """Say whether a fact belongs here."""
@@ -86,6 +99,7 @@ class Alpha:
             rest = tuple(p for p in self.shape.places if p not in by)
             for fact in self._rows():
                 index.setdefault(_part(fact, by), {})[_part(fact, rest)] = None
+            self.empty = not index
             self.indexes[by] = index
             self._generate()
         return index
@@ -152,7 +166,8 @@ class Alpha:
                 f" else: del d[{other}]",
             ]
         exec("\n".join([*add, " return", *remove, " return"]), names)
-        self.insert, self.delete = names["insert"], names["delete"]
+        self._insert, self.delete = names["insert"], names["delete"]
+        self.insert = self._first_insert if self.empty else self._insert
 
 
 def _no_op(f0: Any, f1: Any, f2: Any) -> None:

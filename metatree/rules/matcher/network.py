@@ -52,6 +52,47 @@ from metatree.rules.matcher.tokens import Agenda
 _REPLAN_FACTOR: Final = 4
 _FIRST_REPLAN: Final = 64
 
+_CHANGES: Final = """
+def add(f0, f1, f2):
+    event = network.event + 1
+    if facts.setdefault((f0, f1, f2), event) != event:  # those that are there came before: one look-up is enough
+        return False
+    network.event = event
+    FOUND
+    if found is not None:
+        for alpha in found:
+            alpha.insert(f0, f1, f2)
+        for alpha in found:
+            for handle in alpha.on_add:
+                handle(f0, f1, f2, event)
+        if dirty:
+            network._settle(event)
+    if len(facts) >= network._replan_at:
+        network._replan()
+    return True
+
+def remove(f0, f1, f2):
+    fact = (f0, f1, f2)
+    FOUND
+    if found is None:  # a tuple is hashed anew for each look-up
+        since = facts.pop(fact, 0)
+        if since:
+            network.event += 1
+        return since
+    if fact not in facts:
+        return 0
+    network.event = event = network.event + 1
+    for alpha in found:
+        for handle in alpha.on_remove:
+            handle(f0, f1, f2, event)
+    for alpha in found:
+        alpha.delete(f0, f1, f2)
+    since = facts.pop(fact)
+    if dirty:
+        network._settle(event)
+    return since
+"""
+
 
 class Network:
     """Facts and productions, and what each production matches.
@@ -72,56 +113,17 @@ class Network:
         self._kept: dict[Any, Alpha] = {}
         """Attribute -> facts with it, whose values somebody asked for."""
         self._masks: dict[Places, dict[Any, tuple[Alpha, ...]]] = {}
-        self._hits: Callable[[Any, Any, Any], tuple[Alpha, ...]] = lambda f0, f1, f2: ()
         self._dirty: list[View | Union] = []
         self._replan_at = _FIRST_REPLAN
         self._handlers: list[Handler] = []
         self._joins = Joins(self.facts, self.touched, self._dirty)
+        self.add: Callable[[Any, Any, Any], bool]
+        """Asserts a fact; False when it is there already."""
+        self.remove: Callable[[Any, Any, Any], int]
+        """Retracts a fact and returns the event it came with; 0 when it is not there."""
+        self._write_changes()
 
     # Facts ------------------------------------------------------------------------------------------------------
-
-    def add(self, f0: Any, f1: Any, f2: Any) -> bool:
-        """Assert a fact; False when it is there already."""
-        facts = self.facts
-        fact = (f0, f1, f2)
-        if fact in facts:
-            return False
-        self.event = event = self.event + 1
-        facts[fact] = event
-        hits = self._hits(f0, f1, f2)
-        for alpha in hits:
-            alpha.insert(f0, f1, f2)
-        for alpha in hits:
-            for handle in alpha.on_add:
-                handle(f0, f1, f2, event)
-        if self._dirty:
-            self._settle(event)
-        if len(facts) >= self._replan_at:
-            self._replan()
-        return True
-
-    def remove(self, f0: Any, f1: Any, f2: Any) -> int:
-        """Retract a fact and return the event it came with; 0 when it is not there."""
-        facts = self.facts
-        fact = (f0, f1, f2)
-        hits = self._hits(f0, f1, f2)
-        if not hits:  # a tuple is hashed anew for each look-up
-            since = facts.pop(fact, 0)
-            if since:
-                self.event += 1
-            return since
-        if fact not in facts:
-            return 0
-        self.event = event = self.event + 1
-        for alpha in hits:
-            for handle in alpha.on_remove:
-                handle(f0, f1, f2, event)
-        for alpha in hits:
-            alpha.delete(f0, f1, f2)
-        since = facts.pop(fact)
-        if self._dirty:
-            self._settle(event)
-        return since
 
     def values_of(self, f0: Any, f1: Any) -> list[Any]:
         """Return the values of facts with this id and attribute; the first call for an attribute reads all facts."""
@@ -242,7 +244,8 @@ class Network:
             for handlers, adds in ((alpha.on_add, True), (alpha.on_remove, False)):
                 plan = partial(self._joins.fact_plan, query, number)
                 write = partial(self._joins.fact_code, query, number, adds=adds)
-                self._handlers.append(Handler(query, plan, write, place_in(handlers)))
+                needs = [other for p, other in query.alphas.items() if p is not pattern]
+                self._handlers.append(Handler(query, plan, write, place_in(handlers), needs))
         for view in query.views:
             plan = partial(self._joins.view_plan, query, view)
             write = partial(self._joins.view_code, query, view)
@@ -266,7 +269,7 @@ class Network:
             if not table:
                 del self._masks[alpha.shape.mask]
         if unused:
-            self._write_hits()
+            self._write_changes()
 
     def _drop_indexes(self) -> None:
         used: dict[int, set[Places]] = {}
@@ -286,21 +289,21 @@ class Network:
             table = self._masks.setdefault(shape.mask, {})
             constants = _constants(shape)
             table[constants] = (*table.get(constants, ()), alpha)
-            self._write_hits()
+            self._write_changes()
         return alpha
 
-    def _write_hits(self) -> None:
-        """Write the function from a fact to the memories it may belong to: a look-up for each mask of constants."""
-        lines = ["def hits(f0, f1, f2):", " found = ()"]
-        names: dict[str, Any] = {}
+    def _write_changes(self) -> None:
+        """Write `add` and `remove`, with a look-up in them for each mask of constants that memories have."""
+        names: dict[str, Any] = {"network": self, "facts": self.facts, "dirty": self._dirty}
+        found = ["found = None"]
         for number, (mask, table) in enumerate(self._masks.items()):
             names[f"t{number}"] = table
-            lines += [
-                f" more = t{number}.get({places_text(mask)})",
-                " if more is not None: found = found + more if found else more",
+            found += [
+                f"more = t{number}.get({places_text(mask)})",
+                "if more is not None: found = more if found is None else found + more",
             ]
-        exec("\n".join([*lines, " return found"]), names)
-        self._hits = names["hits"]
+        exec(_CHANGES.replace("    FOUND\n", "".join(f"    {line}\n" for line in found)), names)
+        self.add, self.remove = names["add"], names["remove"]
 
     def _fill(self, query: CompiledQuery, limit: int | None = None) -> None:
         """Join everything there is, once; raise Enough when there are as many tokens as asked for."""
