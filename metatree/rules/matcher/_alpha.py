@@ -66,17 +66,24 @@ class Alpha:
         self.empty = not facts if shape.places else tuple(shape.constants.values()) not in facts
         """Whether there was no fact since it is known; a join with it finds nothing, and costs nothing."""
         self._statistics: tuple[int, dict[Places, int]] = (-1, {})
+        self._only: Fact | None = None
+        """The first fact, while it is taken in."""
         self.insert: Callable[[Any, Any, Any], None] = self._first_insert if self.empty else _no_op
         self.delete: Callable[[Any, Any, Any], None] = _no_op
         self._insert: Callable[[Any, Any, Any], None] = _no_op
 
     def _first_insert(self, f0: Any, f1: Any, f2: Any) -> None:
-        self.empty = False
-        self.insert = self._insert
-        self.insert(f0, f1, f2)
+        if self.shape.equal and not self.fits((f0, f1, f2)):
+            return
+        self.empty, self._only = False, (f0, f1, f2)
         waiting, self.waiting = self.waiting, []
         for tell in waiting:
             tell()
+        if self.shape.places and not self.indexes:  # one is kept always: to build it later takes all facts
+            self.index(self.shape.places[:1])
+        self._only = None
+        self.insert = self._insert
+        self.insert(f0, f1, f2)
 
     def fits(self, fact: Fact) -> bool:
         """Say whether a fact belongs here."""
@@ -105,16 +112,20 @@ class Alpha:
         return index
 
     def keep(self, used: Collection[Places]) -> None:
-        """Drop the indexes that are not used any more."""
-        unused = self.indexes.keys() - set(used)
+        """Drop the indexes that are not used any more, but the last."""
+        unused = self.indexes.keys() - set(used or list(self.indexes)[:1])
         if unused:
             for by in unused:
                 del self.indexes[by]
             self._generate()
 
     def distinct(self, by: Places, *, at: int) -> int:
-        """Return how many different values there are in some places, as of the given number of facts in all."""
-        if at != self._statistics[0]:
+        """Return about how many different values there are in some places, as of the given number of facts in all."""
+        if self.empty:
+            return 0
+        if (
+            not at / 2 <= self._statistics[0] <= at
+        ):  # counting costs what there is, so it is not done for each handler
             self._statistics = (at, {})
         known = self._statistics[1]
         if by not in known:
@@ -126,6 +137,8 @@ class Alpha:
 
     def _rows(self) -> Iterator[Fact]:
         """Yield the facts here from an index when there is one: there may be far fewer than in all."""
+        if self._only is not None:
+            return iter([self._only])
         for by, index in self.indexes.items():
             rest = tuple(p for p in self.shape.places if p not in by)
             return self._rows_of(by, rest, index)

@@ -15,7 +15,7 @@ Put = Callable[[Callable[..., None] | None], None]
 
 
 class Handler:
-    """A function for one kind of change of one query: written ahead, compiled when first called.
+    """A function for one kind of change of one query: written when it may find something, compiled when first called.
 
     Args:
         query: what is brought up to date.
@@ -24,11 +24,11 @@ class Handler:
         put: puts the function where it is called.
         needs: memories without which it finds nothing: it is put there when each has had a fact.
 
-    Source: what is not put there while a memory is empty is the right unlinking of Doorenbos 1995; here nothing is taken
-    out again, since a memory that is filled and emptied in turns would cost more than it saves.
+    Source: Doorenbos 1995 unlinks joins from memories while another is empty. Here nothing is taken out again: for a
+    memory that is filled and emptied in turns that would cost more than it saves.
     """
 
-    __slots__ = ("_function", "_needs", "_plan", "_put", "_write", "code", "order", "query")
+    __slots__ = ("_needs", "_plan", "_put", "_write", "code", "order", "query")
 
     def __init__(
         self,
@@ -40,46 +40,41 @@ class Handler:
     ) -> None:
         self.query = query
         self._plan, self._write, self._put = plan, write, put
-        self.order = plan()
-        self.code = write(self.order)
-        self._function: Callable[..., None] | None = self._first
-        self._needs: list[Alpha] | None = list(needs)
+        self._needs = list(needs)
+        self.order: Plan | None = None
+        """None while the function waits to be written."""
+        self.code: Code | None = None
         self._link()
 
     def _link(self) -> None:
-        """Put the function where it is called, or wait for one of the memories that are empty."""
-        if self._needs is None or self._function is None:
-            return
+        """Write the function and put it where it is called, or wait for one of the memories that are empty."""
         while self._needs:
             if self._needs[-1].empty:
                 self._needs[-1].waiting.append(self._link)
                 return
             self._needs.pop()
-        self._needs = None
-        self._put(self._function)
+        self._written(self._plan())
 
-    def _change(self, function: Callable[..., None] | None) -> None:
-        self._function = function
-        if self._needs is None:
-            self._put(function)
+    def _written(self, order: Plan) -> None:
+        self.order, self.code = order, self._write(order)
+        self._put(self._first)
 
     def replan(self) -> None:
         """Write the function again if another order of steps is better now."""
-        order = self._plan()
-        if order != self.order:
-            self.order = order
-            self.code = self._write(order)
-            self._change(self._first)
+        if self.order is not None and (order := self._plan()) != self.order:
+            self._written(order)
 
     def remove(self) -> None:
         """Take the function out of use."""
         if self._needs:
             self._needs[-1].waiting.remove(self._link)
-        self._change(None)
+        else:
+            self._put(None)
 
     def _first(self, *arguments: Any) -> None:
+        assert self.code is not None
         function = self.code.compiled()
-        self._change(function)
+        self._put(function)
         function(*arguments)
 
 

@@ -230,6 +230,7 @@ class Network:
                 partial(self._joins.whole_plan, query),
                 partial(self._joins.whole_code, query),
                 partial(setattr, gate, "fill"),
+                list(query.alphas.values()),
             )
         )
 
@@ -249,7 +250,8 @@ class Network:
         for view in query.views:
             plan = partial(self._joins.view_plan, query, view)
             write = partial(self._joins.view_code, query, view)
-            self._handlers.append(Handler(query, plan, write, partial(setattr, view, "change")))
+            put, needs = partial(setattr, view, "change"), list(query.alphas.values())
+            self._handlers.append(Handler(query, plan, write, put, needs))
 
     def _detach(self, query: CompiledQuery) -> None:
         for handler in self._handlers:
@@ -274,7 +276,7 @@ class Network:
     def _drop_indexes(self) -> None:
         used: dict[int, set[Places]] = {}
         for handler in self._handlers:
-            for alpha, by in handler.code.indexes:
+            for alpha, by in handler.code.indexes if handler.code else ():
                 used.setdefault(id(alpha), set()).add(by)
         for alpha in self._kept.values():
             used.setdefault(id(alpha), set()).add((0,))
