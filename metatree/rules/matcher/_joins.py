@@ -42,6 +42,8 @@ class Joins:
         self._facts = facts
         self._touched = touched
         self._dirty = dirty
+        self.looking: list[bool] = []
+        """Not empty when a function for a fact that goes looks facts up: it must find that one too."""
 
     def fact_plan(self, query: CompiledQuery, number: int) -> Plan:
         """Order the steps after a change of a fact that fits one pattern."""
@@ -62,7 +64,10 @@ class Joins:
         writer.changed_fact(changed)
         writer.steps(order, {id(p): changed for p in query.patterns[:number]})
         self._sink(query, writer, adds=adds)
-        return writer.finish(self._closing(query, writer))
+        code = writer.finish(self._closing(query, writer))
+        if not adds and " in facts:" in code.source:
+            self.looking[:] = [True]
+        return code
 
     def view_plan(self, query: CompiledQuery, view: View) -> Plan:
         """Order the steps after a change of a view."""

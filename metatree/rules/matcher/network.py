@@ -24,6 +24,7 @@ trips take 1.9 GB and 21 s in CLIPS, 2 MB and 0.2 s here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -72,24 +73,23 @@ def add(f0, f1, f2):
     return True
 
 def remove(f0, f1, f2):
-    fact = (f0, f1, f2)
-    FOUND
-    if found is None:  # a tuple is hashed anew for each look-up
-        since = facts.pop(fact, 0)
-        if since:
-            network.event += 1
-        return since
-    if fact not in facts:
+    since = facts.pop((f0, f1, f2), 0)
+    if not since:
         return 0
     network.event = event = network.event + 1
-    for alpha in found:
-        for handle in alpha.on_remove:
-            handle(f0, f1, f2, event)
-    for alpha in found:
-        alpha.delete(f0, f1, f2)
-    since = facts.pop(fact)
-    if dirty:
-        network._settle(event)
+    FOUND
+    if found is not None:
+        if looking:
+            facts[f0, f1, f2] = since
+        for alpha in found:
+            for handle in alpha.on_remove:
+                handle(f0, f1, f2, event)
+        for alpha in found:
+            alpha.delete(f0, f1, f2)
+        if looking:
+            del facts[f0, f1, f2]
+        if dirty:
+            network._settle(event)
     return since
 """
 
@@ -113,6 +113,8 @@ class Network:
         self._kept: dict[Any, Alpha] = {}
         """Attribute -> facts with it, whose values somebody asked for."""
         self._masks: dict[Places, dict[Any, tuple[Alpha, ...]]] = {}
+        self._heads: dict[Places, Counter[Any]] = {}
+        """For each mask the first constants, and of how many memories."""
         self._dirty: list[View | Union] = []
         self._replan_at = _FIRST_REPLAN
         self._handlers: list[Handler] = []
@@ -260,17 +262,21 @@ class Network:
         self._handlers = [handler for handler in self._handlers if handler.query is not query]
         for alpha in query.alphas.values():
             alpha.users -= 1
-        unused = {key for key, alpha in self._alphas.items() if not alpha.users}
-        for key in unused:
+        masks = len(self._masks)
+        for key in {key for key, alpha in self._alphas.items() if not alpha.users}:
             alpha = self._alphas.pop(key)
             table = self._masks[alpha.shape.mask]
             constants = _constants(alpha.shape)
             table[constants] = tuple(a for a in table[constants] if a is not alpha)
             if not table[constants]:
                 del table[constants]
+            heads, head = self._heads[alpha.shape.mask], _head(alpha.shape.mask, constants)
+            heads[head] -= 1
+            if not heads[head]:
+                del heads[head]
             if not table:
-                del self._masks[alpha.shape.mask]
-        if unused:
+                del self._masks[alpha.shape.mask], self._heads[alpha.shape.mask]
+        if len(self._masks) != masks:
             self._write_changes()
 
     def _drop_indexes(self) -> None:
@@ -288,22 +294,27 @@ class Network:
         alpha = self._alphas.get(shape.key)
         if alpha is None:
             alpha = self._alphas[shape.key] = Alpha(shape, self.facts)
+            masks = len(self._masks)
             table = self._masks.setdefault(shape.mask, {})
             constants = _constants(shape)
+            self._heads.setdefault(shape.mask, Counter())[_head(shape.mask, constants)] += 1
             table[constants] = (*table.get(constants, ()), alpha)
-            self._write_changes()
+            if len(self._masks) != masks:
+                self._write_changes()
         return alpha
 
     def _write_changes(self) -> None:
         """Write `add` and `remove`, with a look-up in them for each mask of constants that memories have."""
         names: dict[str, Any] = {"network": self, "facts": self.facts, "dirty": self._dirty}
+        names["looking"] = self._joins.looking
         found = ["found = None"]
         for number, (mask, table) in enumerate(self._masks.items()):
-            names[f"t{number}"] = table
-            found += [
-                f"more = t{number}.get({places_text(mask)})",
-                "if more is not None: found = more if found is None else found + more",
-            ]
+            names[f"t{number}"], names[f"heads{number}"] = table, self._heads[mask]
+            more = f"t{number}.get({places_text(mask)})"
+            if len(mask) > 1:  # most facts have not even the first constant, and need no tuple
+                more = f"{more} if f{mask[0]} in heads{number} else None"
+            found.append(f"more = {more}")
+            found.append("if more is not None: found = more if found is None else found + more")
         exec(_CHANGES.replace("    FOUND\n", "".join(f"    {line}\n" for line in found)), names)
         self.add, self.remove = names["add"], names["remove"]
 
@@ -331,3 +342,8 @@ def _tell(gate: Gate, wanted: bool, key: Any, old: Any, new: Any, event: int) ->
 def _constants(shape: Shape) -> Any:
     values = tuple(shape.constants.values())
     return values[0] if len(values) == 1 else values
+
+
+def _head(mask: Places, constants: Any) -> Any:
+    """Return the first of the constants."""
+    return constants[0] if len(mask) > 1 else constants

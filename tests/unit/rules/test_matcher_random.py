@@ -439,3 +439,21 @@ def test_a_gate_that_stays_shut_drops_what_it_holds() -> None:
     assert not agenda.to_add
     network.add("phase", "is", "work")
     assert len(agenda.to_add) == 300
+
+
+def test_joins_wait_for_the_first_fact_of_each_memory() -> None:
+    """What cannot match costs nothing, and what was removed does not wait."""
+    network = Network()
+    late, soon = (parse_productions(f'((<x> {a} <z>) (<x> on <y>) -> "{a}")')[0] for a in ("in", "at"))
+    agenda = network.add_production(soon)
+    network.add_production(late)
+    network.remove_production("in")
+    for _ in range(3):
+        network.match(late)
+    network.add("n1", "on", "n2")
+    (links,) = (alpha for alpha in network._alphas.values() if alpha.shape.constants == {1: "on"})
+    assert not links.on_add
+    assert sum(len(alpha.waiting) for alpha in network._alphas.values()) == 2
+    network.add("n1", "at", 5)
+    assert len(links.on_add) == 1
+    assert holding(agenda) == {("n1", 5, "n2")}
