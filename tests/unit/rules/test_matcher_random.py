@@ -444,12 +444,11 @@ def test_a_gate_that_stays_shut_drops_what_it_holds() -> None:
 def test_joins_wait_for_the_first_fact_of_each_memory() -> None:
     """What cannot match costs nothing, and what was removed does not wait."""
     network = Network()
-    late, soon = (parse_productions(f'((<x> {a} <z>) (<x> on <y>) -> "{a}")')[0] for a in ("in", "at"))
-    agenda = network.add_production(soon)
-    network.add_production(late)
-    network.remove_production("in")
+    (production,) = parse_productions('((<x> at <z>) (<x> on <y>) -> "at")')
+    (question,) = parse_productions('((<x> at <z>) (<y> on <z>) -> "question")')
+    agenda = network.add_production(production)
     for _ in range(3):
-        network.match(late)
+        network.match(question)
     network.add("n1", "on", "n2")
     (links,) = (alpha for alpha in network._alphas.values() if alpha.shape.constants == {1: "on"})
     assert not links.on_add
