@@ -142,7 +142,7 @@ $(PLANNERS_STAMP): $(STAMP)
 	@rm -f $(PLANNERS)/.installed-* && touch $@
 
 bench-durable: $(STAMP) $(DURABLE_STAMP) ## run durable agents on PostgreSQL while their workers are killed, beside DBOS: ARGS="--agents 1000"
-	@$(BIN)/python .ci/real "$(REAL)"
+	@$(BIN)/python .ci/real postgresql
 	@$(BIN)/python -m benchmarks.durable_agents --dbos $(DURABLE) $(ARGS)
 
 $(DURABLE_STAMP): $(STAMP)
