@@ -163,7 +163,7 @@ class TextEvidence(Evidence):
         self._rankings: OrderedDict[_RankingKey, Ranking] = OrderedDict()
         self._file_rankings: OrderedDict[tuple[str, int, str], Ranking] = OrderedDict()
         self._passages: OrderedDict[tuple[str, str | None, int], _KnownPassages] = OrderedDict()
-        self._near: tuple[tuple[str, tuple[str, ...]], list[float]] | None = None
+        self._nearness: tuple[tuple[str, tuple[str, ...]], list[float]] | None = None
         self._read_as: dict[tuple[str, int], str] = {}
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
         self.index = TextIndex(tree, embedder=self._embedder, embedding=self._embedding)
@@ -343,10 +343,10 @@ class TextEvidence(Evidence):
     def near(self, question: str, texts: Sequence[str]) -> list[float]:
         """Say how near a question is in meaning to each of some short texts, in [0, 1]."""
         key = (question, tuple(texts))
-        known = self._near  # a ranking and what is offered beside it ask for the same
+        known = self._nearness  # a ranking and what is offered beside it ask for the same
         if known is None or known[0] != key:
             found = nearness(question, texts, static_embedder() if self._embeddings else None)
-            self._near = known = (key, found)
+            self._nearness = known = (key, found)
         return list(known[1])
 
     def _wishes(self, question: str, under: str | None) -> dict[str, float]:
