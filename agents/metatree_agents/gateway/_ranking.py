@@ -50,6 +50,9 @@ by rarity, come to any word of it; how rare the name of its server is, where the
 WEIGHTS: Final = np.array([0.4, 0.2, 0.4, 0.25, 0.6, 0.15, 0.3])
 GAINS: Final = np.array([0.6, 0.6])
 """Weights of how much nearer than the tools before it a tool comes to the steps of the request, and to its words."""
+MINILM_WEIGHTS: Final = WEIGHTS
+MINILM_GAINS: Final = GAINS
+"""The same where the nearness to the request and to its steps is MiniLM's (METATREE_EMBEDDING=minilm)."""
 CANDIDATES: Final = 60
 PLACED: Final = 10
 """So many tools have their places one after the other; those behind them have the order of their sums."""
@@ -124,15 +127,15 @@ class ToolEvidence(TextEvidence):
         """Score as `TextEvidence.rank` does; of the best tools, the order is that of the fitted sum."""
         questions = [f"{each} {_PERSON}" if names_person(each) else each for each in questions]
         found = super().rank(questions, under=under, among=among, k=max(k, CANDIDATES))
-        if len(questions) != 1 or self._embedding in SLOW:  # the weights are those of static vectors
-            return found[:k]
+        if len(questions) != 1 or (self._embedding in SLOW and not self._keeps_vectors()):
+            return found[:k]  # it would take longer than it is worth
         if not found and under in (None, ".") and among is None:
             found = self._nearest(questions[0])  # no tool has a word of the request
         tools = self.tools(found)
         if len(tools) < 2:
             return found[:k]
         own = {node.id: node for _, node in tools}
-        order = self.candidates(questions[0], tools).order(WEIGHTS, GAINS)
+        order = self.candidates(questions[0], tools).order(*self.weights())
         ids = self._with_finders(questions[0], [tools[at][1].id for at in order], own)
         ranked = iter([own[id_] for id_ in ids])
         return [
@@ -163,7 +166,7 @@ class ToolEvidence(TextEvidence):
     def _nearest(self, request: str) -> list[Scored]:
         """Return the tools that are nearest to a request in meaning, in a tree whose vectors are kept."""
         embedder = self._embedder() if self._embedder is not None else None
-        if embedder is None or len(self._tree) > MOST_VECTORS:
+        if embedder is None or not self._keeps_vectors():
             return []
         asked = embedder.embed([request_words(request)])
 
@@ -180,6 +183,13 @@ class ToolEvidence(TextEvidence):
             ]
 
         return self.query(find)
+
+    def weights(self) -> tuple[Floats, Floats]:
+        """Return the weights of the sum and of the gains, for the vectors that are used."""
+        return (MINILM_WEIGHTS, MINILM_GAINS) if self._embedding in SLOW else (WEIGHTS, GAINS)
+
+    def _keeps_vectors(self) -> bool:
+        return len(self._tree) <= MOST_VECTORS
 
     def tools(self, found: Sequence[Scored]) -> list[tuple[Scored, Node]]:
         """Return the best tools among nodes that were found, with their nodes."""
@@ -215,7 +225,8 @@ class ToolEvidence(TextEvidence):
             else 0.0
             for server, terms in of_servers.items()
         }
-        whole, steps, words = self._near(request, texts, rarity, unknown)
+        near = self._near(request, texts, [node.id for _, node in tools])
+        whole, steps, words = near[:, 0], near[:, 1:], self._near_words(request, texts, rarity, unknown)
         columns = (
             evidence,
             whole,
@@ -227,27 +238,39 @@ class ToolEvidence(TextEvidence):
         )
         return Candidates(np.stack([_spread(each) for each in columns], axis=1), _spread(steps), words)
 
-    def _near(
-        self, request: str, texts: Sequence[str], rarity: dict[str, float], unknown: float
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return how near each text is to a request (n,), to its steps (n, s), and to its words by rarity (n, w)."""
-        embedder = static_embedder() if self._embeddings else None
+    def _near(self, request: str, texts: Sequence[str], ids: Sequence[str]) -> Floats:
+        """Return (n, 1 + s): how near each text is to a request, and to each of its steps."""
+        asked = [request, *(request_steps(request) or [request_words(request)])]
+        embedder = self._embedder() if self._embedder is not None else None
         if embedder is None:
-            return np.zeros(len(texts)), np.zeros((len(texts), 1)), np.zeros((len(texts), 1))
-        queries = embedder.embed([request, *(request_steps(request) or [request_words(request)])])
-        near = (embedder.embed(list(texts)) @ queries.T).astype(float)
+            return np.zeros((len(texts), 2))
+        queries = embedder.embed(asked)
+        if self._embedding not in SLOW:
+            return np.asarray(embedder.embed(list(texts)) @ queries.T, dtype=np.float64)
+
+        def kept(snapshot: IndexSnapshot) -> Floats:
+            vectors, numbers = snapshot.vectors(), snapshot.numbers(ids)
+            return np.asarray(cosines(vectors[[numbers[id_] for id_ in ids]], queries).T, dtype=np.float64)
+
+        return self.query(kept)
+
+    def _near_words(
+        self, request: str, texts: Sequence[str], rarity: dict[str, float], unknown: float
+    ) -> Floats:
+        """Return (n, w): how near each text comes to each word of a request, times the share of that word by rarity."""
         wanted = list(dict.fromkeys(_WORD.findall(request_words(request).lower())))
-        if not wanted:
-            return near[:, 0], near[:, 1:], np.zeros((len(texts), 1))
+        embedder = static_embedder() if self._embedder is not None else None
+        if embedder is None or not wanted:
+            return np.zeros((len(texts), 1))
         weights = np.array([max(0.1, _rarity_of(word, rarity, unknown)) for word in wanted])
         asked = self._of_words(embedder, wanted)
-        closest = []
+        closest: list[npt.NDArray[np.floating]] = []
         for text in texts:
             own = list(dict.fromkeys(_WORD.findall(_first(text).lower())))[:_MOST_WORDS]
             closest.append(
                 (asked @ self._of_words(embedder, own).T).max(axis=1) if own else np.zeros(len(wanted))
             )
-        return near[:, 0], near[:, 1:], np.array(closest) * weights / weights.sum()
+        return np.asarray(np.array(closest) * weights / weights.sum(), dtype=np.float64)
 
     def _of_words(self, embedder: Embedder, words: Sequence[str]) -> npt.NDArray[np.float32]:
         known = self._vectors
