@@ -22,13 +22,13 @@ from metatree_agents.gateway._ranking import (
     CANDIDATES,
     FEATURES,
     GAINS,
+    WEIGHTS,
     Candidates,
     ToolEvidence,
 )
 from metatree_routers import TextEvidence
 
 from benchmarks.gateway.mixed import EITHER, BenchTool, ToolSet, mounted, sets
-from metatree import Tree
 
 Floats = npt.NDArray[np.float64]
 _STEPS, _RATE, _PENALTY, _ROUNDS = 200, 0.05, 0.01, 3
@@ -61,8 +61,6 @@ def main() -> None:
 
 async def _run(data: Path, *, together: bool, most: int) -> None:
     found = [each for each in sets(data, most=most, seed=1) if each.name != EITHER]
-    with Tree.create(":memory:") as tree:
-        shipped = ToolEvidence(tree).weights()
     asked = {each.name: await _asked(each.tools, each) for each in found}
     if together:
         every = list({tool.id: tool for each in found for tool in each.tools}.values())
@@ -74,7 +72,7 @@ async def _run(data: Path, *, together: bool, most: int) -> None:
         cells = [
             np.mean([score(row, None, first) for row in rows]),
             np.mean([score(row, fitted[1 - row.half], first) for row in rows]),
-            np.mean([score(row, shipped, first) for row in rows]),
+            np.mean([score(row, (WEIGHTS, GAINS), first) for row in rows]),
         ]
         print(f"{name:24} {cells[0]:9.3f} {cells[1]:25.3f} {cells[2]:11.3f}")
     for weights, gains in (*fitted, fit(list(asked.values()))):

@@ -5,7 +5,8 @@ weights. From the second place on, two more are added: how much nearer than the 
 step of the request, and to its words. So what does again what is there already falls behind what does the rest: five
 servers that check an address fill no five places where the request has a second step. The weights are fitted to
 requests by `python -m benchmarks.gateway.fit` (a softmax over the candidates that are left, at each place; half of the
-requests; docs/benchmarks/gateway.md has what they give for the other half).
+requests; docs/benchmarks/gateway.md has what they give for the other half). With METATREE_EMBEDDING=minilm the
+nearness to the request and to its steps is MiniLM's, under the same weights: those that are fitted to it give the same.
 
 Source: maximal marginal relevance (Carbonell, Goldstein 1998), with the part of the request that is left in place of
 the similarity of two texts, and weights that are fitted.
@@ -50,9 +51,6 @@ by rarity, come to any word of it; how rare the name of its server is, where the
 WEIGHTS: Final = np.array([0.4, 0.2, 0.4, 0.25, 0.6, 0.15, 0.3])
 GAINS: Final = np.array([0.6, 0.6])
 """Weights of how much nearer than the tools before it a tool comes to the steps of the request, and to its words."""
-MINILM_WEIGHTS: Final = WEIGHTS
-MINILM_GAINS: Final = GAINS
-"""The same where the nearness to the request and to its steps is MiniLM's (METATREE_EMBEDDING=minilm)."""
 CANDIDATES: Final = 60
 PLACED: Final = 10
 """So many tools have their places one after the other; those behind them have the order of their sums."""
@@ -135,7 +133,7 @@ class ToolEvidence(TextEvidence):
         if len(tools) < 2:
             return found[:k]
         own = {node.id: node for _, node in tools}
-        order = self.candidates(questions[0], tools).order(*self.weights())
+        order = self.candidates(questions[0], tools).order(WEIGHTS, GAINS)
         ids = self._with_finders(questions[0], [tools[at][1].id for at in order], own)
         ranked = iter([own[id_] for id_ in ids])
         return [
@@ -183,10 +181,6 @@ class ToolEvidence(TextEvidence):
             ]
 
         return self.query(find)
-
-    def weights(self) -> tuple[Floats, Floats]:
-        """Return the weights of the sum and of the gains, for the vectors that are used."""
-        return (MINILM_WEIGHTS, MINILM_GAINS) if self._embedding in SLOW else (WEIGHTS, GAINS)
 
     def _keeps_vectors(self) -> bool:
         return len(self._tree) <= MOST_VECTORS
