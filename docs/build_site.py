@@ -35,12 +35,17 @@ RENAMED = {
     "examples/README.md": "examples.md",
 }
 """The pages that have another name here than in the repository."""
-NOTES = {"Glossary": "words.md", "Decisions": "decisions.md", "Known gaps": "gaps.md"}
-"""The pages that the sections of NOTES.md become."""
+NOTES = {
+    "Glossary": ("words.md", "What the words of these pages mean."),
+    "Decisions": ("decisions.md", "What was decided, by area, with the options that lost."),
+    "Known gaps": ("gaps.md", "What is known not to work, or not to be there."),
+}
+"""The pages that the sections of NOTES.md become, and their first sentences."""
 LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 # Code in which nothing is a link: blocks between fences, and stretches between backticks.
 CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1`*\s*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(\]\()([^)#\s]*)(#[^)\s]*)?(\))")
+ITEM = re.compile(r"(?:[-*]|1\.) ")
 SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -51,6 +56,25 @@ def outside_code(text: str, change: Callable[[str], str]) -> str:
         parts += [change(text[at : code.start()]), code[0]]
         at = code.end()
     return "".join([*parts, change(text[at:])])
+
+
+def spaced(text: str) -> str:
+    """Return a page with an empty line before each list, which on GitHub may end a paragraph, and in Python's not."""
+    lines: list[str] = []
+    fence = False
+    for line in text.split("\n"):
+        before = lines[-1] if lines else ""
+        if (
+            not fence
+            and ITEM.match(line)
+            and before.strip()
+            and not re.match(r"[ #>|]|```", before)
+            and not ITEM.match(before)
+        ):
+            lines.append("")
+        fence ^= line.startswith("```")
+        lines.append(line)
+    return "\n".join(lines)
 
 
 class Pages:
@@ -68,7 +92,8 @@ class Pages:
         for name in ("CHANGELOG.md", "examples/README.md"):
             self._take(name)
         for title, text in _sections((ROOT / "NOTES.md").read_text(encoding="utf-8")):
-            self.texts[NOTES[title]] = self._linked("NOTES.md", NOTES[title], f"# {title}\n{_raised(text)}")
+            page, says = NOTES[title]
+            self.texts[page] = self._linked("NOTES.md", page, f"# {title}\n\n{says}\n\n{_raised(text)}")
         self.texts.update(reference_pages())
         for path in sorted(DOCS.rglob("*")):
             if path.suffix in (".png", ".svg"):
@@ -89,11 +114,11 @@ class Pages:
             to = self._target(full, anchor)
             return f"{before}{os.path.relpath(to, PurePosixPath(page).parent)}{anchor or ''}{after}"
 
-        return outside_code(text, lambda part: LINK.sub(link, part))
+        return spaced(outside_code(text, lambda part: LINK.sub(link, part)))
 
     def _target(self, full: str, anchor: str | None) -> str:
         if full == "NOTES.md" and anchor:
-            return next((to for title, to in NOTES.items() if slug(title) == anchor[1:]), "words.md")
+            return next((to for title, (to, _) in NOTES.items() if slug(title) == anchor[1:]), "words.md")
         if full.endswith(".md") or full.startswith("docs/"):
             page = page_of(full)
             if full.endswith(".md") and page not in self.texts and page.startswith("files/"):

@@ -11,7 +11,17 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from docs import build_site
-from docs.build_site import Pages, entries, finish, first_sentence, llms_txt, navigation, outside_code, slug
+from docs.build_site import (
+    Pages,
+    entries,
+    finish,
+    first_sentence,
+    llms_txt,
+    navigation,
+    outside_code,
+    slug,
+    spaced,
+)
 from docs.reference import PACKAGES, reference_pages
 
 pytestmark = pytest.mark.integration
@@ -144,3 +154,9 @@ def test_scripts_are_taken_out_of_pages(tmp_path: Path) -> None:
 )
 def test_the_first_sentence_of_a_page(text: str, said: str) -> None:
     assert first_sentence(text) == said
+
+
+def test_a_list_that_ends_a_paragraph_has_a_line_before_it() -> None:
+    assert spaced("Both:\n- one\n  more\n- two") == "Both:\n\n- one\n  more\n- two"
+    same = "# A\n- one\n\n```sh\nls\n- x\n```\n1. a\n2. b"
+    assert spaced(same) == same

@@ -86,6 +86,13 @@ def test_pages_load_nothing_from_other_hosts_and_hold_no_script(site: Path, page
         assert re.findall(r"url\([\"']?(?:https?:)?//|@import", style.read_text(encoding="utf-8")) == []
 
 
+def test_no_markdown_is_left_in_pages(site: Path) -> None:
+    for path in sorted(site.rglob("*.html")):
+        article = path.read_text(encoding="utf-8").partition("<article")[2].partition("</article>")[0]
+        text = re.sub(r"<[^>]+>", "", re.sub(r"<(pre|code)\b.*?</\1>", "", article, flags=re.DOTALL))
+        assert re.findall(r"^(?:[-*] |#+ |\||1\. ).*|```.*|\]\(.*", text, re.MULTILINE) == [], path.name
+
+
 def test_every_link_of_the_built_site_leads_to_a_page_and_an_anchor_of_it(
     site: Path, pages: dict[str, Page]
 ) -> None:
