@@ -29,6 +29,7 @@ CONFIG = DOCS / "zensical.toml"
 BUILD = ROOT / "build"
 RENAMED = {
     "docs/start.md": "index.md",
+    "docs/benchmarks/README.md": "benchmarks/index.md",
     "README.md": "index.md",
     "NOTES.md": "words.md",
     "CHANGELOG.md": "changelog.md",
