@@ -28,6 +28,10 @@ PACKAGES = MappingProxyType(
         "metatree_routers.decisions": "The parts that ask a decision model.",
         "metatree_agents": "Files to edit, lines to read, and tools for other agents.",
         "metatree_agents.planner": "Domains, plans, and agents that carry them out.",
+        "metatree.blackboard": "What agents share.",
+        "metatree.trees.source_types": "What a type of files or of sources is given and gives: for plug-ins.",
+        "metatree.testing": "Parts, a clock and a model server for tests.",
+        "metatree.errors": "All errors.",
     }
 )
 """The packages whose public names are described, those that others export again first."""
@@ -42,7 +46,7 @@ def reference_pages() -> dict[str, str]:
     described: dict[int, str] = {}
     where: dict[str, str] = {}
     for package in PACKAGES:
-        for name in _names(package):
+        for name in names_of(package):
             page = described.setdefault(id(getattr(importlib.import_module(package), name)), package)
             anchor = f"{page}.md#{name.lower()}"
             # `Tool` and `tool` would have the same; Markdown numbers the second.
@@ -65,15 +69,20 @@ def reference_pages() -> dict[str, str]:
     return pages
 
 
-def _names(package: str) -> list[str]:
-    return sorted(importlib.import_module(package).__all__, key=str.lower)
+def names_of(package: str) -> list[str]:
+    """Return the public names of a package, or of a module that does not list them."""
+    module = importlib.import_module(package)
+    described = [(name, value) for name, value in vars(module).items() if callable(value)]
+    own = [name for name, value in described if value.__module__ == package and value.__doc__]
+    listed = getattr(module, "__all__", [name for name in own if not name.startswith("_")])
+    return sorted(listed, key=str.lower)
 
 
 def _page(package: str, where: dict[str, str]) -> str:
     module = importlib.import_module(package)
     lines = [f"# {package}", "", *_text(inspect.getdoc(module) or PACKAGES[package]), ""]
-    elsewhere = [name for name in _names(package) if not where[name].startswith(f"{package}.md")]
-    for name in _names(package):
+    elsewhere = [name for name in names_of(package) if not where[name].startswith(f"{package}.md")]
+    for name in names_of(package):
         if name not in elsewhere:
             lines += [f"## {name}", "", *_entry(name, getattr(module, name)), ""]
     if elsewhere:
@@ -88,7 +97,7 @@ def _page(package: str, where: dict[str, str]) -> str:
             else found[0]
         )
 
-    parts = re.split(r"(^```.*?^```$|^#[^\n]*$|\[`\w+`\])", text, flags=re.MULTILINE | re.DOTALL)
+    parts = re.split(r"(^```.*?^```$|^(?:#|    )[^\n]*$|\[`\w+`\])", text, flags=re.MULTILINE | re.DOTALL)
     return "".join(
         part if number % 2 else re.sub(r"(?<!`)`(\w+)`(?!`)", link, part) for number, part in enumerate(parts)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from docs.build_site import (
     slug,
     spaced,
 )
-from docs.reference import PACKAGES, reference_pages
+from docs.reference import PACKAGES, names_of, reference_pages
 
 pytestmark = pytest.mark.integration
 
@@ -118,13 +117,18 @@ def test_the_reference_describes_every_public_name() -> None:
     found = reference_pages()
     for package in PACKAGES:
         text = found[f"reference/{package}.md"]
-        for name in importlib.import_module(package).__all__:
+        for name in names_of(package):
             assert f"\n## {name}\n" in text or f"[`{name}`](" in text.partition("## Also here")[2], name
     search = found["reference/metatree.md"].partition("\n## search\n")[2].partition("\n## ")[0]
     assert "questions: str | Sequence[str]" in search and "sure: float = 0.7" in search
     limits = found["reference/metatree.md"].partition("\n## Limits\n")[2].partition("\n## ")[0]
     assert "- `tokens`: Prompt and completion tokens together." in limits
     assert "see [`Limits`](#limits)" in found["reference/metatree.md"]
+    assert "T" not in names_of("metatree.trees.source_types")
+    assert "could not be fetched (`url`, `status`)" in found["reference/metatree.errors.md"], (
+        "no links in code"
+    )
+    assert {"MemoryType", "Outline", "SourceFile"} <= set(names_of("metatree.trees.source_types"))
     assert " object at 0x" not in "".join(found.values())
 
 
