@@ -165,7 +165,7 @@ def finish(
             case "find":
                 output.write(node_lines(result, verbose=verbose))
             case "files":
-                output.write(file_lines(files, result))
+                output.write(file_lines(files, result, verbose=verbose))
             case _:
                 assert_never(command)
     if empty:
