@@ -23,6 +23,8 @@ from metatree_agents.cli.schemas.registry import OUTPUTS, models_of
 from metatree_agents.tools.instructions import registry_entry
 from pydantic import BaseModel
 
+from metatree.version import RELEASE
+
 HERE = Path(__file__).parent
 NAMES: Mapping[Any, str] = {
     str: "string",
@@ -200,7 +202,7 @@ def _type(hint: Any, depth: int) -> list[str]:
 def server_entry() -> str:
     """Return `server.json`, by which the registry of MCP servers knows this one."""
     project = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return json.dumps(registry_entry(project["name"], project["version"]), indent=2)
+    return json.dumps(registry_entry(project["name"], RELEASE), indent=2)
 
 
 def main() -> int:
