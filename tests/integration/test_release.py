@@ -1,4 +1,4 @@
-"""What a release is made of: numbers that agree, files for registries and hosts, a workflow that takes nothing on trust."""
+"""What a release is made of: numbers that agree, files for registries and hosts, a workflow."""
 
 from __future__ import annotations
 
