@@ -72,7 +72,17 @@ def loaded(python: Path, folder: Path) -> set[str]:
 
 def uvx(uv: Path, wheel: Path, folder: Path, cache: Path) -> str:
     """Ask a question by `uvx`, and return its seconds, of the wall and of the CPU."""
-    command = [uv, "tool", "run", "--from", wheel, "metatree", "ask", "-q", "What does a circle have?"]
+    command: list[str | Path] = [
+        uv,
+        "tool",
+        "run",
+        "--from",
+        wheel,
+        "metatree",
+        "ask",
+        "-q",
+        "What does a circle have?",
+    ]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
         command,
@@ -103,7 +113,9 @@ def main() -> None:
         own = venv / "bin" / "python"
         subprocess.run([own, "-m", "pip", "install", "--quiet", ROOT], check=True, stderr=subprocess.DEVNULL)
         (site,) = venv.glob("lib/python3*/site-packages")
-        known = {canonicalize_name(each.name): each for each in distributions(path=[str(site)])}
+        known: dict[str, Distribution] = {
+            canonicalize_name(each.name): each for each in distributions(path=[str(site)])
+        }
         for name in ("pip", "setuptools"):
             known.pop(name, None)
         groups = {"what the project is asked to use": ASKED} | GROUPS | {"the rest": [OURS]}
