@@ -207,7 +207,7 @@ def ended(result: SearchResult, tree: Tree, *, verbose: bool, question: str = ""
         output.note(f"warning: {output.visible(text)}")
     for why in failed_fallbacks(result):
         output.note(f"warning: {output.visible(why)}")
-    output.note(output.visible(summary(result)))
+    output.remark(output.visible(summary(result)))
     match result.ended:
         case "limit" if tree.memory.read_only:
             pass

@@ -37,6 +37,7 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "plugins --permissions": "search.PermissionsOutput",
     "doctor": "search.DoctorOutput",
     "trust": "search.TrustOutput",
+    "cache": "search.CacheOutput",
     "gateway": "_gateway.GatewayOutput",
     "install": "_hosts.HostsOutput",
     "uninstall": "_hosts.HostsOutput",
