@@ -60,9 +60,7 @@ def quoted_lines(lines: Iterable[str]) -> Iterator[str]:
         yield styled(f"  | {visible(line.expandtabs(4))}".rstrip(), "dim")
 
 
-def file_lines(
-    files: Sequence[FileToEdit], result: SearchResult, *, verbose: bool = False
-) -> Iterator[str]:
+def file_lines(files: Sequence[FileToEdit], result: SearchResult, *, verbose: bool = False) -> Iterator[str]:
     """Yield one line for each file to edit, and below it the lines of its definitions.
 
     Args:
