@@ -8,7 +8,7 @@ REAL := .venv-real
 LOWEST := .venv-lowest
 LOCK := .venv-lock
 # The name holds the checksum of what is installed, so changed requirements are installed and nothing is done otherwise.
-STAMP := $(VENV)/.installed-$(shell cat pyproject.toml requirements/test.txt | cksum | cut -d' ' -f1)
+STAMP := $(VENV)/.installed-$(shell cat pyproject.toml metatree/version.py requirements/test.txt | cksum | cut -d' ' -f1)
 
 # One or two for each package that metatree uses; `unit/memory_tools` tries every parser.
 LOWEST_TESTS := $(addprefix tests/, unit/memory_tools unit/blackboard/test_images.py unit/agents/cli/test_output.py \
@@ -24,6 +24,12 @@ PEERS_STAMP := $(PEERS)/.installed-$(shell cksum < requirements/peers.txt | cut 
 DURABLE := .venv-durable
 DURABLE_STAMP := $(DURABLE)/.installed-$(shell cksum < requirements/durable.txt | cut -d' ' -f1)
 
+SITE := .venv-site
+SITE_STAMP := $(SITE)/.installed-$(shell cksum < requirements/site.txt | cut -d' ' -f1)
+
+DIST := .venv-dist
+DIST_STAMP := $(DIST)/.installed-$(shell cksum < requirements/dist.txt | cut -d' ' -f1)
+
 FUZZ := .venv-fuzz
 FUZZ_STAMP := $(FUZZ)/.installed-$(shell cksum < requirements/service.txt | cut -d' ' -f1)
 FUZZ_ARGS := --schemathesis $(FUZZ)/bin/schemathesis
@@ -31,7 +37,7 @@ FUZZ_ARGS := --schemathesis $(FUZZ)/bin/schemathesis
 # Hundreds of tests start a process that imports the project, which would compile all of it each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo prepare test test-model test-real screenshots test-lowest lock check format docs soak soak-gateway soak-service load-service fuzz-service audit bench bench-retrieval bench-answers bench-peers bench-planning bench-durable bench-service clean
+.PHONY: help setup dist sbom demo prepare test test-model test-real screenshots test-lowest lock check format docs site soak soak-gateway soak-service load-service fuzz-service audit bench bench-retrieval bench-answers bench-peers bench-planning bench-durable bench-service clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,7 +54,7 @@ demo: $(STAMP) ## build the tree of a well-known package, ask it a question, lis
 test: $(STAMP) ## run the tests, on all cores
 	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
-prepare: $(STAMP) # get what `test-model`, `test-real` and `test-lowest` need, and nothing more
+prepare: $(STAMP) $(SITE_STAMP) # get what `test-model`, `test-real` and `test-lowest` need, and nothing more
 	@$(BIN)/python .ci/model "$(MODEL)"
 	@$(BIN)/python .ci/real "$(REAL)"
 	@.ci/lowest "$(LOWEST)" "$(BIN)/python"
@@ -57,7 +63,7 @@ test-model: $(STAMP) ## run the tests that need a real model: a small one, downl
 	@$(BIN)/python .ci/model "$(MODEL)"
 	@$(BIN)/python -m pytest tests/model -m model
 
-test-real: $(STAMP) ## run the tests with real programs, servers and files of others, three at a time; installs what is missing
+test-real: $(STAMP) $(SITE_STAMP) ## run the tests with real programs, servers and files of others, three at a time; installs what is missing
 	@$(BIN)/python .ci/real "$(REAL)"
 	@$(BIN)/python -m pytest tests/real tests/integration/service -m real -n 3 --dist worksteal $(ARGS)
 
@@ -87,6 +93,15 @@ format: $(STAMP) ## format the code and fix what lint can fix
 
 docs: $(STAMP) ## write the generated parts of docs/ again
 	$(BIN)/python docs/generate.py
+
+site: $(STAMP) $(SITE_STAMP) ## build the site of the documentation into build/site, without a network
+	@$(BIN)/python -m docs.build_site $(SITE)/bin/zensical
+
+$(SITE_STAMP): $(STAMP)
+	@echo "installing Zensical into $(SITE) (once)" >&2
+	@$(BIN)/python -m venv $(SITE)
+	@$(SITE)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/site.txt
+	@rm -f $(SITE)/.installed-* && touch $@
 
 soak: $(STAMP) ## kill searches at 1,000 random moments, take them up again and compare; some minutes
 	@$(BIN)/python tests/soak_kill.py --kills 1000 $(ARGS)
@@ -142,7 +157,7 @@ $(PLANNERS_STAMP): $(STAMP)
 	@rm -f $(PLANNERS)/.installed-* && touch $@
 
 bench-durable: $(STAMP) $(DURABLE_STAMP) ## run durable agents on PostgreSQL while their workers are killed, beside DBOS: ARGS="--agents 1000"
-	@$(BIN)/python .ci/real "$(REAL)"
+	@$(BIN)/python .ci/real postgresql
 	@$(BIN)/python -m benchmarks.durable_agents --dbos $(DURABLE) $(ARGS)
 
 $(DURABLE_STAMP): $(STAMP)
@@ -154,5 +169,21 @@ $(DURABLE_STAMP): $(STAMP)
 bench-service: $(STAMP) ## measure the query service against a route that does nothing: make bench-service DATABASE=URL
 	@$(BIN)/python -m benchmarks.bench_service $(DATABASE) $(ARGS)
 
+dist: $(STAMP) $(DIST_STAMP) ## build the wheel and the source archive into dist/, and check both
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -d dist
+	@$(DIST)/bin/twine check --strict dist/*.whl dist/*.tar.gz
+	@$(DIST)/bin/check-wheel-contents dist/*.whl
+
+sbom: $(DIST_STAMP) ## write what metatree and all its extras bring, with versions and hashes, into build/sbom.cdx.json (CycloneDX)
+	@mkdir -p build
+	@$(DIST)/bin/cyclonedx-py requirements requirements/all.txt --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file build/sbom.cdx.json
+
+$(DIST_STAMP): $(STAMP)
+	@echo "installing what checks a distribution into $(DIST) (once)" >&2
+	@$(BIN)/python -m venv $(DIST)
+	@$(DIST)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/dist.txt
+	@rm -f $(DIST)/.installed-* && touch $@
+
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(PEERS) $(PLANNERS) $(DURABLE) $(FUZZ) $(MODEL) $(REAL) $(LOWEST) $(LOCK) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) $(PEERS) $(PLANNERS) $(DURABLE) $(FUZZ) $(SITE) $(MODEL) $(REAL) $(LOWEST) $(LOCK) $(DIST) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

@@ -134,12 +134,13 @@ def our_facts(count: int) -> dict[str, float]:
     memory = our_memory(RULES)
     facts = animals(count)
     some = random.Random(1).sample(facts, min(1000, count))
-    load = timed(lambda: [memory.add(*f) for f in facts])
+    assert_fact, retract_fact = memory.add, memory.retract
+    load = timed(lambda: [assert_fact(i, a, v) for i, a, v in facts])
     for fact in some[:50]:  # compile what is compiled when it first happens
-        memory.retract(*fact)
-        memory.add(*fact)
-    retract = timed(lambda: [memory.retract(*f) for f in some])
-    again = timed(lambda: [memory.add(*f) for f in some])
+        retract_fact(*fact)
+        assert_fact(*fact)
+    retract = timed(lambda: [retract_fact(i, a, v) for i, a, v in some])
+    again = timed(lambda: [assert_fact(i, a, v) for i, a, v in some])
     return {"load": load / count, "assert": again / len(some), "retract": retract / len(some)}
 
 

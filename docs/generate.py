@@ -1,4 +1,4 @@
-"""Write docs/cli.md, docs/json.md and server.json from the code, or check that they say what the code says.
+"""Write what is made from the code (docs/cli.md, docs/json.md, server.json, the skill, the plug-in), or check it.
 
 usage: python docs/generate.py [--check]
 """
@@ -20,8 +20,16 @@ from metatree_agents.cli import _errors as exit_codes
 from metatree_agents.cli._main import app
 from metatree_agents.cli.schemas import search
 from metatree_agents.cli.schemas.registry import OUTPUTS, models_of
-from metatree_agents.tools.instructions import registry_entry
+from metatree_agents.tools.instructions import (
+    SKILL_FOLDER,
+    marketplace,
+    plugin,
+    registry_entry,
+    skill,
+)
 from pydantic import BaseModel
+
+from metatree.version import RELEASE
 
 HERE = Path(__file__).parent
 NAMES: Mapping[Any, str] = {
@@ -197,23 +205,36 @@ def _type(hint: Any, depth: int) -> list[str]:
     raise TypeError(f"no words for the type {hint!r}")
 
 
+def distribution() -> str:
+    """Return what the project is called on the package index."""
+    name: str = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"]
+    return name
+
+
 def server_entry() -> str:
     """Return `server.json`, by which the registry of MCP servers knows this one."""
-    project = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return json.dumps(registry_entry(project["name"], project["version"]), indent=2)
+    return json.dumps(registry_entry(distribution(), RELEASE), indent=2)
 
 
 def main() -> int:
     """Write the pages, or with --check return 1 when one differs from what the code says."""
     check = "--check" in sys.argv[1:]
     stale = []
-    written = (("docs/cli.md", cli_page()), ("docs/json.md", json_page()), ("server.json", server_entry()))
+    written = (
+        ("docs/cli.md", cli_page()),
+        ("docs/json.md", json_page()),
+        ("server.json", server_entry()),
+        (".claude-plugin/plugin.json", json.dumps(plugin(distribution(), RELEASE), indent=2)),
+        (".claude-plugin/marketplace.json", json.dumps(marketplace(), indent=2)),
+        (f"{SKILL_FOLDER}/metatree/SKILL.md", skill()),
+    )
     for name, text in written:
         path = HERE.parent / name
         text = text.rstrip("\n") + "\n"
         if check and (not path.exists() or path.read_text(encoding="utf-8") != text):
             stale.append(name)
         elif not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     if stale:
         print(f"{', '.join(stale)} differs from the code: run `make docs`", file=sys.stderr)

@@ -1,4 +1,5 @@
-"""Who follows a page of the docs: a shell in a folder of its own that keeps its variables, and one server at a time."""
+"""Who follows a page of the docs: a shell in a folder of its own that keeps its variables and where it is, and one
+server at a time."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Reader:
         """Run lines in a shell, each of which has to succeed; return (status, method, path) of each request."""
         lines = lines.replace("http://127.0.0.1:8080", self.url)
         state = (
-            f"[ -f state ] && . ./state; set -aeE\n{CURL}\n{lines}\nset +a; unset -f curl; export -p > state"
+            f'[ -f state ] && . ./state; cd "${{HERE:-.}}"; set -aeE\n{CURL}\n{lines}\n'
+            "HERE=$PWD; set +a; unset -f curl; export -p > ~/state"
         )
         done = subprocess.run(
             ["bash", "-c", state],
@@ -58,7 +60,7 @@ class Reader:
         came = re.findall(r"^CAME (\d+) (\w+) (\S+)$", done.stderr, re.M)
         assert done.returncode == 0, done.stderr + done.stdout
         assert len(came) == len(re.findall(r"(?:^|\()curl ", lines, re.M)), done.stderr + done.stdout
-        of_curl = "metatree" not in lines  # which says what it does
+        of_curl = not re.search("metatree|^python ", lines, re.M)  # which say what they do
         assert not re.search(r"(?m)^(?!CAME )\S" if of_curl else r"(?m)^metatree:", done.stderr), done.stderr
         self.printed = done.stdout
         return [(int(status), method, urlsplit(url).path) for status, method, url in came]

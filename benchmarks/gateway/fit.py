@@ -1,6 +1,6 @@
 """Fit the order of tools (`metatree_agents.gateway._ranking`) to requests, and say what it gives for others.
 
-usage: python -m benchmarks.gateway.fit --data FOLDER [--together]
+usage: [METATREE_EMBEDDING=minilm] python -m benchmarks.gateway.fit --data FOLDER [--together] [--requests N]
 
 Each set is mounted alone, or with `--together` all in one gateway too. Requests are split in halves by a hash of their
 text; the weights are fitted to one half, and what they give is told for the other half, beside the evidence alone. The
@@ -52,12 +52,15 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True, help="folder with tools/")
     parser.add_argument("--together", action="store_true", help="the tools of all sets in one gateway too")
+    parser.add_argument(
+        "--requests", type=int, default=100_000, help="at most so many of each set, at random; all by default"
+    )
     chosen = parser.parse_args()
-    asyncio.run(_run(chosen.data, together=chosen.together))
+    asyncio.run(_run(chosen.data, together=chosen.together, most=chosen.requests))
 
 
-async def _run(data: Path, *, together: bool) -> None:
-    found = [each for each in sets(data, most=100_000, seed=1) if each.name != EITHER]
+async def _run(data: Path, *, together: bool, most: int) -> None:
+    found = [each for each in sets(data, most=most, seed=1) if each.name != EITHER]
     asked = {each.name: await _asked(each.tools, each) for each in found}
     if together:
         every = list({tool.id: tool for each in found for tool in each.tools}.values())

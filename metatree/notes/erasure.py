@@ -26,7 +26,8 @@ from metatree.notes.notes import IMPORT, Forgotten, claims, earlier_texts, forge
 from metatree.notes.wishes import wishes_of
 from metatree.storage.database import Database
 from metatree.storage.store import Store
-from metatree.trees.sources import FILES, is_path
+from metatree.trees.source_types import SourceRef
+from metatree.trees.sources import FILES, disk_root, is_path
 from metatree.trees.tree import ROOT, Tree
 
 _LEAST_CHARS: Final = 16
@@ -110,6 +111,8 @@ class Erased:
     left_to_others: list[str] = field(default_factory=list)
     """Ids of what others said too: the saying is gone, and what was replaced; the text is theirs."""
     texts: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    """Of files among others in which messages stand; the files have them still."""
     titles: dict[str, str] = field(default_factory=dict)
     """What they were called, by id, for the person who asked."""
 
@@ -146,6 +149,25 @@ def forget_said(tree: Tree, said: Said) -> Erased:
         leave_out(tree, texts)
         _note(erased, Forgotten(tuple(texts), ROOT))
     return erased
+
+
+def by_files(tree: Tree, said: Said) -> list[str]:
+    """Return the ids of files that say in their front matter that they are by whom is meant, and from when.
+
+    They are their keeper's: `forget_said` leaves them alone.
+    """
+    if said.who is None or said.node is not None:
+        return []
+    rows = tree.index.rows(
+        "SELECT id, json_extract(attributes, '$.at'), json_extract(attributes, '$.why') FROM node"
+        " WHERE kind = 'file' AND json_extract(attributes, '$.who') = ? ORDER BY id",
+        (said.who,),
+    )
+    return [
+        node_id
+        for node_id, at, why in rows
+        if node_id in tree and said.fits({"who": said.who, "at": at, "source": why})
+    ]
 
 
 def meant(tree: Tree, said: Said) -> Erased:
@@ -188,6 +210,9 @@ def _note(erased: Erased, removal: Forgotten) -> None:
     erased.nodes += [each.id for each in removal.nodes]
     erased.titles |= {each.id: f": {each.title}" for each in removal.nodes}
     erased.texts += [text for each in removal.nodes for text in _texts(each)]
+    erased.paths += [
+        each.path for each in removal.nodes if IDENTITY in each.attributes and each.path is not None
+    ]
 
 
 def _forget_one(tree: Tree, node_id: str, chosen: Collection[str], erased: Erased) -> None:
@@ -256,8 +281,9 @@ def _exported(tree: Tree, said: Said) -> Iterator[Node]:
 def _sayings(node: Node) -> list[dict[str, Any]]:
     """Return who said a node, when and where from, each time."""
     if IDENTITY in node.attributes:
-        about, mount = node.attributes, node.id.partition("/")[0]
-        return [{"who": about.get("speaker"), "at": about.get("at"), "source": mount}]
+        about = node.attributes
+        source = node.id.partition("/")[0] if node.source is None else node.source.path
+        return [{"who": about.get("speaker"), "at": about.get("at"), "source": source}]
     return mentions(node) or claims(node) or made_by(node)
 
 
@@ -323,8 +349,11 @@ def settle(*stores: Store) -> None:
             store.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def traces(tree: Tree, texts: Sequence[str]) -> list[Trace]:
+def traces(tree: Tree, texts: Sequence[str], paths: Collection[str] = ()) -> list[Trace]:
     """Return every place that still has words of these texts: tables of the memory, and files beside it, backups too.
+
+    Args:
+        paths: files of the tree that are looked through, too.
 
     What several machines share (`tree.shared`) is looked through as well; nothing there is deleted by `wipe`.
     What a text shares with a node that is still there is not looked for.
@@ -342,7 +371,7 @@ def traces(tree: Tree, texts: Sequence[str]) -> list[Trace]:
         found += _traces_of_runs(tree.shared.boards, forms)
     named = {trace.place.partition(":")[0] for trace in found}
     room = _Room()
-    for file in _files(tree):
+    for file in _files(tree, paths):
         if str(file) in named:
             continue
         holds = None if _PACKED.search(file.name) else _has_bytes(file, forms, room)
@@ -392,8 +421,12 @@ def _quoting_runs(store: Database, forms: Sequence[str]) -> list[tuple[int, str,
     ]
 
 
-def _files(tree: Tree) -> list[Path]:
-    """Return the files that a tree consists of, the exports that it reads, and copies that lie beside it."""
+def _files(tree: Tree, paths: Collection[str]) -> list[Path]:
+    """Return the files that a tree consists of, the exports that it reads, and copies that lie beside it.
+
+    Args:
+        paths: of files among others that hold conversations.
+    """
     if tree.path is None:
         return []
     folder = tree.path if tree.path.is_dir() else tree.path.parent
@@ -404,7 +437,21 @@ def _files(tree: Tree) -> list[Path]:
         Path(source.location) for source in tree.sources() if source.type not in FILES and is_path(source)
     }
     exports = {file for place in read for file in (place.rglob("*") if place.is_dir() else (place,))}
-    return sorted(file for file in inner | near | exports if file.is_file() and not file.is_symlink())
+    among = {
+        root / path.removeprefix(f"{source.mount}/" if source.mount else "")
+        for source in tree.sources()
+        for path in paths
+        if (not source.mount or f"{path}/".startswith(f"{source.mount}/"))
+        and (root := _root(source)) is not None
+    }
+    return sorted(file for file in inner | near | exports | among if file.is_file() and not file.is_symlink())
+
+
+def _root(source: SourceRef) -> Path | None:
+    try:
+        return disk_root(source)
+    except UserError:  # something else stands in its place
+        return None
 
 
 def _may_be_copy(file: Path) -> bool:

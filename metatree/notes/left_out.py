@@ -17,17 +17,23 @@ from metatree.errors import UntrustedStore, UserError
 from metatree.node import Node
 from metatree.storage.store import Store
 from metatree.trees.layer import Layer
-from metatree.trees.tree import MEMORY, Tree
+from metatree.trees.tree import MEMORY, ROOT, Tree
 
 IDENTITY: Final = "identity"
 """The attribute of a node that can be left out."""
 OPTION: Final = "left_out"
 """The option of a source that holds the identities."""
 _FACT: Final = "left-out:"
+_OF_EXPORTS: Final = frozenset({"turn", "session", "conversation", "conversations", "period", "file"})
 
 
 def messages_below(tree: Tree, node: Node) -> list[Node]:
-    """Return the nodes at and below a node that the export which they are of can be read without."""
+    """Return the nodes at and below a node that the export which they are of can be read without.
+
+    None for a folder, and for the root: in them lies more than what was said.
+    """
+    if node.id == ROOT or node.kind not in _OF_EXPORTS:
+        return []
     return [each for _, each in tree.walk(node) if IDENTITY in each.attributes]
 
 

@@ -52,6 +52,8 @@ class SourceFile:
     """The bytes; of a text file with `*` in place of what looks like a secret, unless `secrets`."""
     secrets: bool = False
     """Whether texts that a type takes out of a file that is no text may hold secrets."""
+    left_out: frozenset[str] = frozenset()
+    """What parts have as their attribute `identity` that a type is to pass over, where its traits say that it can."""
 
     @cached_property
     def _decoded(self) -> tuple[str, str]:
@@ -273,6 +275,8 @@ class FileTraits:
     """Whether it reads files that are no text."""
     max_file_bytes: int = 0
     """Up to which size it reads files, where that is above the usual limit of a build."""
+    leaves_out: bool = False
+    """Whether it reads a file without the parts that `SourceFile.left_out` names."""
     text: Callable[[SourceFile], Any] | None = None
     """The `lines` and `pages` of a file whose nodes do not name lines of the file itself."""
 

@@ -447,3 +447,79 @@ def test_the_audit_names_the_export_and_the_wishes_of_a_message(
     assert f"{export} says: “said by Bob on 2024-05-16" in capsys.readouterr().out
     assert run(["audit", "chat.json/77/3", "--tree", "tree", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["said"][0]["who"] == "Bob"
+
+
+_TALK = (
+    ("Ann", SECRET),
+    ("Bob", "ok"),
+    ("Ann", "ok"),
+    ("Bob", "ok"),
+    ("Ann", "Please always name the quagmire when I ask about libraries."),
+)
+
+
+def _json_talk(*said: tuple[str, str]) -> str:
+    return json.dumps({"messages": [{"role": who, "content": text} for who, text in said]})
+
+
+@pytest.fixture
+def among_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "notes"
+    (folder / "chats").mkdir(parents=True)
+    (folder / "chats" / "talk.json").write_text(_json_talk(*_TALK))
+    (folder / "boats.md").write_text("---\nwho: Ann\n---\n# Boats\nThe ketch is green.\n")
+    monkeypatch.chdir(folder)
+    with build_tree(folder, out=tmp_path / "tree") as tree:
+        assert search("What opens the zebra vault?", tree=tree).answer
+        assert len(standing(tree)) == 1
+    return tmp_path
+
+
+def test_a_message_of_an_export_among_other_files_stays_away(
+    among_files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk, tree_at = among_files / "notes" / "chats" / "talk.json", str(among_files / "tree")
+    with Tree.open(tree_at) as tree:
+        note = remember(tree, "The vault is in the cellar.", under="chats/talk.json#1").node
+    assert run(["forget", "chats/talk.json#1", "--tree", tree_at, "--verify"]) == 1
+    assert f"still there: {talk}" in capsys.readouterr().err, "the file has it still"
+    assert _holding(among_files / "tree", "zebra") == []
+    with Tree.open(tree_at) as tree:
+        assert not tree.stale()
+        assert _said(tree) == [text for _, text in _TALK[1:]]
+        assert tree.get(note.id).content == "The vault is in the cellar."
+        forget(tree, "chats/talk.json#2")
+        assert [node.id[-2:] for _, node in tree.walk() if node.kind == "turn"] == ["#3", "#4", "#5"], (
+            "the others keep their numbers, and what is said alike is another message"
+        )
+    talk.write_text(_json_talk(*_TALK, ("Bob", "Berth 4 is free.")))
+    (among_files / "tree" / "index.db").unlink()
+    with build_tree(among_files / "notes", out=among_files / "tree") as tree:
+        assert _said(tree) == [*(text for _, text in _TALK[2:]), "Berth 4 is free."]
+        with pytest.raises(UserError, match="was built from its source"):
+            forget(tree, "chats")
+        forget(tree, "chats/talk.json")
+        assert (_said(tree), standing(tree)) == ([], [])
+        assert "nothing is left" in tree.get("chats/talk.json").description
+        assert tree.get("chats/talk.json").source is None
+
+
+def test_what_a_person_said_among_other_files_goes_and_their_notes_are_named(
+    among_files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree_at = str(among_files / "tree")
+    assert run(["forget", "--by", "Ann", "--dry-run", "--tree", tree_at]) == 0
+    seen = capsys.readouterr()
+    assert "chats/talk.json#5  would be forgotten: Please always" in seen.out
+    assert "boats.md stays" in seen.err
+    assert run(["forget", "--by", "Ann", "--from", "chats/talk.json", "--yes", "--tree", tree_at]) == 0
+    with Tree.open(tree_at) as tree:
+        assert (_said(tree), standing(tree)) == (["ok", "ok"], [])
+        assert "Ann" not in tree.get("chats/talk.json").description
+    capsys.readouterr()
+    assert run(["forget", "--by", "Ann", "--yes", "--verify", "--tree", tree_at]) == 1
+    seen = capsys.readouterr()
+    assert "still there: boats.md" in seen.err
+    assert "verified" not in seen.err
+    assert run(["forget", "--by", "Zoe", "--yes", "--verify", "--tree", tree_at]) == 1
+    assert "verified" not in capsys.readouterr().err, "nothing was forgotten, so nothing is proved"

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[2]
 FORMER = re.compile(
     r"""(?<![\w.-])metatree\[[a-z{]         # an extra, as in `pip install 'NAME[mcp]'`, and no item of a dict
-      |\binstall\s(?:[^`"'\n|]*\s)?['"]?metatree(?![-\w/]|\sinstall)['"]?(?:[`\s]*$|[`=@~<>])
+      |(?<!/plugin\s)\binstall\s(?:[^`"'\n|]*\s)?['"]?metatree(?![-\w/]|\sinstall)['"]?(?:[`\s]*$|[`=@~<>])
       |\b(?:version|distribution|metadata)\(["']metatree["']\)""",
     re.VERBOSE | re.MULTILINE,
 )

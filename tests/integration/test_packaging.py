@@ -57,6 +57,7 @@ def test_wheel_holds_the_four_packages_and_nothing_named_agents(wheel: Path) -> 
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert tops == set(PACKAGES)
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+    assert "metatree/.agents/skills/metatree/SKILL.md" in names
     for folder in ("templates", "static"):
         files = (ROOT / "agents/metatree_agents/service/web" / folder).iterdir()
         assert {f"metatree_agents/service/web/{folder}/{file.name}" for file in files} <= set(names)
@@ -86,6 +87,8 @@ def test_wheel_works_beside_the_openai_agents_sdk(wheel: Path, tmp_path: Path) -
         '"""Shapes."""\n\n\ndef area(radius):\n    return 3.14159 * radius**2\n'
     )
     script = tmp_path / "venv" / "bin" / "metatree"
+    other = _run(script.with_name("metatree-memory"), "--version", cwd=project)
+    assert other.stdout == _run(script, "--version", cwd=project).stdout != ""
     found = _run(script, "files", "The area of a circle is computed with a rough pi", cwd=project)
     assert found.returncode == 0, found.stderr
     assert "circle.py" in found.stdout

@@ -12,8 +12,14 @@ import pytest
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[2]
-# Their blocks need servers: `memory_tools/test_docs.py` runs them.
-ELSEWHERE = ("servers.md", "web.md")
+# The blocks of the first two need servers: `memory_tools/test_docs.py` runs them. Those of the others are files that
+# commands of the page start: `test_tutorials.py` does.
+ELSEWHERE = (
+    "servers.md",
+    "web.md",
+    "start.md",
+    *(page.name for page in (ROOT / "docs").glob("tutorial-*.md")),
+)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # A python block and, when a text block follows at once, what the page says it prints.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
@@ -43,15 +49,3 @@ def test_block_prints_what_the_page_says(
 def test_readme_shows_an_example_with_its_output() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert any(output for _, output in BLOCK.findall(readme))
-
-
-def test_links_to_files_of_the_repository_lead_somewhere() -> None:
-    missing = [
-        f"{page.name}: {target}"
-        for page in PAGES
-        for target in re.findall(
-            r"\]\((?!https?:|#)([^)#]+)", re.sub(r"`[^`\n]+`", "", page.read_text(encoding="utf-8"))
-        )
-        if not (page.parent / target).exists()
-    ]
-    assert missing == []

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import typer
 
-from metatree_agents.cli._options import Debug
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._options import Debug, Quiet
 
 Command = TypeVar("Command", bound=Callable[..., int])
 
@@ -21,6 +22,13 @@ _DEBUG = inspect.Parameter(
     annotation=Debug,
 )
 """An option of every command; `run` looks for it among the arguments, so that few commands take it."""
+_QUIET = inspect.Parameter(
+    "quiet",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Quiet,
+)
+"""Another one, which no command takes: what it changes is what `_output` and the bars do."""
 
 
 class CommandGroup(typer.Typer):
@@ -55,6 +63,7 @@ def _flat(command: Callable[..., int]) -> Callable[..., int]:
     for name, one in declared.items():
         group = groups.get(name)
         options |= {name: one} if group is None else inspect.signature(group, eval_str=True).parameters
+    options[_QUIET.name] = _QUIET
     options.setdefault(_DEBUG.name, _DEBUG)
 
     @wraps(command)
@@ -63,6 +72,7 @@ def _flat(command: Callable[..., int]) -> Callable[..., int]:
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         if _DEBUG.name not in declared:
             values.pop(_DEBUG.name)
+        output.be_quiet(values.pop(_QUIET.name))
         return command(**values)
 
     parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options.values()]

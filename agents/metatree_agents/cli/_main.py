@@ -6,6 +6,7 @@ import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ import typer
 from metatree.errors import UserError
 from metatree.version import RELEASE
 from metatree_agents.cli import _output as output
+from metatree_agents.cli._config import defaults
 from metatree_agents.cli._errors import WRONG_USE, note_lines, report, show_warnings, usage_message
 from metatree_agents.cli._groups import CommandGroup
 
@@ -130,6 +132,7 @@ _COMMANDS: _Sections = {
         "trust": ("trust:trust", "show and accept a tree that somebody else made"),
         "schema": ("schema:schema", "print the JSON Schema of what --json prints"),
         "doctor": ("doctor:doctor", "check the installation and the tree"),
+        "cache": ("cache:cache", "say what is kept that can be made again, and clear it"),
     },
 }
 
@@ -203,4 +206,26 @@ def _command_line(arguments: Sequence[str]) -> int:
     name = arguments[0] if arguments else ""
     only = name if any(name in commands for commands in _COMMANDS.values()) else None
     command = typer.main.get_command(app(only))
-    return int(command(args=list(arguments), prog_name="metatree", standalone_mode=False) or 0)
+    settings = _settings(only, command) if only else {}
+    return int(
+        command(args=list(arguments), prog_name="metatree", standalone_mode=False, default_map=settings) or 0
+    )
+
+
+def _settings(name: str, group: Any) -> dict[str, dict[str, Any]]:
+    """Return the defaults of options that files of settings say; what this command would have of others is told."""
+    values, refused = defaults(Path())
+    has = {parameter.name for parameter in group.commands[name].params}
+    ours = [
+        setting
+        for setting in refused
+        if setting.rpartition(".")[0] in ("", name)
+        and setting.rpartition(".")[2].replace("-", "_") in has
+        and name != "trust"
+    ]
+    if ours:
+        output.note(
+            f"metatree: warning: the settings of this folder set {', '.join(ours)}: not used until you accept them"
+            " with `metatree trust`"
+        )
+    return values

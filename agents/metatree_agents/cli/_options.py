@@ -126,6 +126,9 @@ NoRefresh = Annotated[
     typer.Option("--no-refresh", help="Search the tree as it is, even if its source has changed."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; docs/json.md has the schema.")]
+Quiet = Annotated[
+    bool, typer.Option("-q", "--quiet", help="Say errors and warnings alone on standard error.")
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also print the path that the search took.")]
 Allow = Annotated[

@@ -17,6 +17,7 @@ from metatree._util.visible import visible as visible
 from metatree.errors import MetatreeError, UserError
 
 _sinks: list[Callable[[str], None]] = []
+_quiet = False
 _STYLES = {"bold": "1", "dim": "2", "green": "32", "yellow": "33", "red": "31", "cyan": "36"}
 _STYLE = rf"\x1b\[(?:0|(?:{'|'.join(_STYLES.values())})(?:;(?:{'|'.join(_STYLES.values())}))*)m"
 _DRIVES = re.compile(
@@ -128,6 +129,23 @@ def note(text: str) -> None:
         print(_tame(text, sys.stderr), file=sys.stderr, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def remark(text: str) -> None:
+    """Write a line that says how it goes, as `note` does, unless --quiet was given."""
+    if not _quiet:
+        note(text)
+
+
+def be_quiet(quiet: bool) -> None:
+    """Say whether the command that runs leaves out remarks and bars."""
+    global _quiet
+    _quiet = quiet
+
+
+def is_quiet() -> bool:
+    """Whether --quiet was given."""
+    return _quiet
 
 
 @contextmanager

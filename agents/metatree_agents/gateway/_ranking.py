@@ -5,7 +5,8 @@ weights. From the second place on, two more are added: how much nearer than the 
 step of the request, and to its words. So what does again what is there already falls behind what does the rest: five
 servers that check an address fill no five places where the request has a second step. The weights are fitted to
 requests by `python -m benchmarks.gateway.fit` (a softmax over the candidates that are left, at each place; half of the
-requests; docs/benchmarks/gateway.md has what they give for the other half).
+requests; docs/benchmarks/gateway.md has what they give for the other half). With METATREE_EMBEDDING=minilm the
+nearness to the request and to its steps is MiniLM's, under the same weights: those that are fitted to it give the same.
 
 Source: maximal marginal relevance (Carbonell, Goldstein 1998), with the part of the request that is left in place of
 the similarity of two texts, and weights that are fitted.
@@ -124,8 +125,8 @@ class ToolEvidence(TextEvidence):
         """Score as `TextEvidence.rank` does; of the best tools, the order is that of the fitted sum."""
         questions = [f"{each} {_PERSON}" if names_person(each) else each for each in questions]
         found = super().rank(questions, under=under, among=among, k=max(k, CANDIDATES))
-        if len(questions) != 1 or self._embedding in SLOW:  # the weights are those of static vectors
-            return found[:k]
+        if len(questions) != 1 or (self._embedding in SLOW and not self._keeps_vectors()):
+            return found[:k]  # it would take longer than it is worth
         if not found and under in (None, ".") and among is None:
             found = self._nearest(questions[0])  # no tool has a word of the request
         tools = self.tools(found)
@@ -163,7 +164,7 @@ class ToolEvidence(TextEvidence):
     def _nearest(self, request: str) -> list[Scored]:
         """Return the tools that are nearest to a request in meaning, in a tree whose vectors are kept."""
         embedder = self._embedder() if self._embedder is not None else None
-        if embedder is None or len(self._tree) > MOST_VECTORS:
+        if embedder is None or not self._keeps_vectors():
             return []
         asked = embedder.embed([request_words(request)])
 
@@ -180,6 +181,9 @@ class ToolEvidence(TextEvidence):
             ]
 
         return self.query(find)
+
+    def _keeps_vectors(self) -> bool:
+        return len(self._tree) <= MOST_VECTORS
 
     def tools(self, found: Sequence[Scored]) -> list[tuple[Scored, Node]]:
         """Return the best tools among nodes that were found, with their nodes."""
@@ -215,7 +219,8 @@ class ToolEvidence(TextEvidence):
             else 0.0
             for server, terms in of_servers.items()
         }
-        whole, steps, words = self._near(request, texts, rarity, unknown)
+        near = self._near(request, texts, [node.id for _, node in tools])
+        whole, steps, words = near[:, 0], near[:, 1:], self._near_words(request, texts, rarity, unknown)
         columns = (
             evidence,
             whole,
@@ -227,27 +232,39 @@ class ToolEvidence(TextEvidence):
         )
         return Candidates(np.stack([_spread(each) for each in columns], axis=1), _spread(steps), words)
 
-    def _near(
-        self, request: str, texts: Sequence[str], rarity: dict[str, float], unknown: float
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return how near each text is to a request (n,), to its steps (n, s), and to its words by rarity (n, w)."""
-        embedder = static_embedder() if self._embeddings else None
+    def _near(self, request: str, texts: Sequence[str], ids: Sequence[str]) -> Floats:
+        """Return (n, 1 + s): how near each text is to a request, and to each of its steps."""
+        asked = [request, *(request_steps(request) or [request_words(request)])]
+        embedder = self._embedder() if self._embedder is not None else None
         if embedder is None:
-            return np.zeros(len(texts)), np.zeros((len(texts), 1)), np.zeros((len(texts), 1))
-        queries = embedder.embed([request, *(request_steps(request) or [request_words(request)])])
-        near = (embedder.embed(list(texts)) @ queries.T).astype(float)
+            return np.zeros((len(texts), 2))
+        queries = embedder.embed(asked)
+        if self._embedding not in SLOW:
+            return np.asarray(embedder.embed(list(texts)) @ queries.T, dtype=np.float64)
+
+        def kept(snapshot: IndexSnapshot) -> Floats:
+            vectors, numbers = snapshot.vectors(), snapshot.numbers(ids)
+            return np.asarray(cosines(vectors[[numbers[id_] for id_ in ids]], queries).T, dtype=np.float64)
+
+        return self.query(kept)
+
+    def _near_words(
+        self, request: str, texts: Sequence[str], rarity: dict[str, float], unknown: float
+    ) -> Floats:
+        """Return (n, w): how near each text comes to each word of a request, times the share of that word by rarity."""
         wanted = list(dict.fromkeys(_WORD.findall(request_words(request).lower())))
-        if not wanted:
-            return near[:, 0], near[:, 1:], np.zeros((len(texts), 1))
+        embedder = static_embedder() if self._embedder is not None else None
+        if embedder is None or not wanted:
+            return np.zeros((len(texts), 1))
         weights = np.array([max(0.1, _rarity_of(word, rarity, unknown)) for word in wanted])
         asked = self._of_words(embedder, wanted)
-        closest = []
+        closest: list[npt.NDArray[np.floating]] = []
         for text in texts:
             own = list(dict.fromkeys(_WORD.findall(_first(text).lower())))[:_MOST_WORDS]
             closest.append(
                 (asked @ self._of_words(embedder, own).T).max(axis=1) if own else np.zeros(len(wanted))
             )
-        return near[:, 0], near[:, 1:], np.array(closest) * weights / weights.sum()
+        return np.asarray(np.array(closest) * weights / weights.sum(), dtype=np.float64)
 
     def _of_words(self, embedder: Embedder, words: Sequence[str]) -> npt.NDArray[np.float32]:
         known = self._vectors

@@ -143,11 +143,11 @@ def _said(part: Mapping[str, Any]) -> str:
 
 
 def without_texts(value: Any, hidden: Sequence[str]) -> Any:
-    """Return JSON with some texts replaced in all its strings.
+    """Return JSON with some texts replaced in all its strings, names of fields too.
 
     Example:
-        >>> without_texts({"said": ["the key is s3cr3t!"]}, ["s3cr3t!"])
-        {'said': ['the key is [secret]']}
+        >>> without_texts({"said": ["the key is s3cr3t!"], "s3cr3t!": 1}, ["s3cr3t!"])
+        {'said': ['the key is [secret]'], '[secret]': 1}
     """
     if not hidden:
         return value
@@ -156,5 +156,5 @@ def without_texts(value: Any, hidden: Sequence[str]) -> Any:
             value = value.replace(each, "[secret]")
         return value
     if isinstance(value, Mapping):
-        return {key: without_texts(each, hidden) for key, each in value.items()}
+        return {without_texts(key, hidden): without_texts(each, hidden) for key, each in value.items()}
     return [without_texts(each, hidden) for each in value] if isinstance(value, list) else value

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from metatree._util.threads import in_thread
 from metatree.errors import MetatreeError, TransientError, UserError
 from metatree.node import Node
+from metatree_agents.gateway._results import without_texts
 from metatree_agents.gateway.servers_file import ServerEntry
 
 if TYPE_CHECKING:
@@ -226,11 +227,11 @@ class McpUpstream(Upstream):
         except MetatreeError as exc:
             if connection is not None:
                 self._spawn(in_thread(connection.close))
-            self.problem = _without(str(exc), self.entry.secrets)
+            self.problem = without_texts(str(exc), self.entry.secrets)
             self._not_before = time.monotonic() + min(FIRST_PAUSE_S * 2 ** (self._failures - 1), MOST_PAUSE_S)
             raise TransientError(self.problem, retry_after_s=FIRST_PAUSE_S) from exc
         try:
-            await self._listed(_listing(listing, self.entry))
+            await self._listed(_listing(listing))
         except BaseException:
             self._spawn(in_thread(connection.close))
             raise
@@ -295,9 +296,9 @@ class McpUpstream(Upstream):
             try:
                 listing = await in_thread(partial(connection.listing, seconds=self.entry.start_seconds))
             except MetatreeError as exc:
-                self.problem = _without(str(exc), self.entry.secrets)
+                self.problem = without_texts(str(exc), self.entry.secrets)
                 return
-            await self._listed(_listing(listing, self.entry))
+            await self._listed(_listing(listing))
             await asyncio.sleep(pause)
             pause = min(pause * 2, _MOST_RELIST_S)
 
@@ -337,9 +338,10 @@ class ToolsUpstream(Upstream):
             try:
                 self._tools = await in_thread(self._made)
             except MetatreeError as exc:
-                self.problem = str(exc)
+                self.problem = without_texts(str(exc), self.entry.secrets)
                 raise TransientError(
-                    f"the tools of {self.entry.name!r} cannot be used: {exc}", retry_after_s=FIRST_PAUSE_S
+                    f"the tools of {self.entry.name!r} cannot be used: {self.problem}",
+                    retry_after_s=FIRST_PAUSE_S,
                 ) from exc
             self.problem = ""
             definitions = [
@@ -432,7 +434,7 @@ def _flat(entries: Sequence[Any]) -> list[Tool]:
     ]
 
 
-def _listing(listing: Any, entry: ServerEntry) -> ToolList:
+def _listing(listing: Any) -> ToolList:
     from metatree_memory_tools.schema_tool import usable_schema
 
     definitions = []
@@ -442,7 +444,7 @@ def _listing(listing: Any, entry: ServerEntry) -> ToolList:
             Definition(
                 tool.name,
                 tool.title or (hints.title if hints else None) or "",
-                _without(tool.description or "", entry.secrets),
+                tool.description or "",
                 usable_schema(tool.input_schema),
                 hints is not None and hints.read_only_hint is True,
                 hints is not None and hints.idempotent_hint is True,
@@ -450,7 +452,7 @@ def _listing(listing: Any, entry: ServerEntry) -> ToolList:
         )
     return ToolList(
         listing.name,
-        _without(listing.instructions, entry.secrets),
+        listing.instructions,
         tuple(definitions),
         listing.left_out,
     )
@@ -467,10 +469,17 @@ def as_said(listing: ToolList, entry: ServerEntry) -> ToolList:
     )
 
 
-def _without(text: str, secrets: Sequence[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "[secret]")
-    return text
+def without_secrets_of(listing: ToolList, hidden: Sequence[str]) -> ToolList:
+    """Return a listing without secrets: a tool with one in its name, by which it would be called, is left out."""
+    named = [each for each in listing.tools if without_texts(each.name, hidden) == each.name]
+    if len(named) < len(listing.tools):
+        _log.warning("%d tools with a secret in their names are left out", len(listing.tools) - len(named))
+    return replace(
+        listing,
+        title=without_texts(listing.title, hidden),
+        instructions=without_texts(listing.instructions, hidden),
+        tools=tuple(Definition(**without_texts(asdict(each), hidden)) for each in named),
+    )
 
 
 def upstream_of(

@@ -9,7 +9,7 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -34,8 +34,9 @@ from metatree_agents.gateway._upstreams import (
     Upstream,
     as_said,
     upstream_of,
+    without_secrets_of,
 )
-from metatree_agents.gateway.permission import Ask, Gate, ToolPolicy
+from metatree_agents.gateway.permission import Answer, Ask, Gate, PermissionQuestion, ToolPolicy
 from metatree_agents.gateway.servers_file import ServerEntry, keyed_hash
 
 MAX_TOKENS: Final = 4_000
@@ -231,6 +232,7 @@ class Gateway:
 
     async def _listed(self, entry: ServerEntry, listing: ToolList) -> None:
         """Take in what a server lists now."""
+        listing = without_secrets_of(listing, self._hidden)
         record = asdict(listing)
         key = _LISTING + entry.origin
         if self._layer.fact(key) != record:
@@ -344,12 +346,8 @@ class Gateway:
         """
         caller = caller or GatewayClient()
         started, item = time.monotonic(), secrets.token_hex(8)
-        record: dict[str, Any] = {
-            "tool": tool_id,
-            "arguments": self._public(dict(arguments or {})),
-            "key": key,
-        }
-        self._write(item, caller, {**record, "status": "started"})
+        record = {"tool": tool_id, "arguments": dict(arguments or {}), "key": key, "status": "started"}
+        self._write(item, caller, self._public(record))
         try:
             result, more = await self._called(tool_id, arguments or {}, key, fresh, caller)
         except (MetatreeError, InDoubt) as exc:
@@ -382,7 +380,8 @@ class Gateway:
                 if made is not None:  # nothing is called, so nobody is asked
                     return _reused(made, mounted), {"tool": mounted.id, "reused": True}
                 self._log.check(before, tool=mounted.tool)
-            allowed, said = await self.gate.passes(mounted, given, caller.ask or _nobody, who=caller.name)
+            asked = partial(self._asked, caller.ask or _nobody)
+            allowed, said = await self.gate.passes(mounted, given, asked, who=caller.name)
             if not self._is_current(mounted):
                 continue  # it changed while the person was asked
             if not allowed:
@@ -415,6 +414,10 @@ class Gateway:
                     self._note_change(entry)
             return made.result, more
         raise ToolFailed(f"{tool_id!r} keeps changing what it says of itself: nothing was called")
+
+    async def _asked(self, ask: Ask, question: PermissionQuestion) -> Answer | None:
+        """Ask a person, whose host may keep what it shows."""
+        return await ask(replace(question, text=without_texts(question.text, self._hidden)))
 
     async def _made(self, upstream: Upstream, mounted: Mounted, arguments: dict[str, Any]) -> dict[str, Any]:
         """Call a tool at its server; raises as `CallLog.make` takes it."""

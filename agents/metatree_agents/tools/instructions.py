@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+SKILL_FOLDER: Final = "metatree/.agents/skills"
+"""Where the skill is in the repository and in the wheel, so that hosts find that of an installed package."""
 DESCRIPTION: Final = "Find the lines that matter in code, documents and notes, each with where it stands"
 WHEN: Final = (
     "Use before grep and before reading files one by one: to answer a question about this code base or its documents, "
@@ -41,6 +43,38 @@ def skill() -> str:
         '`metatree context @ISSUE.txt`, `metatree find "QUESTION"`, `metatree ask "QUESTION"`, '
         "`metatree files @ISSUE.txt`.\n"
     )
+
+
+def plugin(distribution: str, version: str) -> dict[str, Any]:
+    """Return `.claude-plugin/plugin.json`, by which Claude Code has the server and the skill as one plug-in.
+
+    Args:
+        distribution: its name on the package index.
+        version: of the distribution.
+    """
+    return {
+        "name": "metatree",
+        "version": version,
+        "description": DESCRIPTION,
+        "license": "MIT",
+        "keywords": ["search", "memory", "code", "mcp"],
+        "skills": f"./{SKILL_FOLDER}",
+        "mcpServers": {
+            "metatree": {
+                "command": "uvx",
+                "args": ["--from", f"{distribution}[mcp]=={version}", distribution, "mcp"],
+            }
+        },
+    }
+
+
+def marketplace() -> dict[str, Any]:
+    """Return `.claude-plugin/marketplace.json`, which offers the plug-in to whoever adds this repository."""
+    return {
+        "name": "metatree",
+        "owner": {"name": "the metatree authors"},
+        "plugins": [{"name": "metatree", "source": "./", "description": DESCRIPTION}],
+    }
 
 
 def registry_entry(distribution: str, version: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from metatree.errors import UserError
 from metatree.node import Node
+from metatree.notes.left_out import OPTION
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.overlay import above
 from metatree.trees.source_files import digest_bytes, read_inside
@@ -83,6 +84,12 @@ class FilesBuild:
         }
         """Up to which size a type reads files, where it says so."""
         self.other_readers = state.get("readers") != self.readers
+        self.left_out_parts = frozenset(options.get(OPTION, ()))
+        self.others_left_out = (state.get(OPTION) or []) != sorted(self.left_out_parts)
+        self.leaving = {
+            reader for reader, each in zip(self.readers, self.types, strict=True) if each.traits.leaves_out
+        }
+        """Readers of files that can be read without some of their parts."""
 
     def run(self) -> None:
         """Compare, read and write."""
@@ -102,6 +109,7 @@ class FilesBuild:
         ]
         if not (changed or removed or unfinished):
             with self.store.transaction():
+                self._note_left_out()
                 self.writer.status_times(undated)
                 self.writer.omissions({**self.scan.omissions, **self._void()})
             return
@@ -140,8 +148,13 @@ class FilesBuild:
                 self._describe(None if unfinished else {*touched, *removed, *out_of_use}, void)
             self.writer.omissions({**self.scan.omissions, **void})
             self.state.set("building", False)
+            self._note_left_out()
             self.state.set("note", None)
             self.state.set("built_at", time.time())
+
+    def _note_left_out(self) -> None:
+        if self.others_left_out:
+            self.state.set(OPTION, sorted(self.left_out_parts))
 
     def _void(self) -> dict[str, str]:
         """Return the folders in which no file has a node, each with the reason to leave it out."""
@@ -179,7 +192,7 @@ class FilesBuild:
     def _must_read(self, file: ScannedFile) -> bool:
         known = self.known[file.id]
         reader = known.reader
-        if self.other_readers or (file.alone and self.state.get("note")):
+        if self.other_readers or (file.alone and self.state.get("note")) or self._lacks_others(reader):
             return True
         if reader.startswith("huge ") and reader != f"huge {self.max_file_bytes}":
             return True
@@ -222,7 +235,7 @@ class FilesBuild:
                 self.present -= below_ids.keys()
 
     def _read(self, changed: list[ScannedFile]) -> Iterator[list[FileNodes]]:
-        reader = FileReader(self.root, self.max_file_bytes, self.secrets)
+        reader = FileReader(self.root, self.max_file_bytes, self.secrets, self.left_out_parts)
         batch: list[FileNodes] = []
         with closing(reader.read_all([(file, self._before(file)) for file in changed], self.types)) as read:
             for number, file in enumerate(changed):
@@ -241,7 +254,11 @@ class FilesBuild:
         known = self.known.get(file.id)
         if known is None or file.id in self.again or (file.alone and self.state.get("note")):
             return None
-        return known.digest, known.reader
+        return None if self._lacks_others(known.reader) else (known.digest, known.reader)
+
+    def _lacks_others(self, reader: str) -> bool:
+        """Whether other parts of the files of a reader are passed over now than when they were read."""
+        return self.others_left_out and reader in self.leaving
 
     def _link(self, touched: set[str], removed: Iterable[str], everything: bool) -> None:
         """Bring the links for imports up to date: of all files when modules came or went, else of what changed."""

@@ -43,10 +43,20 @@ class FileReader:
     root: Path
     max_file_bytes: int
     secrets: bool
+    left_out: frozenset[str] = frozenset()
+    """The identities of parts of files that are passed over."""
 
     def read(self, file: ScannedFile, known: tuple[str, str] | None, types: Sequence[FileType]) -> FileNodes:
         """Read one file; see `read_file`."""
-        return read_file(self.root, file, self.max_file_bytes, known, types, secrets=self.secrets)
+        return read_file(
+            self.root,
+            file,
+            self.max_file_bytes,
+            known,
+            types,
+            secrets=self.secrets,
+            left_out=self.left_out,
+        )
 
     def read_all(
         self, files: Sequence[tuple[ScannedFile, tuple[str, str] | None]], types: Sequence[FileType]

@@ -72,6 +72,7 @@ def read_file(
     types: Sequence[FileType],
     *,
     secrets: bool = False,
+    left_out: frozenset[str] = frozenset(),
 ) -> FileNodes:
     """Read one file and return its nodes; never raises for what a file holds or how it can be reached.
 
@@ -82,6 +83,7 @@ def read_file(
         known: digest and reader of the file as it was built before.
         types: the memory types, in the order in which they are asked; the last takes everything.
         secrets: whether what looks like keys and passwords stays as it is.
+        left_out: the identities of parts that are passed over, by types that can.
     """
     now = time.time_ns()
     unread = FileNodes(scanned.id, scanned.size, scanned.mtime_ns, scanned.ctime_ns, "")
@@ -122,7 +124,7 @@ def read_file(
         data, hidden, what = masked_file(scanned.path, data)
         if what and not scanned.alone:
             return replace(unread, problem=f"may hold secrets: {what}")
-    file = SourceFile(scanned.path, data, secrets)
+    file = SourceFile(scanned.path, data, secrets, left_out if file_type.traits.leaves_out else frozenset())
     source_type = kind.source_type
     try:
         outline = checked(kind.outline(file))

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from metatree.errors import UserError
+from metatree.settings_files import ignored_in
 from metatree.trees.source_files import mtime_of, open_folder
 from metatree.trees.source_types import Progress
 from metatree_memory_tools.build._gitignore import MOST_WILD
 from metatree_memory_tools.build._ignore import (
+    MOST_RULES_BYTES,
     IgnoreRules,
     Tracked,
     is_tool_folder,
@@ -104,8 +106,21 @@ def scan(
     """
     rules, base = rules_above(root)
     walk = _Walk(os.fsencode(root), include_secrets, exclude, base, progress)
+    walk.settings = _settings_rules(root, walk.result)
     walk.folder("", b"", rules, base, 0)
     return walk.result
+
+
+def _settings_rules(root: Path, result: Scan) -> IgnoreRules | None:
+    """Return the rules that the settings of a folder add; those that cannot be read are noted, and no build ends."""
+    try:
+        patterns = ignored_in(root)
+    except UserError as exc:
+        result.notes["."] = f"nothing is left out by its settings: {exc}"
+        return None
+    # In one text, so that a later pattern goes before an earlier one; none of them may bring lines of its own.
+    lines = [pattern.replace("\n", " ").replace("\r", " ") for pattern in patterns]
+    return IgnoreRules("", "\n".join(lines)[:MOST_RULES_BYTES]) if lines else None
 
 
 def scan_file(file: Path, mount: str) -> Scan:
@@ -149,6 +164,8 @@ class _Walk:
         self.exclude = exclude
         self.own = {_id_of(os.path.join(root, os.fsencode(name))) for name in (exclude, *_OWN) if name}
         self.result = Scan()
+        self.settings: IgnoreRules | None = None
+        """What the settings of the folder leave out besides, whether git tracks it or not."""
 
     def folder(
         self,
@@ -216,7 +233,9 @@ class _Walk:
                 continue
             is_folder = stat.S_ISDIR(state.st_mode)
             ignored = shut or (rules is not None and rules.ignores(inside + name, folder=is_folder))
-            if ignored and not self.is_tracked(inner_raw, folder=is_folder):
+            if self.settings is not None and self.settings.ignores(inner, folder=is_folder):
+                self.leave(inner, "ignored by the settings of the folder")
+            elif ignored and not self.is_tracked(inner_raw, folder=is_folder):
                 self.leave(inner, "ignored by .gitignore")
             elif is_folder:
                 if is_tool_folder(name):

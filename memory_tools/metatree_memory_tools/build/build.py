@@ -194,6 +194,8 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
         memory_types(), secrets=bool(source.options.get("include_secrets"))
     ):
         return True
+    if (state.get(OPTION) or []) != left_out(place, source.mount):
+        return True
     if is_history_stale(source, layer):
         return True
     scan_result = _scan(source, place)
@@ -336,6 +338,7 @@ def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | Non
     state = SourceState(layer, source.mount)
     check_place(source)
     if source.type in FILES:
+        source = replace(source, options={**source.options, OPTION: left_out(place, source.mount)})
         scan_result = _scan(source, place, progress)
         FilesBuild(source, layer, scan_result, progress, position=position, state=state).run()
         bring_history(source, layer, progress)

@@ -48,6 +48,11 @@ class Conversation:
     id: str = ""
     """What it is called where it comes from."""
 
+    def turns(self) -> Iterator[Turn]:
+        """Yield what was said, in order."""
+        for session in self.sessions:
+            yield from session.turns
+
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
@@ -56,6 +61,10 @@ class Conversations:
     conversations: tuple[Conversation, ...] = ()
     problem: str = ""
     """Why some of it could not be read."""
+
+
+GONE = Turn("", "")
+"""Stands in the place of a turn that was forgotten, so that those after it keep their numbers."""
 
 
 def in_sessions(turns: Iterable[Turn]) -> tuple[Session, ...]:
@@ -107,7 +116,7 @@ def session_title(session: Session, number: int) -> str:
 
 def session_description(session: Session) -> str:
     """Say who talked, when, how much, and how it began."""
-    turns = session.turns
+    turns = [turn for turn in session.turns if turn is not GONE]
     who = names(speakers_of(turns))
     begin = " ".join(turns[0].text.split())[:120] if turns else ""
     number = f"{len(turns)} turn{'' if len(turns) == 1 else 's'}"
@@ -116,7 +125,7 @@ def session_description(session: Session) -> str:
 
 def conversation_description(conversation: Conversation) -> str:
     """Say who talked, how much, and from when to when."""
-    turns = [turn for session in conversation.sessions for turn in session.turns]
+    turns = [turn for turn in conversation.turns() if turn is not GONE]
     times = sorted(at for turn in turns if (at := turn.at)) or sorted(
         s.at for s in conversation.sessions if s.at
     )

@@ -10,17 +10,21 @@ import io
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
 
 from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.node import Source
+from metatree.notes.left_out import IDENTITY
 from metatree.notes.wishes import BRANCH_KIND, KIND, MACHINES, said_attributes, stated, title_of
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 from metatree.trees.text import cut
 from metatree_memory_tools.conversations._model import (
+    GONE,
     Conversation,
     Conversations,
     Session,
@@ -30,7 +34,7 @@ from metatree_memory_tools.conversations._model import (
     session_title,
     turn_text,
 )
-from metatree_memory_tools.conversations.formats.message import ExportFile
+from metatree_memory_tools.conversations.formats.message import ExportFile, hashed
 from metatree_memory_tools.reading.outlines import outline_json, outline_of
 from metatree_memory_tools.reading.own_process import SMALL_BYTES, ReadingFailed, allowance, read_apart
 from metatree_memory_tools.text.descriptions import shorten
@@ -60,8 +64,9 @@ class ConversationFile:
 
     name = "conversation"
     source_type = "conversation"
-    version = "3"
+    version = "4"
     max_file_bytes = 300_000_000
+    leaves_out = True
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -93,7 +98,8 @@ class ConversationFile:
     def outline(self, file: SourceFile) -> Outline:
         """Return the sessions and turns of a file; one without turns is read as a text."""
         try:
-            found = _outlined(file) if len(file.data) <= SMALL_BYTES else _apart(outlined, file)
+            small = len(file.data) <= SMALL_BYTES
+            found = _outlined(file) if small else _apart(outlined, file, sorted(file.left_out))
         except ReadingFailed as exc:
             note = str(exc)
             said = f"A file of conversations that cannot be read: {note}"
@@ -120,20 +126,21 @@ class ConversationFile:
             return self._latest[1]
 
 
-def _apart(function: Callable[..., Any], file: SourceFile) -> Any:
+def _apart(function: Callable[..., Any], file: SourceFile, *more: Any) -> Any:
     return read_apart(
         function,
         file.data,
         file.path,
         file.secrets,
+        *more,
         limit_s=_LIMIT_S + _LIMIT_S_PER_MB * len(file.data) / 1e6,
         memory_bytes=allowance(file.data, _TIMES),
     )
 
 
-def outlined(data: bytes, path: str, secrets: bool) -> dict[str, Any] | None:
+def outlined(data: bytes, path: str, secrets: bool, left_out: Sequence[str]) -> dict[str, Any] | None:
     """Return as JSON what lies in a file; for the process that reads what strangers made."""
-    found = _outlined(SourceFile(path, data, secrets))
+    found = _outlined(SourceFile(path, data, secrets, frozenset(left_out)))
     return None if found is None else outline_json(found)
 
 
@@ -156,20 +163,63 @@ def _outlined(file: SourceFile) -> Outline | None:
     conversations = parsed(file)
     if not conversations.conversations:
         return None
-    parts = (*_parts(conversations.conversations), *_wishes(conversations.conversations))
-    if len(conversations.conversations) == 1:
-        description = _titled(conversations.conversations[0])
+    names = list(identities(_turns_of(conversations)))
+    conversations = _without_forgotten(conversations, names, file.left_out)
+    parts = (*_parts(conversations.conversations, iter(names)), *_wishes(conversations.conversations))
+    left = [each for each in conversations.conversations if any(turn is not GONE for turn in each.turns())]
+    if not left:
+        description = "Conversations of which nothing is left: all was forgotten"
+    elif len(conversations.conversations) == 1:
+        description = _titled(left[0])
     else:
-        titles = ", ".join(each.title for each in conversations.conversations if each.title)
-        description = shorten(f"{len(conversations.conversations):,} conversations: {titles}", 300)
-    attributes = {"conversations": len(conversations.conversations)}
+        titles = ", ".join(each.title for each in left if each.title)
+        description = shorten(f"{len(left):,} conversations: {titles}", 300)
     return Outline(
         description=description,
         parts=parts,
-        attributes=attributes,
+        attributes={"conversations": len(left)},
         summary=description,
         problem=conversations.problem,
+        empty=not parts,
     )
+
+
+def _turns_of(found: Conversations) -> Iterator[Turn]:
+    for conversation in found.conversations:
+        yield from conversation.turns()
+
+
+def _without_forgotten(
+    found: Conversations, names: Sequence[str], left_out: Collection[str]
+) -> Conversations:
+    """Put `GONE` in the place of what was forgotten.
+
+    Args:
+        names: the identities of all turns, in order.
+    """
+    if not left_out:
+        return found
+    each_name = iter(names)
+
+    def kept(session: Session) -> Session:
+        turns = tuple(GONE if next(each_name) in left_out else turn for turn in session.turns)
+        return replace(session, turns=turns)
+
+    return replace(
+        found,
+        conversations=tuple(
+            replace(each, sessions=tuple(map(kept, each.sessions))) for each in found.conversations
+        ),
+    )
+
+
+def identities(turns: Iterable[Turn]) -> Iterator[str]:
+    """Yield what tells each turn from the others in the file, also when it has grown; it says nothing of the words."""
+    times: Counter[str] = Counter()
+    for turn in turns:
+        like = hashed(turn.at, turn.speaker, turn.text)
+        times[like] += 1
+        yield hashed(like, str(times[like]))
 
 
 def parsed(file: SourceFile) -> Conversations:
@@ -204,8 +254,12 @@ def _titled(conversation: Conversation) -> str:
     return f"{title}{'' if title.endswith(('.', '?', '!')) else '.'} {description}" if title else description
 
 
-def _parts(conversations: Sequence[Conversation]) -> Iterator[OutlinePart]:
-    """Yield what lies below the file; levels with one member alone are left out."""
+def _parts(conversations: Sequence[Conversation], names: Iterator[str]) -> Iterator[OutlinePart]:
+    """Yield what lies below the file; levels with one member alone are left out.
+
+    Args:
+        names: the identities of all turns, in order.
+    """
     number = 1
     for at, conversation in enumerate(conversations, start=1):
         top = f"#{at}/" if len(conversations) > 1 else "#"
@@ -214,11 +268,14 @@ def _parts(conversations: Sequence[Conversation]) -> Iterator[OutlinePart]:
         for index, session in enumerate(conversation.sessions, start=1):
             alone = len(conversation.sessions) == 1
             base = top if alone else f"{top}{index}/"
-            turns = tuple(_turn_parts(session, base, number))
-            number += len(turns)
-            sessions += turns if alone else [_session_part(session, index, base, turns)]
+            turns = tuple(_turn_parts(session, base, number, names))
+            number += len(session.turns)
+            if turns:
+                sessions += turns if alone else [_session_part(session, index, base, turns)]
         if len(conversations) == 1:
             yield from sessions
+            continue
+        if not sessions:
             continue
         yield OutlinePart(
             id=top.rstrip("/"),
@@ -283,8 +340,10 @@ def _session_part(session: Session, index: int, base: str, turns: tuple[OutlineP
     )
 
 
-def _turn_parts(session: Session, base: str, number: int) -> Iterator[OutlinePart]:
-    for index, turn in enumerate(session.turns, start=1):
+def _turn_parts(session: Session, base: str, number: int, names: Iterator[str]) -> Iterator[OutlinePart]:
+    for index, (turn, identity) in enumerate(zip(session.turns, names, strict=False), start=1):
+        if turn is GONE:
+            continue
         text = turn_text(turn)
         line = number + index - 1
         yield OutlinePart(
@@ -294,7 +353,7 @@ def _turn_parts(session: Session, base: str, number: int) -> Iterator[OutlinePar
             kind="turn",
             start_line=line,
             end_line=line,
-            attributes=turn_attributes(turn),
+            attributes={**turn_attributes(turn), IDENTITY: identity},
             digest=blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest(),
         )
 

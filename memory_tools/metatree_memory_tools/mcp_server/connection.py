@@ -29,6 +29,8 @@ _CLOSE_S = 10.0
 _MOST_ENTRIES = 10_000
 _MOST_PAGES = 1_000
 _LAST_CHARS = 500
+_CLOSED = "Connection closed"
+"""What the SDK says to those that wait for an answer when a session ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,11 +374,18 @@ def _content_text(part: Any) -> str:
 
 
 def _is_gone(exc: Exception) -> bool:
-    """Whether a failure means that the session is of no more use; an error that the server answered does not."""
+    """Whether a failure means that the session is of no more use; an error that the server answered does not.
+
+    The SDK ends what waits for an answer with a code that servers give to errors of their own too (-32000), so its
+    message is looked at.
+    """
     from mcp import MCPError
     from mcp.types import CONNECTION_CLOSED
 
-    return not isinstance(exc, MCPError) or exc.error.code == CONNECTION_CLOSED
+    return not isinstance(exc, MCPError) or (exc.error.code, exc.error.message) == (
+        CONNECTION_CLOSED,
+        _CLOSED,
+    )
 
 
 @lru_cache(maxsize=1)

@@ -17,6 +17,8 @@ _MOST_DEPTH = 12
 _MOST_IN_ALL = 1_000_000
 """Of all schemas together, since each of many operations may refer to the same large one."""
 _MOST_PARAMETERS = 200
+_LONGEST_REF = 1_000
+"""A longer reference leads nowhere: it would be read again for each of the many that may say it."""
 _DROPPED = (
     "example",
     "examples",
@@ -69,7 +71,7 @@ class Document:
         return {}
 
     def _at(self, ref: str) -> object:
-        if not ref.startswith("#/"):
+        if not ref.startswith("#/") or len(ref) > _LONGEST_REF:
             return None
         value: object = self.data
         for step in ref[2:].split("/"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -225,6 +226,11 @@ def _tags(
     return {name: known.get(name) or with_names("", "Operations", used[name]) for name in order}
 
 
+_VARIABLE = re.compile(r"\{([^{}]{1,100})\}")
+_MOST_URL = 2_000
+"""Characters of an address, and of what stands for a variable in it."""
+
+
 def _schemes(document: Document) -> dict[str, list[str]]:
     components = document.resolved(document.data.get("components"))
     listed = document.resolved(components.get("securitySchemes"))
@@ -248,16 +254,33 @@ def _server(source: SourceRef, document: Document, place: str) -> str:
         first = first if isinstance(first, Mapping) else {}
         url = text_of(first, "url") or "/"
         variables = first.get("variables")
-        for name, variable in variables.items() if isinstance(variables, Mapping) else ():
-            if isinstance(variable, Mapping):
-                url = url.replace("{" + str(name) + "}", str(variable.get("default", "")))
+        url = _with_defaults(url, variables if isinstance(variables, Mapping) else {})
         if _is_url(place):
             url = urljoin(place, url)
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as exc:
+        if given:
+            raise UserError(f"server={given!r} is not a valid address: {exc}") from exc
+        return ""
     if not given:  # the description's password is not kept; the option `auth` names one
         url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     is_kept = _is_url(url) and not parts.query and (given or not masked(url)[1])
     return url.rstrip("/") if is_kept else ""
+
+
+def _with_defaults(url: str, variables: Mapping[Any, Any]) -> str:
+    """Return the address of a server with the defaults of its variables, '' where it is too long for one.
+
+    A default holds no variable (OpenAPI 3.1, 4.8.6), and is not looked at for one: they could double each other.
+    """
+
+    def default(name: re.Match[str]) -> str:
+        variable = variables.get(name[1])
+        return str(variable.get("default", ""))[:_MOST_URL] if isinstance(variable, Mapping) else name[0]
+
+    filled = _VARIABLE.sub(default, url) if len(url) <= _MOST_URL else ""
+    return filled if len(filled) <= _MOST_URL else ""
 
 
 def _place(source: SourceRef) -> str:

@@ -6,7 +6,7 @@ too: it is ordered, so a run can be repeated, and no bigger than a set. Places w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from metatree.rules.language.conditions import Pattern, Var
@@ -54,16 +54,36 @@ class Shape:
 class Alpha:
     """The facts of one shape."""
 
-    def __init__(self, shape: Shape, facts: Iterable[Fact]) -> None:
+    def __init__(self, shape: Shape, facts: Collection[Fact]) -> None:
         self.shape = shape
         self.indexes: dict[Places, Index] = {}
         self.on_add: list[Handler] = []
         self.on_remove: list[Handler] = []
         self.users = 0
+        self.waiting: list[Callable[[], None]] = []
+        """Called once, when the first fact comes."""
         self._facts = facts
+        self.empty = not facts if shape.places else tuple(shape.constants.values()) not in facts
+        """Whether there was no fact since it is known; a join with it finds nothing, and costs nothing."""
         self._statistics: tuple[int, dict[Places, int]] = (-1, {})
-        self.insert: Callable[[Any, Any, Any], None] = _no_op
+        self._only: Fact | None = None
+        """The first fact, while it is taken in."""
+        self.insert: Callable[[Any, Any, Any], None] = self._first_insert if self.empty else _no_op
         self.delete: Callable[[Any, Any, Any], None] = _no_op
+        self._insert: Callable[[Any, Any, Any], None] = _no_op
+
+    def _first_insert(self, f0: Any, f1: Any, f2: Any) -> None:
+        if self.shape.equal and not self.fits((f0, f1, f2)):
+            return
+        self.empty, self._only = False, (f0, f1, f2)
+        waiting, self.waiting = self.waiting, []
+        for tell in waiting:
+            tell()
+        if self.shape.places and not self.indexes:  # one is kept always: to build it later takes all facts
+            self.index(self.shape.places[:1])
+        self._only = None
+        self.insert = self._insert
+        self.insert(f0, f1, f2)
 
     def fits(self, fact: Fact) -> bool:
         """Say whether a fact belongs here."""
@@ -86,21 +106,26 @@ class Alpha:
             rest = tuple(p for p in self.shape.places if p not in by)
             for fact in self._rows():
                 index.setdefault(_part(fact, by), {})[_part(fact, rest)] = None
+            self.empty = not index
             self.indexes[by] = index
             self._generate()
         return index
 
     def keep(self, used: Collection[Places]) -> None:
-        """Drop the indexes that are not used any more."""
-        unused = self.indexes.keys() - set(used)
+        """Drop the indexes that are not used any more, but the last."""
+        unused = self.indexes.keys() - set(used or list(self.indexes)[:1])
         if unused:
             for by in unused:
                 del self.indexes[by]
             self._generate()
 
     def distinct(self, by: Places, *, at: int) -> int:
-        """Return how many different values there are in some places, as of the given number of facts in all."""
-        if at != self._statistics[0]:
+        """Return about how many different values there are in some places, as of the given number of facts in all."""
+        if self.empty:
+            return 0
+        if (
+            not at / 2 <= self._statistics[0] <= at
+        ):  # counting costs what there is, so it is not done for each handler
             self._statistics = (at, {})
         known = self._statistics[1]
         if by not in known:
@@ -112,6 +137,8 @@ class Alpha:
 
     def _rows(self) -> Iterator[Fact]:
         """Yield the facts here from an index when there is one: there may be far fewer than in all."""
+        if self._only is not None:
+            return iter([self._only])
         for by, index in self.indexes.items():
             rest = tuple(p for p in self.shape.places if p not in by)
             return self._rows_of(by, rest, index)
@@ -152,7 +179,8 @@ class Alpha:
                 f" else: del d[{other}]",
             ]
         exec("\n".join([*add, " return", *remove, " return"]), names)
-        self.insert, self.delete = names["insert"], names["delete"]
+        self._insert, self.delete = names["insert"], names["delete"]
+        self.insert = self._first_insert if self.empty else self._insert
 
 
 def _no_op(f0: Any, f1: Any, f2: Any) -> None:

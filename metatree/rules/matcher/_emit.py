@@ -103,6 +103,8 @@ class Writer:
         self._arguments = ""
         self.local: dict[str, str] = {}
         """Variable -> Python expression."""
+        for variable, fact in query.known.items():
+            self.local[variable] = self.constant(fact)
 
     # Names and lines --------------------------------------------------------------------------------------------
 

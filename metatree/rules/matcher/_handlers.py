@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from metatree.rules.matcher._alpha import Alpha
 from metatree.rules.matcher._emit import Code
 from metatree.rules.matcher._plan import Plan
 from metatree.rules.matcher.scopes import CompiledQuery
@@ -14,39 +15,64 @@ Put = Callable[[Callable[..., None] | None], None]
 
 
 class Handler:
-    """A function for one kind of change of one query: written ahead, compiled when first called.
+    """A function for one kind of change of one query: written when it may find something, compiled when first called.
 
     Args:
         query: what is brought up to date.
         plan: gives the order of steps that is best now.
         write: writes the function for an order.
         put: puts the function where it is called.
+        needs: memories without which it finds nothing: it is put there when each has had a fact.
+
+    Source: Doorenbos 1995 unlinks joins from memories while another is empty. Here nothing is taken out again: for a
+    memory that is filled and emptied in turns that would cost more than it saves.
     """
 
-    __slots__ = ("_plan", "_put", "_write", "code", "order", "query")
+    __slots__ = ("_needs", "_plan", "_put", "_write", "code", "order", "query")
 
     def __init__(
-        self, query: CompiledQuery, plan: Callable[[], Plan], write: Callable[[Plan], Code], put: Put
+        self,
+        query: CompiledQuery,
+        plan: Callable[[], Plan],
+        write: Callable[[Plan], Code],
+        put: Put,
+        needs: Iterable[Alpha] = (),
     ) -> None:
         self.query = query
         self._plan, self._write, self._put = plan, write, put
-        self.order = plan()
-        self.code = write(self.order)
-        put(self._first)
+        self._needs = list(needs)
+        self.order: Plan | None = None
+        """None while the function waits to be written."""
+        self.code: Code | None = None
+        self._link()
+
+    def _link(self) -> None:
+        """Write the function and put it where it is called, or wait for one of the memories that are empty."""
+        while self._needs:
+            if self._needs[-1].empty:
+                self._needs[-1].waiting.append(self._link)
+                return
+            self._needs.pop()
+        self._written(self._plan())
+
+    def _written(self, order: Plan) -> None:
+        self.order, self.code = order, self._write(order)
+        self._put(self._first)
 
     def replan(self) -> None:
         """Write the function again if another order of steps is better now."""
-        order = self._plan()
-        if order != self.order:
-            self.order = order
-            self.code = self._write(order)
-            self._put(self._first)
+        if self.order is not None and (order := self._plan()) != self.order:
+            self._written(order)
 
     def remove(self) -> None:
         """Take the function out of use."""
-        self._put(None)
+        if self._needs:
+            self._needs[-1].waiting.remove(self._link)
+        else:
+            self._put(None)
 
     def _first(self, *arguments: Any) -> None:
+        assert self.code is not None
         function = self.code.compiled()
         self._put(function)
         function(*arguments)

@@ -14,6 +14,7 @@ from metatree.rules.language.conditions import Aggregate, Binary, FunctionCall, 
 from metatree.rules.language.values import Fact
 from metatree.rules.matcher._alpha import variable_at
 from metatree.rules.matcher._emit import Code, Writer, names_of, value_function
+from metatree.rules.matcher._gates import Gate
 from metatree.rules.matcher._plan import Plan, plan
 from metatree.rules.matcher.scopes import CompiledQuery, Union, View
 from metatree.rules.matcher.tokens import Agenda
@@ -41,6 +42,8 @@ class Joins:
         self._facts = facts
         self._touched = touched
         self._dirty = dirty
+        self.looking: list[bool] = []
+        """Not empty when a function for a fact that goes looks facts up: it must find that one too."""
 
     def fact_plan(self, query: CompiledQuery, number: int) -> Plan:
         """Order the steps after a change of a fact that fits one pattern."""
@@ -55,12 +58,16 @@ class Joins:
         changed = query.patterns[number]
         writer = Writer(self._facts, query)
         writer.begin("f0, f1, f2, event")
+        _watch_gate(query, writer)
         if not adds and (has_tokens := _has_tokens(query, writer)):
             writer.line(f"if not ({has_tokens}): return")
         writer.changed_fact(changed)
         writer.steps(order, {id(p): changed for p in query.patterns[:number]})
         self._sink(query, writer, adds=adds)
-        return writer.finish(self._closing(query, writer))
+        code = writer.finish(self._closing(query, writer))
+        if not adds and " in facts:" in code.source:
+            self.looking[:] = [True]
+        return code
 
     def view_plan(self, query: CompiledQuery, view: View) -> Plan:
         """Order the steps after a change of a view."""
@@ -70,6 +77,7 @@ class Joins:
         """Write the function for a key of a view whose entry appears, vanishes, or changes."""
         writer = Writer(self._facts, query)
         writer.begin("key, old, new, event")
+        _watch_gate(query, writer)
         _unpack(writer, view)
         at = order.index(view)
         writer.steps(order[:at])
@@ -82,11 +90,15 @@ class Joins:
         )
         return writer.finish(self._closing(query, writer))
 
-    def whole_code(self, query: CompiledQuery, limit: int | None = None) -> Code:
-        """Write the function that joins everything there is, once; it raises Enough after so many tokens."""
+    def whole_plan(self, query: CompiledQuery) -> Plan:
+        """Order the steps of a join of everything there is."""
+        return self._plan(query, ())
+
+    def whole_code(self, query: CompiledQuery, order: Plan, limit: int | None = None) -> Code:
+        """Write the function that joins everything there is; it raises Enough after so many tokens."""
         writer = Writer(self._facts, query)
         writer.begin("event")
-        writer.steps(self._plan(query, ()))
+        writer.steps(order)
         self._sink(query, writer, adds=True)
         if limit is not None and isinstance(query.sink, Agenda):
             to_add, enough = writer.constant(query.sink.to_add), writer.constant(Enough)
@@ -94,7 +106,7 @@ class Joins:
         return writer.finish()
 
     def _plan(self, query: CompiledQuery, bound: Collection[str], **options: Any) -> Plan:
-        return plan(query, bound, lambda p, known: self._fan_out(query, p, known), **options)
+        return plan(query, {*bound, *query.known}, lambda p, known: self._fan_out(query, p, known), **options)
 
     def _fan_out(self, query: CompiledQuery, pattern: Pattern, known: Collection[str]) -> float:
         alpha = query.alphas[pattern]
@@ -111,16 +123,23 @@ class Joins:
     def _sink(self, query: CompiledQuery, writer: Writer, *, adds: bool) -> None:
         """Write what becomes of a combination."""
         sink = query.sink
-        if isinstance(sink, Agenda):
-            to_add = writer.constant(sink.to_add)
-            token = writer.token(sink.variables)
+        if isinstance(sink, Agenda | Gate):
+            agenda = _agenda(sink)
+            to_add = writer.constant(agenda.to_add)
+            token = writer.token(agenda.variables)
+            opened = writer.constant(sink.opened) if isinstance(sink, Gate) else ""
+            held = writer.constant(sink.held) if isinstance(sink, Gate) else ""
             if adds:
-                writer.line(f"{to_add}[{token}] = event")
-            else:
-                writer.line(f"token = {token}")
-                writer.line(
-                    f"if {to_add}.pop(token, None) is None: {writer.constant(sink.withdraw)}(token, event)"
-                )
+                into = f"({to_add} if {opened} else {held})" if opened else to_add
+                writer.line(f"{into}[{token}] = event")
+                return
+            writer.line(f"token = {token}")
+            withdraw = (
+                f"if {to_add}.pop(token, None) is None: {writer.constant(agenda.withdraw)}(token, event)"
+            )
+            if opened:
+                writer.line(f"if not {opened}: {held}.pop(token, None)")
+            writer.line(f"el{withdraw}" if opened else withdraw)
             return
         assert sink is not None
         pending = writer.constant(sink.pending)
@@ -150,21 +169,37 @@ class Joins:
     def _closing(self, query: CompiledQuery, writer: Writer) -> list[str]:
         sink = query.sink
         assert sink is not None
-        if isinstance(sink, Agenda):
-            if not sink.eager:
+        if isinstance(sink, Agenda | Gate):
+            agenda = _agenda(sink)
+            if not agenda.eager:
                 return []
-            changes = writer.constant(sink.to_add), writer.constant(sink.to_remove)
-            touched, agenda = writer.constant(self._touched), writer.constant(sink)
-            return [f"if {changes[0]} or {changes[1]}: {touched}[{agenda}] = None"]
+            changes = writer.constant(agenda.to_add), writer.constant(agenda.to_remove)
+            touched, name = writer.constant(self._touched), writer.constant(agenda)
+            return [f"if {changes[0]} or {changes[1]}: {touched}[{name}] = None"]
         pending, dirty = writer.constant(sink.pending), writer.constant(self._dirty)
         return [f"if {pending}: {dirty}.append({writer.constant(sink)})"]
 
 
 def _has_tokens(query: CompiledQuery, writer: Writer) -> str:
     """Return the test whether a production has tokens to lose; empty inside of a view."""
-    if not isinstance(query.sink, Agenda):
+    sink = query.sink
+    if not isinstance(sink, Agenda | Gate):
         return ""
-    return f"{writer.constant(query.sink.to_add)} or {writer.constant(query.sink.committed)}"
+    agenda = _agenda(sink)
+    held = f" or {writer.constant(sink.held)}" if isinstance(sink, Gate) else ""
+    return f"{writer.constant(agenda.to_add)} or {writer.constant(agenda.committed)}{held}"
+
+
+def _agenda(sink: Agenda | Gate) -> Agenda:
+    return sink.agenda if isinstance(sink, Gate) else sink
+
+
+def _watch_gate(query: CompiledQuery, writer: Writer) -> None:
+    """Write what ends the function at once while a gate is shut and its tokens are not kept."""
+    gate = query.sink
+    if isinstance(gate, Gate):
+        opened, warm, spend = map(writer.constant, (gate.opened, gate.warm, gate.spend))
+        writer.line(f"if not ({opened} or {warm} and {spend}()): return")
 
 
 def _unpack(writer: Writer, view: View) -> None:

@@ -16,7 +16,7 @@ def rank_of(view: View | Union) -> tuple[int, bool]:
 
 def views_of(query: CompiledQuery) -> Iterator[View]:
     """Yield all views of a query, those that lie deepest first."""
-    for view in query.views:
+    for view in (*query.views, *query.gate_views):
         yield from views_of(view.query)
         yield view
 

@@ -9,10 +9,11 @@ still counts once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from metatree.errors import UserError
 from metatree.rules.language.conditions import (
@@ -39,6 +40,7 @@ from metatree.rules.language.conditions import (
 from metatree.rules.language.values import Fact
 from metatree.rules.matcher._aggregates import Group
 from metatree.rules.matcher._alpha import Alpha
+from metatree.rules.matcher._gates import Gate
 from metatree.rules.matcher.tokens import Agenda, facts_of
 
 MAX_ALTERNATIVES: Final = 64
@@ -54,8 +56,14 @@ class CompiledQuery:
     views: tuple[View, ...]
     variables: tuple[str, ...]
     """All that it gives a value to, in the order of the text; one combination of values is one token."""
-    sink: View | Union | Agenda | None = None
+    sink: View | Union | Gate | Agenda | None = None
     """Where its combinations go; None before it is at work."""
+    gate_patterns: tuple[Pattern, ...] = ()
+    """Patterns without variables that are left out of the join: the sink is a gate then."""
+    gate_views: tuple[View, ...] = ()
+    """Negations and existences, the same."""
+    known: dict[str, Fact] = field(default_factory=dict)
+    """Variables that hold the fact of such a pattern."""
     alphas: dict[Pattern, Alpha] = field(default_factory=dict)
 
 
@@ -145,6 +153,30 @@ def compile_production(production: Production) -> tuple[CompiledQuery, ...]:
 def token_variables(production: Production) -> tuple[str, ...]:
     """Return the variables of the tokens of a production, in the order of the text."""
     return tuple(dict.fromkeys(n for c in production.conditions for n in bound_by(c)))
+
+
+def put_gate(query: CompiledQuery, agenda: Agenda, touched: dict[Agenda, None]) -> None:
+    """Take the conditions without variables out of the query of a production, where something is left to be joined.
+
+    A pattern stays whose fact has a name that other conditions use.
+    """
+    names = Counter(n for p in query.patterns for n in set(own_variables(p)))
+    names.update(n for test in query.tests for n in own_variables(test))
+    names.update(n for view in query.views for n in own_variables(view.condition))
+    names.update(n for view in query.views for n in view.key)
+    patterns = tuple(
+        p
+        for p in query.patterns
+        if not any(isinstance(t, Var) for t in p.terms) and (p.fact is None or names[p.fact] == 1)
+    )
+    views = tuple(v for v in query.views if not v.key and not v.function)
+    if len(patterns) == len(query.patterns) or not (patterns or views):
+        return
+    query.gate_patterns, query.gate_views = patterns, views
+    query.patterns = tuple(p for p in query.patterns if p not in patterns)
+    query.views = tuple(v for v in query.views if v not in views)
+    query.known = {p.fact: cast(Fact, p.terms) for p in patterns if p.fact is not None}
+    query.sink = Gate(agenda, touched)
 
 
 def alternatives(

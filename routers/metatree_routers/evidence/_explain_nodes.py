@@ -19,6 +19,7 @@ from metatree_routers.evidence.signals import (
     matching,
     meaning,
     multi_hop,
+    wished,
 )
 from metatree_routers.evidence.signals.clause_words import Titles, has, title_of
 from metatree_routers.evidence.signals.code_files import Importers
@@ -88,6 +89,8 @@ class Explainer:
         key_terms = own
         for each in self._parts:
             key_terms = each.telling(key_terms, numbers=True)
+        if node in ranking.wished:
+            yield wished.CLAUSE
         yield from matching.clauses(key_terms, self._spelled)
         yield from linker.clauses(ranking.mention_matches.get(int(table.home[node]), []))
         yield from multi_hop.clauses(ranking.named, ranking.by_shared_name, node, self._titles)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -105,6 +105,8 @@ class Ranking:
     """What a closer look at the best files has found."""
     code: CodeLook | None = None
     """In a tree of code: what decides between a file and what is in it."""
+    wished: frozenset[int] = frozenset()
+    """Turns that were brought up since they state a standing wish."""
     _source_nodes: Ints | None = None
 
     def source_nodes(self, table: NodeTable, nodes: Sequence[int]) -> list[int]:
@@ -211,6 +213,7 @@ def together(rankings: Sequence[Ranking]) -> Ranking:
         named={node: naming for ranking in rankings for node, naming in ranking.named.items()},
         by_shared_name={node: by for ranking in rankings for node, by in ranking.by_shared_name.items()},
         inputs={node: by for ranking in rankings for node, by in ranking.inputs.items()},
+        wished=frozenset[int]().union(*(ranking.wished for ranking in rankings)),
         code=_looks_together([ranking.code for ranking in rankings if ranking.code is not None]),
     )
 
@@ -223,6 +226,17 @@ def _looks_together(looks: Sequence[CodeLook]) -> CodeLook | None:
         np.maximum.reduce([look.covered for look in looks]),
         np.maximum.reduce([look.covered_whole for look in looks]),
         frozenset[int]().union(*(look.about for look in looks)),
+    )
+
+
+def reordered(table: NodeTable, ranking: Ranking, scores: Floats) -> Ranking:
+    """Return a ranking with other scores: (n,)."""
+    return replace(
+        ranking,
+        scores=scores,
+        best_below=table.best_below(scores),
+        order=in_order(scores),
+        _source_nodes=None,
     )
 
 

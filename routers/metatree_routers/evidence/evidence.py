@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from metatree.errors import UnknownNode
 from metatree.node import Node
+from metatree.notes.wishes import standing
 from metatree.protocols import ABSTAINED, EarlierStatement, Evidence, Passage, Scored, ToolSpec, Traits
 from metatree.result import QuestionNote
 from metatree.storage.store import Store
@@ -41,7 +42,8 @@ from metatree_routers.evidence._ranking import (
     readable_mask,
     together,
 )
-from metatree_routers.evidence.signals.asker import REPLIED, goes_on, is_of_talk, people_first
+from metatree_routers.evidence._talk import rank_talk
+from metatree_routers.evidence.signals.asker import is_of_talk
 from metatree_routers.evidence.signals.feedback import Feedback, flag_clause, flagged_for, lowered
 from metatree_routers.evidence.signals.named_commits import named_commits, names_of_commits
 from metatree_routers.evidence.signals.rerank import Reranker
@@ -52,7 +54,7 @@ from metatree_routers.index.node_texts import NodeTexts
 from metatree_routers.index.store import is_indexed
 from metatree_routers.index.vectors import MOST_VECTORS, Progress
 from metatree_routers.query.best_line import best_line
-from metatree_routers.query.cover import cover_of, is_on_asker
+from metatree_routers.query.cover import cover_of
 from metatree_routers.query.key_terms import key_terms_of, missing
 from metatree_routers.query.languages import language_of, languages_of
 from metatree_routers.query.parse import MAX_CHARS, sections
@@ -161,6 +163,7 @@ class TextEvidence(Evidence):
         self._rankings: OrderedDict[_RankingKey, Ranking] = OrderedDict()
         self._file_rankings: OrderedDict[tuple[str, int, str], Ranking] = OrderedDict()
         self._passages: OrderedDict[tuple[str, str | None, int], _KnownPassages] = OrderedDict()
+        self._nearness: tuple[tuple[str, tuple[str, ...]], list[float]] | None = None
         self._read_as: dict[tuple[str, int], str] = {}
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
         self.index = TextIndex(tree, embedder=self._embedder, embedding=self._embedding)
@@ -339,7 +342,22 @@ class TextEvidence(Evidence):
 
     def near(self, question: str, texts: Sequence[str]) -> list[float]:
         """Say how near a question is in meaning to each of some short texts, in [0, 1]."""
-        return nearness(question, texts, static_embedder() if self._embeddings else None)
+        key = (question, tuple(texts))
+        known = self._nearness  # a ranking and what is offered beside it ask for the same
+        if known is None or known[0] != key:
+            found = nearness(question, texts, static_embedder() if self._embeddings else None)
+            self._nearness = known = (key, found)
+        return list(known[1])
+
+    def _wishes(self, question: str, under: str | None) -> dict[str, float]:
+        """Say how near the question is to the standing wishes that hold there, by the nodes that state them."""
+        wishes = standing(self._tree, under) if isinstance(self._tree, Tree) else []
+        near: dict[str, float] = {}
+        for wish, how_near in zip(
+            wishes, self.near(question, [wish.about or wish.text for wish in wishes]), strict=True
+        ):
+            near[wish.source] = max(how_near, near.get(wish.source, 0.0))
+        return near
 
     def _foreign(self, question: str) -> tuple[str, tuple[str, ...]] | None:
         """Return the language of a question, and those of the texts when no text is in it; else None."""
@@ -606,16 +624,17 @@ class TextEvidence(Evidence):
         elif sections(questions[0]).is_long:
             ranking = rank(snapshot, questions[0])
         else:
-            of_talk = is_of_talk(snapshot)
-            cover = cover_of(questions[0]) if of_talk else None
-            question, texts = cover.subject if cover else questions[0], NodeTexts(self._tree, snapshot)
-            ranking = rank_question(snapshot, question, embedder, texts, scope, shown=shown)
-            if of_talk:
-                ranking = goes_on(snapshot, ranking)
-            if cover and cover.by_asker:
-                ranking = people_first(snapshot, ranking, texts.titles)
-            elif of_talk and is_on_asker(questions[0]):
-                ranking = people_first(snapshot, ranking, texts.titles, REPLIED)
+            texts = NodeTexts(self._tree, snapshot)
+
+            def by_words(text: str) -> Ranking:
+                return rank_question(snapshot, text, embedder, texts, scope, shown=shown)
+
+            if is_of_talk(snapshot):
+                under = None if scope is None else snapshot.ids([scope])[scope]
+                wishes = partial(self._wishes, under=under) if shown else None
+                ranking = rank_talk(snapshot, questions[0], by_words, texts, wishes, scope)
+            else:
+                ranking = by_words(questions[0])
         if len(questions) == 1 and self._feedback is not None and flagged:
             ranking = lowered(snapshot, ranking, self._feedback.of(questions[0]))
         with self._lock:

@@ -74,6 +74,7 @@ class Cover:
     """Whether it asks for what was brought up by whom it comes from."""
     in_time: bool = False
     """Whether it wants an order of events, or a summary."""
+    is_summary: bool = False
 
 
 def cover_of(question: str) -> Cover | None:
@@ -81,7 +82,7 @@ def cover_of(question: str) -> Cover | None:
 
     Example:
         >>> cover_of("Can you list the order in which I brought up different aspects of my book club?")
-        Cover(subject='book club', by_asker=True, in_time=True)
+        Cover(subject='book club', by_asker=True, in_time=True, is_summary=False)
         >>> cover_of("How many pages has the book?")
     """
     in_order = _ORDER.search(question) is not None
@@ -91,7 +92,8 @@ def cover_of(question: str) -> Cover | None:
     words = [word for word in _WORD.findall(question) if word.casefold() not in _FRAME and not word.isdigit()]
     if not any(len(word) >= _LEAST_CHARS for word in words):
         return None
-    return Cover(" ".join(words), in_order and _BY_ASKER.search(question) is not None, in_time)
+    by_asker = in_order and _BY_ASKER.search(question) is not None
+    return Cover(" ".join(words), by_asker, in_time, is_summary=in_time and not in_order)
 
 
 def is_on_asker(question: str) -> bool:

@@ -33,6 +33,16 @@ _AMOUNT = re.compile(
     r"|%|\bnumber of\b|year.over.year|\bFY ?\d",
     re.IGNORECASE,
 )
+_ADVICE = re.compile(
+    r"\b(?:should I|(?:can|could|would|will) (?:you|I)|what are (?:some|the best|good)|what(?:['’]s| is) the best"
+    r"|what (?:kind|type)s? of|any (?:tips|advice|suggestions|ideas)|recommend|suggest|advice|tips|help me"
+    r"|I['’]?m (?:looking|trying|planning|thinking|considering)|how (?:do|can|could|to|should))\b",
+    re.IGNORECASE,
+)
+_ON_THE_PAST = re.compile(
+    r"^(?:when|where|who|how (?:many|much|long|often|old))\b|\bdid (?:I|you|we)\b|\bhave I\b|\bremind me\b",
+    re.IGNORECASE,
+)
 
 
 @cache
@@ -110,3 +120,13 @@ def wants_amount(question: str) -> bool:
         (True, False)
     """
     return bool(_AMOUNT.search(question))
+
+
+def wants_advice(question: str) -> bool:
+    """Say whether a question asks for advice or help, and not for something that was said or has happened.
+
+    Example:
+        >>> wants_advice("Can you suggest some good books?"), wants_advice("When should I be there?")
+        (True, False)
+    """
+    return _ADVICE.search(question) is not None and _ON_THE_PAST.search(question) is None

@@ -19,6 +19,8 @@ from metatree_agents.hosts.table import HOSTS
 from metatree_agents.tools._registry import TOOLS
 from metatree_agents.tools.instructions import DESCRIPTION, instructions, registry_entry, skill
 
+from metatree.version import RELEASE
+
 pytestmark = pytest.mark.integration
 
 CLAUDE = """{
@@ -365,7 +367,7 @@ def test_skill_server_and_registry_say_the_same_and_name_tools_that_there_are() 
     root = Path(__file__).parents[3]
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     said = json.loads((root / "server.json").read_text())
-    assert said == registry_entry(project["name"], project["version"])
+    assert said == registry_entry(project["name"], RELEASE)
     assert DESCRIPTION in skill() and instructions() in skill() and said["description"] == DESCRIPTION
     assert len(DESCRIPTION) <= 100  # as long as the registry takes
     front = skill().split("---\n")[1]

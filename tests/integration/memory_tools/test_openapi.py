@@ -8,9 +8,11 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi._call import variable_for
 from metatree_memory_tools.openapi._document import Document
 from metatree_memory_tools.openapi.source import OpenApi
@@ -390,6 +392,41 @@ def test_a_bomb_of_references_is_cut(tmp_path: Path) -> None:
     file.write_text(json.dumps(data))
     with build_tree(f"openapi:{file}", out=tmp_path / "tree") as tree:
         assert len(json.dumps(dict(tree.get("bomb.json/POST /x").attributes))) < 60_000
+
+
+def _built(tmp_path: Path, paths: dict[str, Any], **more: Any) -> list[str]:
+    """Return the titles of the nodes of a description with these paths and one operation."""
+    data = {"openapi": "3.1.0", "paths": {**paths, "/x": {"get": {"summary": "The tea."}}}, **more}
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps(data))
+    with build_tree(f"openapi:{file}", out=tmp_path / "tree") as tree:
+        return [node.id for _, node in tree.walk()]
+
+
+def test_variables_of_a_server_do_not_double_each_other(tmp_path: Path) -> None:
+    variables = {f"v{n}": {"default": f"{{v{n + 1}}}{{v{n + 1}}}"} for n in range(40)}
+    server = {"url": "https://{v0}.example.org/", "variables": variables}
+    assert "a.json/GET /x" in _built(tmp_path, {}, servers=[server])
+
+
+@pytest.mark.parametrize("url", ["https://[::1/", "https://{" + "a" * 5_000 + "}/", "https://" + "a" * 5_000])
+def test_what_is_no_address_of_a_server_is_none(url: str, tmp_path: Path) -> None:
+    assert "a.json/GET /x" in _built(tmp_path, {}, servers=[{"url": url}])
+
+
+def test_a_long_reference_leads_nowhere_and_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = ["p"]
+
+    def counted(text: str) -> str:
+        steps.append(text)
+        return unquote(text)
+
+    monkeypatch.setattr(_document, "unquote", counted)
+    paths = {f"/{n}": {"$ref": "#/p"} for n in range(50)}
+    assert "a.json/GET /x" in _built(tmp_path, paths, p={"$ref": "#/" + "%41" * 2_000})
+    assert max(map(len, steps)) < 1_000
 
 
 def test_a_bomb_of_aliases_is_cut(tmp_path: Path) -> None:

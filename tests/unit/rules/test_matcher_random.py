@@ -26,6 +26,8 @@ from metatree.rules.language.conditions import (
 )
 from metatree.rules.language.text import Parser, lexemes, parse_productions
 from metatree.rules.language.values import Fact, Value
+from metatree.rules.matcher import _gates
+from metatree.rules.matcher._gates import Gate
 from metatree.rules.matcher.network import Network
 from metatree.rules.matcher.scopes import Union
 from metatree.rules.matcher.tokens import Agenda
@@ -226,6 +228,11 @@ SHAPES = {
     "either of nothing": "|{ -{(n1 on <z>)} | (n2 w <z>) }",
     "fact as a value": "(<x> on <y>) as <f> (<f> w <a>)",
     "fact as a value, known first": "(<f> w <a>) (<x> on <y>) as <f> -{(<y> on <x>) as <g> (<g> w <b>) (<b> > <a>)}",
+    "gate": "(n1 on n2) (<x> on <y>) (<y> w <a>)",
+    "gates of each kind": "(n1 on n2) as <f> -{(n2 on <z>)} +{(<z> w 1)} (<x> w <a>) -{(<x> on n1)} (<a> <> 4)",
+    "gate with nothing behind it": "(n1 on n2) -{(n2 on n1)}",
+    "gate whose fact others use": "(n1 on n2) as <f> (<f> w <a>) (n2 on n3)",
+    "gate and an aggregate": "(n1 on n2) (<x> w <a>) (<c> <- #count(<y>)) from {(<y> on <x>)}",
     "sample": "(n1 on <t>) (<s> <- #sum(<w>)) from {(<t> on <a>) (<a> w <w>)} (n2 on <b>) -{(n1 on <u>) (<u> on <b>)}"
     " (<b> w <v>) -{(<t> on <a>) (<a> on <b>)} ((<v> + <s>) < 6)",
 }
@@ -281,6 +288,8 @@ def assert_nothing_left(network: Network) -> None:
             left = {number for ways in query.sink.table.values() for number, _ in ways}
             assert not any(query.sink.queries[number].patterns for number in left)
             assert not query.sink.pending
+        if isinstance(query.sink, Gate):
+            assert not query.sink.held
         todo = list(query.views)
         while todo:
             view = todo.pop()
@@ -380,3 +389,70 @@ def test_late_and_removed_rules_see_what_a_fresh_match_sees() -> None:
     assert not network._alphas
     assert not network._masks
     assert not network._handlers
+
+
+@pytest.mark.parametrize("least", [0, 3, 1000])
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.startswith("gate")])
+def test_a_gate_changes_no_token_and_no_commit(
+    shape: str, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether held tokens are dropped soon, late or never: the same is to add and to remove as without a gate."""
+    monkeypatch.setattr(_gates, "_LEAST", least)
+    (production,) = parse_productions(f'({SHAPES[shape]} -> "r")')
+    for seed in range(8):
+        rng = random.Random(f"{shape} {seed}")
+        gated, plain = Network(), Network()
+        agendas = [gated.add_production(production), plain._add(production, gated=False)]
+        for adds, fact in stream(rng, 120):
+            for network in (gated, plain):
+                (network.add if adds else network.remove)(*fact)
+            first, second = agendas
+            assert first.to_add == second.to_add, (seed, fact)
+            assert set(first.committed) == set(second.committed)
+            assert first.to_remove == second.to_remove
+            for waiting in ("to_add", "to_remove"):
+                some = [values for values in getattr(second, waiting) if rng.random() < 0.3]
+                for agenda in agendas:
+                    for values in some:
+                        (agenda.commit_add if waiting == "to_add" else agenda.commit_remove)(values)
+
+
+def test_a_gate_that_stays_shut_drops_what_it_holds() -> None:
+    """Tokens behind a shut gate are kept for about as many changes as there are tokens."""
+    network = Network()
+    (production,) = parse_productions('((phase is work) (<x> on <y>) -> "r")')
+    agenda = network.add_production(production)
+    (query,) = network._queries["r"]
+    gate = query.sink
+    assert isinstance(gate, Gate)
+    network.add("phase", "is", "work")
+    for number in range(100):
+        network.add(f"n{number}", "on", "m")
+    network.remove("phase", "is", "work")
+    assert len(gate.held) == 100
+    for number in range(100):
+        network.add(f"n{number}", "on", "o")
+    assert len(gate.held) == 200
+    for number in range(100):
+        network.add(f"n{number}", "on", "p")
+    assert not gate.held
+    assert not agenda.to_add
+    network.add("phase", "is", "work")
+    assert len(agenda.to_add) == 300
+
+
+def test_joins_wait_for_the_first_fact_of_each_memory() -> None:
+    """What cannot match costs nothing, and what was removed does not wait."""
+    network = Network()
+    (production,) = parse_productions('((<x> at <z>) (<x> on <y>) -> "at")')
+    (question,) = parse_productions('((<x> at <z>) (<y> on <z>) -> "question")')
+    agenda = network.add_production(production)
+    for _ in range(3):
+        network.match(question)
+    network.add("n1", "on", "n2")
+    (links,) = (alpha for alpha in network._alphas.values() if alpha.shape.constants == {1: "on"})
+    assert not links.on_add
+    assert sum(len(alpha.waiting) for alpha in network._alphas.values()) == 2
+    network.add("n1", "at", 5)
+    assert len(links.on_add) == 1
+    assert holding(agenda) == {("n1", 5, "n2")}

@@ -165,7 +165,7 @@ def finish(
             case "find":
                 output.write(node_lines(result, verbose=verbose))
             case "files":
-                output.write(file_lines(files, result))
+                output.write(file_lines(files, result, verbose=verbose))
             case _:
                 assert_never(command)
     if empty:
@@ -207,7 +207,7 @@ def ended(result: SearchResult, tree: Tree, *, verbose: bool, question: str = ""
         output.note(f"warning: {output.visible(text)}")
     for why in failed_fallbacks(result):
         output.note(f"warning: {output.visible(why)}")
-    output.note(output.visible(summary(result)))
+    output.remark(output.visible(summary(result)))
     match result.ended:
         case "limit" if tree.memory.read_only:
             pass

@@ -19,7 +19,7 @@ from metatree.storage.store import writable
 from metatree.trees.sources import public_location, typed_path
 from metatree_agents.cli import _options as options
 from metatree_agents.cli._errors import Cancelled, denied
-from metatree_agents.cli._output import counted, note, visible
+from metatree_agents.cli._output import counted, note, remark, visible
 from metatree_agents.cli.printing.progress import build_bar
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _refresh(tree: Tree) -> None:
         with build_bar("refreshing the tree") as progress:
             tree.refresh(progress=progress)
         _index(tree)
-    note(f"refreshed the tree, {_seconds(began)}")
+    remark(f"refreshed the tree, {_seconds(began)}")
 
 
 def node_named(tree: Tree, text: str) -> str:
@@ -175,9 +175,9 @@ def build(
         with build_bar(f"building {named}") as progress:
             built = build_tree(*known, *sources, out=tree, history=history, progress=progress)
         _index(built)
-    note(f"built the tree of {named}: {counted(len(built), 'node')}, {_seconds(began)}")
+    remark(f"built the tree of {named}: {counted(len(built), 'node')}, {_seconds(began)}")
     if tree is None and not _is_folder(sources):
-        note(f"it is in {visible(str(place))}: ask it from this folder, or from elsewhere with --tree")
+        remark(f"it is in {visible(str(place))}: ask it from this folder, or from elsewhere with --tree")
     for mount, text in noted(built).items():
         note(f"warning: {visible(mount)} {visible(text)}")
     for mount, why in missing_history(built.omissions()) if history else ():

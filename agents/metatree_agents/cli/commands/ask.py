@@ -249,7 +249,7 @@ def files(
 ) -> int:
     """List the files that an issue wants edited, best first, with the definitions in them.
 
-    Paths are relative to the source.
+    Paths are relative to the source. With --verbose, all that speaks for each is said.
 
     \b
     Example: metatree files @issue.txt --source ~/src/requests --json

@@ -173,7 +173,7 @@ def _over_http(made: Any, http: str, names: list[str]) -> None:
     gateway = made()
     app = http_app(gateway_server(gateway), host=host, token=os.environ.get(TOKEN) or None, names=names)
     serve_http(
-        closed_at_end(app, gateway), host, port, listening=lambda url: output.note(f"listening on {url}")
+        closed_at_end(app, gateway), host, port, listening=lambda url: output.remark(f"listening on {url}")
     )
 
 

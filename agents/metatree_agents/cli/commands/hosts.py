@@ -83,9 +83,9 @@ def install(
         count = other_servers(HOSTS[name], Path.cwd())
         if count >= _MANY_SERVERS:
             command = f"metatree install {name} --gateway"
-            output.note(f"{name} has {count} other servers: `{command}` makes three tools of them")
+            output.remark(f"{name} has {count} other servers: `{command}` makes three tools of them")
     if not dry_run and any(change.changes for change in done):
-        output.note("restart the host, or open a new session in it; it may ask whether to trust the server")
+        output.remark("restart the host, or open a new session in it; it may ask whether to trust the server")
     return FAILED if any(change.done == "refused" for change in done) else FOUND
 
 

@@ -83,4 +83,4 @@ def _serve_http(server: Any, http: str, names: list[str]) -> None:
 
     host, port = host_and_port(http, port_alone=True)
     app = http_app(server, host=host, token=os.environ.get(TOKEN) or None, names=names)
-    serve_http(app, host, port, listening=lambda url: output.note(f"listening on {url}"))
+    serve_http(app, host, port, listening=lambda url: output.remark(f"listening on {url}"))

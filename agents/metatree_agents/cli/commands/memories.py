@@ -241,6 +241,7 @@ def forget(
         return _unflag(node, where, json=json)
     wiped: list[str] = []
     left: list[erasure.Trace] = []
+    by_files: list[str] = []
     undo, command = dict[str, Any](), ""
     with ExitStack() as stack:
         opened = stack.enter_context(where.existing())
@@ -251,11 +252,13 @@ def forget(
         if chosen is not None:
             if not yes:
                 planned = erasure.meant(opened, chosen)
+                by_files = erasure.by_files(opened, chosen)
                 if dry_run or not (planned.nodes or planned.left_to_others):
-                    return _say_planned(planned, json=json)
+                    return _say_planned(planned, by_files, json=json)
                 if not _agreed(planned):
                     output.note("nothing was forgotten")
                     return WRONG_USE
+            by_files = erasure.by_files(opened, chosen)
             erased = erasure.forget_said(opened, chosen)
         else:
             removal = take_back(opened, node or "")
@@ -265,7 +268,9 @@ def forget(
             wiped = erasure.wipe(opened, erased.texts)
             _make_index_anew(opened)
             erasure.settle(opened.memory, opened.index)
-            left = erasure.traces(opened, erased.texts)
+            left = erasure.traces(opened, erased.texts, erased.paths)
+        if verify:
+            left += [erasure.Trace(each, "says so itself: delete the file") for each in by_files]
     if json:
         about = {"left_to_others": erased.left_to_others, "wiped": wiped, "traces": left, "verified": verify}
         output.write_json("forget", {"forgotten": erased.nodes, "planned": [], "undo": undo, **about})
@@ -273,21 +278,29 @@ def forget(
         output.write(_forgotten_lines(erased, wiped))
         if command:
             output.note(f"to take this back: {output.visible(command)}")
-        if verify:
+        if verify and (erased.texts or left):
             _say_what_is_left(left, shared=database is not None)
+        elif not verify:
+            _say_by_files(by_files)
     if not erased.nodes and not erased.left_to_others:
         output.note(_NOTHING_FITS)
         return NOTHING
     return NOTHING if left else FOUND
 
 
-def _say_planned(planned: Erased, *, json: bool) -> int:
+def _say_by_files(by_files: Sequence[str]) -> None:
+    for node_id in by_files:
+        output.note(f"{output.visible(node_id)} stays, and says itself who wrote it: delete the file")
+
+
+def _say_planned(planned: Erased, by_files: Sequence[str], *, json: bool) -> int:
     """Show what would be forgotten."""
     if json:
         about = {"left_to_others": planned.left_to_others, "wiped": [], "traces": [], "verified": False}
         output.write_json("forget", {"forgotten": [], "planned": planned.nodes, "undo": {}, **about})
     else:
         output.write(_planned_lines(planned))
+        _say_by_files(by_files)
     if not planned.nodes and not planned.left_to_others:
         output.note(_NOTHING_FITS)
         return NOTHING

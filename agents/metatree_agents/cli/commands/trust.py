@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json as json_text
 import re
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -13,6 +13,7 @@ import typer
 
 from metatree.errors import UserError
 from metatree.trees.sources import FILES, public_location
+from metatree_agents.cli import _config as config
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND, NOTHING, WRONG_USE
@@ -48,6 +49,9 @@ def trust(
     accepted here. Yours are marked when they are made, with a key in METATREE_CONFIG_DIR; the trees below the folders
     in METATREE_TRUST need no mark.
 
+    The settings of a folder (metatree.toml, or tool.metatree in pyproject.toml) may name a router, addresses, sources
+    and tools, which are used from then on, while the file stays as it was shown.
+
     \b
     Example: metatree trust ~/src/shop --show
     """
@@ -57,8 +61,19 @@ def trust(
     if revoke and (show or yes):
         raise UserError("--revoke goes with neither --show nor --yes")
     folder = _place(place or Path())
-    surveys = [survey(file) for file in stores_in(folder)]
+    wished = _wishes(folder)
+    try:
+        surveys = [survey(file) for file in stores_in(folder)]
+    except UserError:
+        if wished is None:
+            raise
+        surveys = []
+    settings = [] if wished is None else [_settings_line(wished), *(f"  {line}" for line in wished.lines)]
     if revoke:
+        if wished is not None and wished.accepted and config.revoke(wished.file):
+            output.note(f"{wished.file.path.name}: not trusted any more")
+            if not surveys:
+                return FOUND
         revoked = [each for each in surveys if not each.problem and take_back(each.file)]
         return _finish(
             folder,
@@ -68,17 +83,18 @@ def trust(
             bool(revoked),
         )
     open_ = [each for each in surveys if not each.trusted or each.offered]
-    if not open_:
-        return _finish(folder, surveys, json, "trusted: you made or accepted all of it", True)
+    asks = wished is not None and not wished.accepted
+    if not open_ and not asks:
+        return _finish(folder, surveys, json, "trusted: you made or accepted all of it", True, settings)
     if show:
-        return _finish(folder, surveys, json, "", True)
+        return _finish(folder, surveys, json, "", True, settings)
     for each in open_:
         if each.problem:
             raise UserError(
                 f"{str(each.file)!r} cannot be accepted: {each.problem}; delete it, or name the others one by one"
             )
     if not json or not yes:
-        for line in _lines(surveys):
+        for line in (*settings, *_lines(surveys)):
             output.note(line)
     if not yes and not output.agreed(
         f"trust {output.visible(str(folder))} with all of that?",
@@ -92,7 +108,23 @@ def trust(
             accept(each.file, each)
     for file, sources in offered.items():
         _build(file, sources)
-    return _finish(folder, [survey(file) for file in stores_in(folder)], json, "accepted", True)
+    if wished is not None and asks:
+        config.accept(wished.file)
+        settings = [_settings_line(replace(wished, accepted=True)), *settings[1:]]
+    surveys = [survey(file) for file in stores_in(folder)] if surveys else []
+    return _finish(folder, surveys, json, "accepted", True, settings)
+
+
+def _wishes(folder: Path) -> config.Wishes | None:
+    """Return what the settings of the folder of a tree ask for."""
+    if not folder.is_dir():
+        return None
+    return config.wishes(folder.parent if folder.name == FOLDER else folder)
+
+
+def _settings_line(wished: config.Wishes) -> str:
+    state = "accepted" if wished.accepted else "not accepted"
+    return f"{output.plain(str(wished.file.path))}: {state}"
 
 
 def _place(given: Path) -> Path:
@@ -129,11 +161,14 @@ def _build(index: Path, sources: list[SourceRef]) -> None:
     drop_offer(index)
 
 
-def _finish(place: Path, surveys: list[Survey], json: bool, word: str, good: bool) -> int:
+def _finish(
+    place: Path, surveys: list[Survey], json: bool, word: str, good: bool, settings: Sequence[str] = ()
+) -> int:
     if json:
-        output.write_json("trust", {"tree": str(place), "stores": [_as_output(each) for each in surveys]})
+        stores = [_as_output(each) for each in surveys]
+        output.write_json("trust", {"tree": str(place), "stores": stores, "settings": [*settings]})
     else:
-        output.write([*_lines(surveys), *([word] if word else [])])
+        output.write([*settings, *_lines(surveys), *([word] if word else [])])
     return FOUND if good else NOTHING
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from metatree_agents.cli._output import visible
+from metatree_agents.cli._output import is_quiet, visible
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -43,8 +43,8 @@ class SearchProgress(Protocol):
 
 @contextmanager
 def build_bar(title: str) -> Iterator[BuildProgress | None]:
-    """Show a bar while a tree is built; yield None when standard error is not a terminal."""
-    if not sys.stderr.isatty():
+    """Show a bar while a tree is built; yield None when standard error is not a terminal, or --quiet was given."""
+    if is_quiet() or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -69,8 +69,8 @@ def build_bar(title: str) -> Iterator[BuildProgress | None]:
 
 @contextmanager
 def search_line() -> Iterator[SearchProgress | None]:
-    """Show what a search does in one line that changes; yield None when standard error is not a terminal."""
-    if not sys.stderr.isatty():
+    """Show what a search does in one line that changes; yield None without a terminal, or with --quiet."""
+    if is_quiet() or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

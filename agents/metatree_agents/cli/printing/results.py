@@ -31,10 +31,14 @@ def node_lines(result: SearchResult, *, verbose: bool = False) -> Iterator[str]:
     ]
     width = min(60, max(map(len, places), default=0))
     for node, place in zip(result.nodes, places, strict=True):
-        why = visible(first_line(node.reason if verbose else _CLAUSE_END.split(node.reason, maxsplit=1)[0]))
+        why = _why(node.reason, verbose=verbose)
         name = "" if node.lines is None else f"{visible(node.title)}  "
         yield f"{node.score:.2f}  {styled(f'{visible(place):{width}}', 'cyan')}  {name}{why}".rstrip()
     yield from wish_lines(result.wishes)
+
+
+def _why(reason: str, *, verbose: bool) -> str:
+    return visible(first_line(reason if verbose else _CLAUSE_END.split(reason, maxsplit=1)[0]))
 
 
 def wish_lines(wishes: Sequence[Wish]) -> Iterator[str]:
@@ -56,14 +60,18 @@ def quoted_lines(lines: Iterable[str]) -> Iterator[str]:
         yield styled(f"  | {visible(line.expandtabs(4))}".rstrip(), "dim")
 
 
-def file_lines(files: Sequence[FileToEdit], result: SearchResult) -> Iterator[str]:
-    """Yield one line for each file to edit, and below it the lines of its definitions."""
+def file_lines(files: Sequence[FileToEdit], result: SearchResult, *, verbose: bool = False) -> Iterator[str]:
+    """Yield one line for each file to edit, and below it the lines of its definitions.
+
+    Args:
+        verbose: whether to say all of why, and not the first clause alone.
+    """
     if not files:
         yield nothing(result, "no file to edit was found", hint="try other words")
     names = [file.node if file.source else file.path for file in files]
     width = min(60, max(map(len, names), default=0))
     for name, file in zip(names, files, strict=True):
-        why = visible(first_line(file.reason))
+        why = _why(file.reason, verbose=verbose)
         yield f"{file.score:.2f}  {styled(f'{visible(name):{width}}', 'cyan')}  {why}".rstrip()
         for definition in file.definitions:
             yield f"        {definition.start_line:5}-{definition.end_line:<5}  {visible(definition.name)}"

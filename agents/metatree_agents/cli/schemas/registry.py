@@ -38,6 +38,7 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "new-plugin": "_new_plugin.NewPluginOutput",
     "doctor": "search.DoctorOutput",
     "trust": "search.TrustOutput",
+    "cache": "search.CacheOutput",
     "gateway": "_gateway.GatewayOutput",
     "install": "_hosts.HostsOutput",
     "uninstall": "_hosts.HostsOutput",

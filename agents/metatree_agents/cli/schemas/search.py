@@ -429,8 +429,19 @@ class StoreOutput(Output):
     unnamed: dict[str, int]
 
 
+class CacheOutput(Output):
+    """`metatree cache --json`."""
+
+    folder: str
+    bytes: dict[str, int]
+    """By the name of the folder inside."""
+    cleared: bool
+
+
 class TrustOutput(Output):
     """`metatree trust --json`."""
 
     tree: str
     stores: list[StoreOutput]
+    settings: list[str] = Field(default_factory=list)
+    """The settings of the folder that need to be accepted: the file and whether they are, then each."""

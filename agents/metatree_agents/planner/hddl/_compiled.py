@@ -140,6 +140,13 @@ class Compiled:
         self.outlook = Outlook(self.knowledge.changes, self.task, self.number, self.fluent)
         self.wants = list(self._wants())
         self.wanted = frozenset(self.wants)
+        self.forgone = {
+            (task, method.source.number): wants
+            for task, methods in self.methods.items()
+            for method in methods
+            if (wants := self.outlook.forgone(self.wants, task, method.subtasks))
+        }
+        """Task and number of a method -> what the end needs, the task may bring about and the method perhaps not."""
         body = [f"return {self._expression(problem.goal, {}, 'F')}"]
         self.goal: Callable[[State], bool] = self._function("goal", ["F"], body)
 

@@ -14,7 +14,7 @@ Source: Nau et al. 1999 (SHOP); restarts after Gomes, Selman, Kautz 1998; loop d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from random import Random
@@ -258,6 +258,20 @@ class Run:
                     return True
         return False
 
+    def _gives_up(self, forgone: Sequence[Want], rest: TaskList | None, root: int) -> bool:
+        """Say whether something that the end needs does not hold and no remaining task can bring it about."""
+        for want in forgone:
+            if self.last[want[1], want[2]] > root or self._holds(want):
+                continue
+            task = rest
+            while task is not None and task.root == root:
+                if self.outlook.brings(task.task, task.arguments, want):
+                    break
+                task = task.rest
+            else:
+                return True
+        return False
+
     def _ways(self, tasks: TaskList, methods: list[CompiledMethod]) -> Iterator[TaskList | None]:
         above = Above(tasks.task, tasks.arguments, self.hash, tasks.above)
         if self.thorough:
@@ -272,7 +286,7 @@ class Run:
     def _decomposed(
         self, tasks: TaskList, methods: list[CompiledMethod], above: Above
     ) -> Iterator[TaskList | None]:
-        rng, state = self.rng, self.state
+        rng, state, forgone = self.rng, self.state, self.problem.forgone
         if rng is None:
             choices: Any = (
                 (method, values) for method in methods for values in method.instances(state, tasks.arguments)
@@ -294,6 +308,10 @@ class Run:
                 rest = TaskList(task, arguments, ids[index], rest, above, self.steps[task], salt, root)
             if tasks.task < 0:
                 self._look_ahead(rest)
+            elif forgone and self._gives_up(
+                forgone.get((tasks.task, method.source.number), ()), rest, tasks.root
+            ):
+                continue
             self.trail.append(("method", tasks.id, tasks, method, values, tuple(ids)))
             yield rest
 

@@ -19,6 +19,8 @@ Want = tuple[bool, int, tuple[int, ...]]
 """Whether it is to hold, and a fact."""
 _Pattern = tuple["int | frozenset[int]", ...]
 """For each argument a task's parameter, -1 minus an object, or any of a set."""
+_Guard = tuple[tuple[int, frozenset[int]], ...]
+"""Parameters of the task, and what they must be among."""
 
 
 class Outlook:
@@ -36,10 +38,10 @@ class Outlook:
         number: Mapping[str, int],
         fluent: Mapping[str, int],
     ) -> None:
-        self._brings: dict[int, dict[tuple[bool, int], list[_Pattern]]] = {}
+        self._brings: dict[int, dict[tuple[bool, int], list[tuple[_Pattern, _Guard]]]] = {}
         for name, patterns in changes.items():
             known = self._brings.setdefault(task[name], {})
-            for adds, relation, arguments in patterns:
+            for adds, relation, arguments, guard in patterns:
                 pattern = tuple(
                     arg
                     if isinstance(arg, int)
@@ -48,12 +50,17 @@ class Outlook:
                     else frozenset(number[one] for one in arg)
                     for arg in arguments
                 )
-                known.setdefault((adds, fluent[relation]), []).append(pattern)
+                when = tuple(
+                    (n, frozenset(number[one] for one in only if one in number)) for n, only in guard
+                )
+                known.setdefault((adds, fluent[relation]), []).append((pattern, when))
 
     def brings(self, task: int, arguments: tuple[int, ...], want: Want) -> bool:
         """Say whether a task may bring about what is wanted."""
         sign, place, wanted = want
-        for pattern in self._brings[task].get((sign, place), ()):
+        for pattern, guard in self._brings[task].get((sign, place), ()):
+            if guard and not _met(guard, arguments):
+                continue
             for one, value in zip(pattern, wanted, strict=True):
                 if isinstance(one, frozenset):
                     if value not in one:
@@ -64,13 +71,25 @@ class Outlook:
                 return True
         return False
 
+    def forgone(self, wanted: Iterable[Want], task: int, subtasks: Iterable[int]) -> list[Want]:
+        """Return what a task may bring about, with some arguments, and these subtasks perhaps not."""
+        kept = {
+            key
+            for one in subtasks
+            for key, patterns in self._brings[one].items()
+            if any(not guard for _, guard in patterns)
+        }
+        return [want for want in wanted if want[:2] in self._brings[task] and want[:2] not in kept]
+
     def last(self, wanted: Iterable[Want], tasks: Sequence[tuple[int, tuple[int, ...]]]) -> dict[Fact, int]:
         """Return, for each fact that is wanted at the end, the place of the last task that may bring it; -1: none."""
         exact: dict[Want, int] = {}
         vague: dict[tuple[bool, int], list[int]] = {}
         for index, (task, arguments) in enumerate(tasks):
             for (sign, place), patterns in self._brings[task].items():
-                for pattern in patterns:
+                for pattern, guard in patterns:
+                    if guard and not _met(guard, arguments):
+                        continue
                     if any(isinstance(one, frozenset) for one in pattern):
                         listed = vague.setdefault((sign, place), [])
                         if not listed or listed[-1] != index:
@@ -89,3 +108,7 @@ class Outlook:
                     break
             found[want[1], want[2]] = latest
         return found
+
+
+def _met(guard: _Guard, arguments: tuple[int, ...]) -> bool:
+    return all(arguments[number] in allowed for number, allowed in guard)

@@ -19,8 +19,11 @@ from metatree_agents.planner.hddl._language import Action, Method, Problem, Vari
 Literal = tuple[bool, str, tuple[str, ...]]
 """Sign, relation, terms: variables of a task, an action or a method, or objects."""
 
-Pattern = tuple[bool, str, tuple["str | int | frozenset[str]", ...]]
-"""A change: adds or deletes, relation, and for each argument a parameter's number, an object, or any of a set."""
+Guard = frozenset[tuple[int, frozenset[str]]]
+"""Numbers of a task's parameters, and the objects that they must be among."""
+
+Pattern = tuple[bool, str, tuple["str | int | frozenset[str]", ...], Guard]
+"""A change: adds or deletes, relation, for each argument a parameter's number, an object, or any of a set; and when."""
 
 _ROUNDS: Final = 50
 
@@ -89,7 +92,7 @@ class PullUp:
     ) -> bool:
         """Say whether a subtask may make a literal true."""
         sign, relation, required = literal
-        for adds, changed, arguments in self.changes[task]:
+        for adds, changed, arguments, _ in self.changes[task]:
             if adds != sign or changed != relation:
                 continue
             if all(
@@ -133,17 +136,45 @@ class PullUp:
                 collected = set(changes[name])
                 for method in methods:
                     values = self._values(method.parameters)
+                    fixed = _fixed(method.precondition)
+                    values.update(
+                        (name, values[name] & only) for name, only in fixed.items() if name in values
+                    )
                     for subtask in method.subtasks:
-                        for adds, relation, arguments in changes[subtask.name]:
+                        for adds, relation, arguments, guard in changes[subtask.name]:
+                            when = self._outer_guard(guard, subtask.terms, method, values, fixed)
+                            if when is None:
+                                continue
                             outer = tuple(
                                 self._outside(
                                     subtask.terms[arg] if isinstance(arg, int) else arg, method, values
                                 )
                                 for arg in arguments
                             )
-                            collected.add((adds, relation, outer))
+                            collected.add((adds, relation, outer, when))
                 if len(collected) > len(changes[name]):
                     changes[name], again = frozenset(collected), True
+
+    def _outer_guard(
+        self,
+        guard: Guard,
+        terms: tuple[str, ...],
+        method: Method,
+        values: Mapping[str, frozenset[str]],
+        fixed: Mapping[str, frozenset[str]],
+    ) -> Guard | None:
+        """Return a subtask's guard as the method's task sees it, with the method's own; None: it is never met."""
+        allowed = dict(fixed)
+        for number, only in guard:
+            term = terms[number]
+            here = values.get(term, frozenset((term,))) & only
+            if not here:
+                return None
+            if not is_variable(term):
+                continue
+            allowed[term] = allowed.get(term, only) & only
+        places = method.task_terms
+        return frozenset((places.index(name), only) for name, only in allowed.items() if name in places)
 
     def _outside(
         self, arg: str | frozenset[str], method: Method, values: Mapping[str, frozenset[str]]
@@ -163,7 +194,7 @@ class PullUp:
                 bound[term] if term in bound else names.index(term) if term in names else term
                 for term in effect.terms
             )
-            yield effect.adds, effect.relation, arguments
+            yield effect.adds, effect.relation, arguments, frozenset()
 
     def _learn_needs(self) -> None:
         needs = self.needs
@@ -225,6 +256,16 @@ def literals(condition: Condition) -> Iterator[Literal]:
             yield True, part[1], part[2]
         elif part[0] == "not" and part[1][0] == "atom":
             yield False, part[1][1], part[1][2]
+
+
+def _fixed(condition: Condition) -> dict[str, frozenset[str]]:
+    """Return the variables that a condition says are one object."""
+    fixed = {}
+    for part in flat(condition):
+        if part[0] == "=" and is_variable(part[1]) != is_variable(part[2]):
+            name, only = part[1:] if is_variable(part[1]) else (part[2], part[1])
+            fixed[name] = frozenset((only,))
+    return fixed
 
 
 def _different(condition: Condition) -> frozenset[frozenset[str]]:

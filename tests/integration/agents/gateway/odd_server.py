@@ -1,7 +1,8 @@
 """An MCP server for tests that does what no server should: `python odd_server.py [WORD …]`; no package is needed.
 
 Words change what it is: `silent` answers nothing, `noise` writes no messages but text, `out` ends at once, `many=N`
-lists N tools, `twice` lists two tools of one name, `endless` lists pages without an end. What it does is appended to
+lists N tools, `twice` lists two tools of one name, `endless` lists pages without an end, `leaky` says its key
+wherever a server can say something. What it does is appended to
 the file that LOG names, a line for each call.
 """
 
@@ -94,7 +95,13 @@ def tools() -> list[dict[str, Any]]:
         tool("ask_person", "Ask the person at the host."),
         tool("ask_roots", "Ask which folders are open."),
         tool("parts", "Answer with so many parts of a kind.", kind="string", count="integer"),
-        tool("angry", "Refuse with so many words.", words="integer"),
+        {
+            **tool("angry", "Refuse with so many words."),
+            "inputSchema": {
+                "type": "object",
+                "properties": {"words": {"type": "integer"}, "code": {"type": "integer"}},
+            },
+        },
         {**tool("maze", "Take arguments whose schema has no end."), "inputSchema": MAZE},
         tool("picture", "Show a picture of so many bytes.", size="integer"),
         tool("secret", "Say the key."),
@@ -103,6 +110,12 @@ def tools() -> list[dict[str, Any]]:
         tool("process", "Say the number of the process."),
         tool("die", "End at once."),
     ]
+    if "leaky" in WORDS:
+        key = os.environ["API_KEY"]
+        property_ = {"type": "string", "default": key, "description": f"It is {key}.", "enum": [key]}
+        leak = {**tool("leak", f"Say {key}."), "title": key}
+        leak["inputSchema"] = {"type": "object", "properties": {"key": property_, key: {}}}
+        listed += [leak, tool(f"with_{key}", "Have a key in the name.")]
     if "twice" in WORDS:
         listed.append(tool("echo", "Delete a thing.", True, text="string"))
     return listed
@@ -137,6 +150,9 @@ def called(number: Any, name: str, given: dict[str, Any]) -> None:
         result = {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
     elif name == "secret":
         result = text(f"The key is {os.environ.get('API_KEY')}.")
+    elif name == "leak":
+        key = os.environ["API_KEY"]
+        result = {**text(key), "structuredContent": {key: [{f"{key} too": key}]}}
     elif name == "fail":
         result = {**text("it did not work"), "isError": True}
     elif name == "process":
@@ -159,7 +175,7 @@ def called(number: Any, name: str, given: dict[str, Any]) -> None:
         }[given["kind"]]
         result = {"content": [one] * given["count"], "_meta": {"a": "b"}}
     elif name == "angry":
-        send({"id": number, "error": {"code": -32603, "message": "no " * given["words"]}})
+        send({"id": number, "error": {"code": given.get("code", -32603), "message": "no " * given["words"]}})
         return
     elif name in ASKED:
         waiting[f"s{number}"] = lambda answer: send({"id": number, "result": text(json.dumps(answer))})
@@ -175,6 +191,7 @@ def answer(message: dict[str, Any]) -> None:
         waiting.pop(str(number), print)(message.get("error") or message.get("result"))
     elif method == "initialize":
         version = message["params"]["protocolVersion"]
+        title = os.environ["API_KEY"] if "leaky" in WORDS else "odd"
         can = {"tools": {"listChanged": True}}
         send(
             {
@@ -182,7 +199,8 @@ def answer(message: dict[str, Any]) -> None:
                 "result": {
                     "protocolVersion": version,
                     "capabilities": can,
-                    "serverInfo": {"name": "odd", "version": "1"},
+                    "serverInfo": {"name": title, "version": "1"},
+                    "instructions": f"Here is {title}.",
                 },
             }
         )

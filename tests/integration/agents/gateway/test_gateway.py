@@ -321,6 +321,30 @@ def test_secrets_are_in_nothing_that_is_kept_or_shown(bench: Bench, run: Run) ->
     assert b"k3y-of-the-office" not in kept and b"t0ken-in-arguments" not in kept
 
 
+def test_a_server_that_says_its_secret_everywhere_does_not_spread_it(bench: Bench, run: Run) -> None:
+    key, questions, shown = "k3y-of-the-office", list[str](), list[str]()
+
+    async def main() -> None:
+        caller = answering("once", questions)
+        async with bench.gateway(office=odd("leaky", env={"API_KEY": key})) as gateway:
+            for node in ("", "office", "office/leak"):
+                shown.append(await gateway.browse(node))
+            assert "office/with_" not in shown[1], "it would be called by the secret in its name"
+            shown.append(await gateway.find("say the key", k=20))
+            shown.append(json.dumps(await gateway.call("office/leak", {})))
+            shown.append(json.dumps(await gateway.call("office/leak", {"no": key})))
+            await gateway.call("office/write", {"line": key}, key=f"with {key}", caller=caller)
+            await gateway.call(f"office/{key}", {})
+            shown.append(json.dumps(gateway.overview()))
+
+    run(main())
+    assert questions and all("[secret]" in each and key not in each for each in (*shown[:6], *questions))
+    assert key not in shown[-1]
+    bench.memory.close()
+    kept = b"".join(path.read_bytes() for path in bench.folder.glob("gateway.db*"))
+    assert b"[secret]" in kept and key.encode() not in kept
+
+
 def test_every_call_is_on_the_board(bench: Bench, run: Run) -> None:
     async def main() -> None:
         async with bench.gateway(office=odd()) as gateway:

@@ -179,6 +179,21 @@ def test_the_words_of_a_refusal_are_bounded(bench: Bench, run: Run) -> None:
     run(main())
 
 
+def test_a_server_that_refuses_with_the_code_of_a_closed_session_is_still_there(
+    bench: Bench, run: Run
+) -> None:
+    """Servers use -32000 for errors of their own; what may change something is then not called, and not in doubt."""
+
+    async def main() -> None:
+        async with bench.gateway(office=odd(read_only="none"), allow=["*"]) as gateway:
+            first = said(await gateway.call("office/process", {}))
+            refused = await gateway.call("office/angry", {"words": 2, "code": -32000}, key="once")
+            assert said(refused) == "'office' refuses to call 'angry': no no "
+            assert said(await gateway.call("office/process", {})) == first, "it was not started again"
+
+    run(main())
+
+
 def test_a_schema_without_an_end_keeps_nobody_waiting(bench: Bench, run: Run) -> None:
     async def main() -> None:
         async with bench.gateway(office=odd()) as gateway:

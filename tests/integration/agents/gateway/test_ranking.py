@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 from metatree_agents.gateway._ranking import FEATURES, GAINS, WEIGHTS, ToolEvidence
 from metatree_memory_tools.mcp_server.source import KIND
 from metatree_routers import TextEvidence
+from metatree_routers.embeddings import _minilm
+from metatree_routers.embeddings.static import Vectors
 
 from metatree import Node, Tree
 
@@ -151,3 +156,35 @@ def test_a_person_who_is_named_is_looked_for_as_one(films: Tree) -> None:
     assert "films/GET /search/person" in best
     best = [each.node_id for each in ToolEvidence(films).rank(["The latest movie in Oslo?"], k=4)]
     assert "films/GET /search/person" not in best
+
+
+class Synonyms:
+    """Knows that rain is weather, and nothing else."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        self.texts += texts
+        wet = [any(word in text.lower() for word in ("rain", "weather", "forecast")) for text in texts]
+        return np.array([[1.0, 0.0] if each else [0.0, 1.0] for each in wet], dtype=np.float32)
+
+
+def test_with_minilm_the_nearness_is_minilms(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = Synonyms()
+    monkeypatch.setenv("METATREE_EMBEDDING", "minilm")
+    monkeypatch.setattr(_minilm, "minilm_embedder", lambda: embedder)
+    with Tree.create(":memory:", title="Tools") as tree:
+        for name, about in (
+            ("later", "Look for what comes in a city."),
+            ("sooner", "Look for what comes in a city, its forecast."),
+            ("trams", "Look for what comes in a city by tram."),
+        ):
+            tree.add(Node(f"city/{name}", name, about, kind=KIND), ".")
+        evidence = ToolEvidence(tree)
+        tools = evidence.tools(TextEvidence.rank(evidence, ["rain in the city"], k=5))
+        made = len(embedder.texts)
+        near = evidence.candidates("rain in the city", tools).features[:, FEATURES.index("request")]
+        assert [node.title for (_, node), value in zip(tools, near, strict=True) if value > 0] == ["sooner"]
+        assert embedder.texts[made:] == ["rain in the city", "rain city"], "vectors of tools are kept"
+        assert evidence.rank(["rain in the city"], k=1)[0].node_id == "city/sooner"

@@ -152,3 +152,89 @@ def test_no_plan_is_lost(seed: int) -> None:
     assert solved.ended == ("solved" if solvable else "none")
     if solved.plan is not None:
         verify_plan(solved.plan, problem)
+
+
+def test_a_way_that_cannot_bring_about_what_is_needed_is_not_gone() -> None:
+    """A plan that has to hold one observed step: the other goals, and calls of others, are not looked into."""
+    ways = " ".join(
+        f"(:method m{n} :parameters (?a ?b ?c ?d - place) :task (top) :subtasks (and (go ?a) (go ?b) (go ?c) (go ?d)"
+        f" (call {who})))"
+        for n, who in enumerate(["fire", "water", "chief", "power"])
+    )
+    domain = parse_domain(f"""(define (domain calls) (:types place person) (:constants fire water chief power - person)
+        (:predicates (heard)) (:task top) (:task call :parameters (?x - person)) {ways}
+        (:method plain :parameters (?x - person) :task (call ?x) :subtasks (say ?x))
+        (:method observed :parameters (?x - person) :task (call ?x) :precondition (= ?x chief) :subtasks (hear))
+        (:action go :parameters (?x - place)) (:action say :parameters (?x - person))
+        (:action hear :effect (heard)))""")
+    places = " ".join(f"p{n}" for n in range(20))
+    problem = parse_problem(
+        f"(define (problem p) (:objects {places} - place) (:htn :subtasks (top)) (:goal (heard)))", domain
+    )
+    result = search(Compiled(problem), dead_ends=20)
+    assert result.plan is not None, "some 160,000 ways of each other goal are looked at else"
+    verify_plan(result.plan, problem)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_plan_is_lost_where_methods_are_for_one_object(seed: int) -> None:
+    rng = random.Random(seed)
+    objects = "ab"
+
+    def term() -> str:
+        return str(rng.choice(["?x", "?x", *objects]))
+
+    actions = {f"a{n}": (rng.random() < 0.7, rng.choice("pq"), term()) for n in range(4)}
+    tasks: dict[str, list[tuple[str, list[tuple[str, str]]]]] = {}
+    for n in range(4):
+        below = [*actions, *tasks]
+        tasks[f"t{n}"] = [
+            (rng.choice(["", *objects]), [(rng.choice(below), term()) for _ in range(rng.randint(0, 2))])
+            for _ in range(2)
+        ]
+    roots = tuple((rng.choice([*tasks]), rng.choice(objects)) for _ in range(3))
+    goal = {(fact, one): rng.random() < 0.6 for fact in "pq" for one in objects if rng.random() < 0.7}
+
+    def ends(
+        state: frozenset[tuple[str, str]], left: tuple[tuple[str, str], ...]
+    ) -> Iterator[frozenset[tuple[str, str]]]:
+        if not left:
+            yield state
+            return
+        (name, value), rest = left[0], left[1:]
+        if name in actions:
+            adds, fact, place = actions[name]
+            change = {(fact, value if place == "?x" else place)}
+            yield from ends(state | change if adds else state - change, rest)
+            return
+        for only, subtasks in tasks[name]:
+            if only in ("", value):
+                below = tuple((one, value if place == "?x" else place) for one, place in subtasks)
+                yield from ends(state, (*below, *rest))
+
+    solvable = any(
+        all((fact in end) is holds for fact, holds in goal.items()) for end in ends(frozenset(), roots)
+    )
+    body = ""
+    for name, (adds, fact, place) in actions.items():
+        effect = f"({fact} {place})" if adds else f"(not ({fact} {place}))"
+        body += f" (:action {name} :parameters (?x) :effect {effect})"
+    for name, ways in tasks.items():
+        body += f" (:task {name} :parameters (?x))"
+        for n, (only, subtasks) in enumerate(ways):
+            when = f":precondition (= ?x {only})" if only else ""
+            listed = " ".join(f"({one} {place})" for one, place in subtasks)
+            body += f" (:method {name}m{n} :parameters (?x) :task ({name} ?x) {when} :ordered-subtasks (and {listed}))"
+    domain = parse_domain(f"(define (domain d) (:constants a b) (:predicates (p ?x) (q ?x)) {body})")
+    wanted = " ".join(
+        f"({fact} {one})" if holds else f"(not ({fact} {one}))" for (fact, one), holds in goal.items()
+    )
+    listed = " ".join(f"({name} {value})" for name, value in roots)
+    problem = parse_problem(
+        f"(define (problem p) (:htn :ordered-subtasks (and {listed})) (:init) (:goal (and {wanted})))", domain
+    )
+    assert search(Compiled(problem), dead_ends=100_000).exhausted is not solvable
+    solved = solve(problem)
+    assert solved.ended == ("solved" if solvable else "none")
+    if solved.plan is not None:
+        verify_plan(solved.plan, problem)

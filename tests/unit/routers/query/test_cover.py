@@ -6,6 +6,7 @@ import pytest
 from metatree_memory_tools.conversations import ConversationLog
 from metatree_routers import TextEvidence
 from metatree_routers.query.cover import cover_of, is_on_asker
+from metatree_routers.query.wording import wants_advice
 
 from metatree import Tree, search
 
@@ -128,3 +129,75 @@ def test_a_speaker_goes_on_with_a_subject_in_the_next_turn_of_their_own() -> Non
     assert found.index("1/9") < found.index("1/1"), (
         "of two that say the same, the one by another on the subject"
     )
+
+
+@pytest.mark.parametrize(
+    ("question", "advice"),
+    [
+        ("Can you suggest some good books?", True),
+        ("How should I list the sources that I used?", True),
+        ("I'm looking to add stocks. Which might fit?", True),
+        ("When should I be there?", False),
+        ("How many books did I say I could read?", False),
+        ("Which libraries are used here?", False),
+    ],
+)
+def test_a_question_for_advice_is_told_from_one_for_a_fact(question: str, advice: bool) -> None:
+    assert wants_advice(question) is advice
+
+
+def _invested() -> tuple[Tree, TextEvidence]:
+    tree = Tree.create(":memory:")
+    log = ConversationLog(tree, "talk")
+    log.say("ann", "I prefer dividends for a steady income.")
+    log.say("ann", "My portfolio is large, and I add stocks to it in May.")
+    for _ in range(3):
+        log.say("ann", "The weather in May was wet.")
+    return tree, TextEvidence(tree)
+
+
+def _listed(evidence: TextEvidence, question: str) -> list[str]:
+    found = (scored.node_id for scored in evidence.rank([question], k=40))
+    return [node.removeprefix("conversations:/talk/") for node in found if node.count("/") == 3]
+
+
+def test_a_turn_that_states_a_wish_comes_up_behind_the_best_where_advice_is_asked_for() -> None:
+    tree, evidence = _invested()
+    asked = "Which stocks should I add to my portfolio?"
+    wish = "conversations:/talk/1/1"
+    assert _listed(evidence, asked)[:2] == ["1/2", "1/1"]
+    assert "states a standing wish" in evidence.why([asked], wish)
+    scores = {scored.node_id: scored.score for scored in evidence.rank([asked], k=40)}
+    fact = {scored.node_id: scored.score for scored in evidence.rank(["Which stocks are there?"], k=40)}
+    assert scores[wish] > scores["conversations:/talk/1/3"]
+    assert scores[wish] > {s.node_id: s.score for s in evidence.score([asked], k=40)}.get(wish, 0.0), (
+        "what is read for an answer is as it was"
+    )
+    assert fact[wish] > 0
+    ConversationLog(tree, "talk").say("ann", "I no longer prefer dividends for a steady income.")
+    assert "states a standing wish" not in TextEvidence(tree).why([asked], wish)
+
+
+def test_a_wish_of_another_conversation_does_not_come_up_in_one() -> None:
+    tree, evidence = _invested()
+    ConversationLog(tree, "other").say("ann", "Which stocks should I add to my portfolio?")
+    asked = "Which stocks should I add to my portfolio?"
+    found = evidence.rank([asked], under="conversations:/other", k=40)
+    assert found
+    assert all(scored.node_id.startswith("conversations:/other") for scored in found)
+
+
+def test_a_summary_takes_what_was_said_and_the_reply_together() -> None:
+    tree = Tree.create(":memory:")
+    log = ConversationLog(tree, "talk")
+    log.say("user", "The mast of the boat.")
+    log.say("assistant", "Oak is hard.")
+    log.say("user", "Rain.")
+    log.say("assistant", "Rain again.")
+    evidence = TextEvidence(tree)
+    scores = {
+        s.node_id[-3:]: s.score for s in evidence.score(["Summarise what was said on the boat mast"], k=40)
+    }
+    assert scores["1/1"] == scores["1/2"] > scores.get("1/4", 0.0)
+    plain = {s.node_id[-3:]: s.score for s in evidence.score(["boat mast"], k=40)}
+    assert plain["1/1"] > plain.get("1/2", 0.0), "for other questions nothing changes"

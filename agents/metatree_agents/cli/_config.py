@@ -1,0 +1,292 @@
+"""Settings of the command line: defaults of options, from the user's own file and from that of the current folder.
+
+The user's own is `config.toml` beside `trust.key` (`metatree.storage.trust.config_folder`). That of a folder is whoever
+made it, so it sets what is shown, what is left out and limits, and limits only downwards. What chooses a router, an
+address, a source or a tool is taken from it after `metatree trust`, while the file stays as it was shown.
+
+A value comes before one of: the command line, the environment, the folder, the user's own file, the default.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from metatree._util.private import private_folder
+from metatree.errors import UserError
+from metatree.settings_files import SettingsFile, read_settings, settings_in
+from metatree.storage.trust import config_folder, is_exempt, signature
+from metatree_agents.cli._output import plain
+
+USER_FILE: Final = "config.toml"
+COMMANDS: Final = (
+    *(
+        "build",
+        "ask",
+        "find",
+        "files",
+        "context",
+        "show",
+        "remember",
+        "memories",
+        "describe",
+        "forget",
+        "audit",
+    ),
+    *("export", "import", "runs", "trace", "resume", "questions", "answer", "plan", "rules", "goals", "mcp"),
+    *("gateway", "serve", "service", "install", "uninstall", "plugins", "trust", "schema", "doctor", "cache"),
+)
+"""The commands that may have a table of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A setting, which is the default of the options of its name."""
+
+    form: str
+    """`text`, `texts`, `number`, `whole`, `switch`."""
+    words: str
+    commands: tuple[str, ...] = ()
+    """The commands that have it; empty for all that have such an option."""
+    most: float | None = None
+    """From a folder: at most so much. None for what a folder may not set, unless it was accepted."""
+    anywhere: bool = False
+    """Whether a folder may set it although it has no bound."""
+
+    @property
+    def of_folder(self) -> bool:
+        return self.anywhere or self.most is not None
+
+
+KEYS: Final[Mapping[str, _Key]] = {
+    "k": _Key("whole", "how many sources, nodes or files are listed", ("ask", "find", "files"), most=100),
+    "tokens": _Key("whole", "how many tokens `context` prints", ("context",), most=100_000),
+    "max-calls": _Key("whole", "calls of a router or model in one search", most=200),
+    "max-seconds": _Key("number", "seconds of one search", most=600),
+    "verbose": _Key("switch", "print the path of a search too", anywhere=True),
+    "quiet": _Key("switch", "say errors and warnings alone on standard error", anywhere=True),
+    "ignore": _Key(
+        "texts", "patterns as in `.gitignore` of what is no part of the tree", ("-",), anywhere=True
+    ),
+    "router": _Key("text", "the router, such as `ollama/qwen3:8b`"),
+    "web": _Key("text", "address of a SearXNG instance"),
+    "source": _Key("texts", "what is searched"),
+    "tree": _Key("text", "where the tree lives"),
+    "allow": _Key("texts", "tools that may change something"),
+    "service": _Key("text", "address of a service that is asked instead of a tree", ("ask",)),
+    "user": _Key("text", "who asks the service", ("ask",)),
+    "trees": _Key("text", "trees of the service", ("ask",)),
+    "sure": _Key("number", "how likely to be right a claim must be", ("ask",)),
+    "kind": _Key("texts", "kinds of nodes that `find` lists", ("find",)),
+    "human": _Key("switch", "put what stays open to a person", ("ask",)),
+    "history": _Key("switch", "read the git history when a tree is built", ("build",)),
+    "no-refresh": _Key("switch", "search the tree as it is"),
+}
+"""What can be set. Lost: every option of every command, among them those that delete or accept something."""
+
+_NOT: Final[Mapping[str, frozenset[str]]] = {
+    "build": frozenset(["source", "tree"]),  # they would join those that are named
+    "install": frozenset(["source"]),  # it would be written into the settings of a host
+    "doctor": frozenset(["router"]),  # naming one there starts its self-test
+}
+_ENVIRONMENT: Final = {"router": ("METATREE_ROUTER", "METATREE_MODEL"), "web": ("METATREE_SEARCH_URL",)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    file: SettingsFile
+    table: str
+    """The command that it is for; empty for all."""
+    key: str
+    value: Any
+
+    @property
+    def where(self) -> str:
+        return self.file.where(self.key, self.table)
+
+    @property
+    def name(self) -> str:
+        return f"{self.table}.{self.key}" if self.table else self.key
+
+
+def user_file() -> Path | None:
+    """Return where the user's own settings are, whether they are there or not; None without a home."""
+    folder = config_folder()
+    return None if folder is None else folder / USER_FILE
+
+
+def defaults(folder: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return the defaults of options, as click's `default_map` has them, and what is not taken.
+
+    Args:
+        folder: the current folder.
+
+    Returns:
+        The defaults by command and parameter; the settings of the folder that nobody accepted, as `ask.router`.
+
+    Raises:
+        UserError: a file cannot be read, has an unknown key, or a value of another form; it names file and line.
+    """
+    own_path = user_file()
+    own = None if own_path is None else read_settings(own_path)
+    found: dict[str, dict[str, Any]] = {}
+    for setting in () if own is None else _settings(own):
+        if setting.key == "ignore":
+            raise UserError(
+                f"{setting.where}: ignore is for the {folder.name or 'source'} folder's metatree.toml"
+            )
+        _put(found, setting, setting.value)
+    there = settings_in(folder)
+    if there is None:
+        return found, []
+    refused = []
+    accepted = _is_accepted(there)
+    for setting in _settings(there):
+        known = KEYS[setting.key]
+        if not known.of_folder and not accepted:
+            refused.append(setting.name)
+        elif known.most is not None and not accepted:
+            _put(found, setting, setting.value, known.most)
+        else:
+            _put(found, setting, setting.value)
+    return found, refused
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the settings of a folder ask for that is taken after `metatree trust` alone."""
+
+    file: SettingsFile
+    lines: list[str]
+    """Each in words, visible."""
+    accepted: bool
+
+
+def wishes(folder: Path) -> Wishes | None:
+    """Return the settings of a folder that need to be accepted; None without any.
+
+    Raises:
+        UserError: as `defaults`.
+    """
+    there = settings_in(folder)
+    if there is None:
+        return None
+    lines = [
+        f"sets {each.name} to {plain(json.dumps(each.value, ensure_ascii=True))}"
+        for each in _settings(there)
+        if not KEYS[each.key].of_folder or _is_above(each)
+    ]
+    return Wishes(there, lines, _is_accepted(there)) if lines else None
+
+
+def accept(settings: SettingsFile) -> None:
+    """Take all that a file of settings says from now on, while it stays as it is.
+
+    Raises:
+        UserError: there is no place to keep that.
+    """
+    mark = _mark(settings)
+    if mark is None:
+        raise UserError("this user has no home to keep it in: set METATREE_CONFIG_DIR to a folder")
+    private_folder(mark.parent)
+    mark.touch(mode=0o600)
+
+
+def revoke(settings: SettingsFile) -> bool:
+    """Take that back; return whether it was accepted."""
+    mark = _mark(settings)
+    if mark is None or not mark.exists():
+        return False
+    mark.unlink()
+    return True
+
+
+def _is_accepted(settings: SettingsFile) -> bool:
+    if is_exempt(settings.path):
+        return True
+    mark = _mark(settings)
+    return mark is not None and mark.exists()
+
+
+def _mark(settings: SettingsFile) -> Path | None:
+    """Return the file that says that these settings were accepted, in this place and as they are."""
+    folder = config_folder()
+    if folder is None:
+        return None
+    import hashlib
+
+    place = os.path.realpath(settings.path)
+    content = hashlib.sha256(settings.text.encode()).hexdigest()
+    return folder / "accepted" / signature("settings", f"{place}\n{content}".encode("utf-8", "surrogatepass"))
+
+
+def _settings(file: SettingsFile) -> Iterator[_Setting]:
+    """Yield each setting of a file, those for one command after those for all. Raises UserError."""
+    tables = []
+    for key, value in file.values.items():
+        if isinstance(value, dict) and key in COMMANDS:
+            tables.append((key, value))
+        else:
+            yield _checked(file, "", key, value, (*KEYS, *COMMANDS))
+    for command, values in tables:
+        for key, value in values.items():
+            yield _checked(file, command, key, value, tuple(KEYS))
+
+
+def _checked(file: SettingsFile, table: str, key: str, value: Any, names: tuple[str, ...]) -> _Setting:
+    if key not in KEYS:
+        from difflib import get_close_matches
+
+        if close := get_close_matches(key.replace("_", "-"), names, 1, 0.5):
+            hint = f"did you mean {close[0]!r}?"
+        else:
+            hint = f"there are {', '.join(KEYS)}"
+        raise UserError(f"{file.where(key, table)}: {key!r} is no setting: {hint}")
+    form = KEYS[key].form
+    if form == "texts" and isinstance(value, str):
+        value = [value]
+    good = {
+        "text": isinstance(value, str) and bool(value.strip()),
+        "texts": isinstance(value, list) and all(isinstance(each, str) and each.strip() for each in value),
+        "number": isinstance(value, int | float) and not isinstance(value, bool) and value > 0,
+        "whole": isinstance(value, int) and not isinstance(value, bool) and value > 0,
+        "switch": isinstance(value, bool),
+    }[form]
+    if not good:
+        needed = {
+            "text": "a text",
+            "texts": "a list of texts",
+            "number": "a number above 0",
+            "whole": "a whole number above 0",
+            "switch": "true or false",
+        }[form]
+        raise UserError(f"{file.where(key, table)}: {key} must be {needed}")
+    return _Setting(file, table, key, value)
+
+
+def _put(
+    found: dict[str, dict[str, Any]],
+    setting: _Setting,
+    value: Any,
+    most: float | None = None,
+) -> None:
+    """Make a setting the default of its option in the commands that it is for; at most `most`, and what is there."""
+    key = setting.key
+    if any(os.environ.get(variable) for variable in _ENVIRONMENT.get(key, ())):
+        return
+    parameter = key.replace("-", "_")
+    for command in [setting.table] if setting.table else KEYS[key].commands or COMMANDS:
+        if key in _NOT.get(command, ()):
+            continue
+        own = found.setdefault(command, {})
+        bound = own.get(parameter, most) if key in ("max-calls", "max-seconds") else most
+        own[parameter] = value if most is None else min(value, most, bound)
+
+
+def _is_above(setting: _Setting) -> bool:
+    most = KEYS[setting.key].most
+    return most is not None and setting.value > most

@@ -1,0 +1,341 @@
+"""Settings of the command line: what a file of the user, and what one of a folder that somebody else made, may set."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from metatree_agents.cli._config import COMMANDS, KEYS
+from metatree_agents.cli._main import app, run
+
+from metatree.settings import Settings
+
+pytestmark = pytest.mark.integration
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("metatree", "agents", "memory_tools", "routers")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of the user's settings."""
+    folder = tmp_path / "config"
+    folder.mkdir()
+    monkeypatch.setenv("METATREE_CONFIG_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def clone(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the current folder, whose files somebody else wrote."""
+    folder = tmp_path / "clone"
+    (folder / "generated").mkdir(parents=True)
+    for name in ("circle.py", "disk.py", "generated/ring.py"):
+        (folder / name).write_text(
+            f'def area_{Path(name).stem}(r):\n    """Area of a circle."""\n    return 3 * r\n'
+        )
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """Return the ids that `find` lists."""
+    capsys.readouterr()
+    assert run(["find", "area of a circle", "--json", *arguments]) == 0
+    return [each["id"] for each in json.loads(capsys.readouterr().out)["nodes"]]
+
+
+def test_the_settings_of_a_folder_are_defaults_of_options(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert len(found(capsys)) == 5
+    (clone / "metatree.toml").write_text("k = 1\n")
+    assert len(found(capsys)) == 1
+    assert len(found(capsys, "-k", "2")) == 2
+    (clone / "metatree.toml").write_text("k = 1\n[find]\nk = 2\n[ask]\nk = 3\n")
+    assert len(found(capsys)) == 2
+
+
+def test_the_table_of_pyproject_counts_where_there_is_no_file_of_our_own(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (clone / "pyproject.toml").write_text(
+        "[project]\nname = 'x'\n[tool.metatree]\nk = 1\n[tool.metatree.find]\nk = 2\n"
+    )
+    assert len(found(capsys)) == 2
+    (clone / "metatree.toml").write_text("k = 1\n")
+    assert len(found(capsys)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["[tool.metatree\n", "k = 1\n# metatree\n", "tool = 3 # metatree\n", "\xff metatree"]
+)
+def test_a_pyproject_that_is_broken_or_of_others_is_not_ours(
+    clone: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (clone / "pyproject.toml").write_bytes(text.encode("latin-1"))
+    assert found(capsys)
+
+
+def test_patterns_leave_out_what_git_tracks_too(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert any("generated" in node for node in found(capsys))
+    (clone / "metatree.toml").write_text('ignore = ["generated/", "*.toml", "d*", "!disk.py"]\n')
+    assert {node.partition(":")[0].partition("::")[0].split("#")[0] for node in found(capsys)} == {
+        "circle.py",
+        "disk.py",
+    }
+    assert run(["show", "--omitted"]) == 0
+    assert "generated: ignored by the settings of the folder" in capsys.readouterr().out
+
+
+def test_patterns_bring_no_lines_of_their_own(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (clone / "metatree.toml").write_text('ignore = ["x\\ncircle.py"]\n')
+    assert any("circle.py" in node for node in found(capsys))
+
+
+HOSTILE = {
+    "router": '"openai/theirs"',
+    "web": '"http://search.example"',
+    "source": '["/etc"]',
+    "tree": '"/tmp/theirs"',
+    "allow": '["shell"]',
+    "service": '"http://service.example"',
+    "user": '"Ann"',
+    "trees": '"all"',
+    "sure": "0.01",
+    "kind": '["file"]',
+    "human": "true",
+    "history": "true",
+    "no-refresh": "true",
+}
+
+
+def test_what_a_stranger_may_not_set_is_all_but_display_patterns_and_limits() -> None:
+    assert {key for key, known in KEYS.items() if not known.of_folder} == set(HOSTILE)
+    assert {key for key in KEYS if key not in HOSTILE} == {
+        *("k", "tokens", "max-calls", "max-seconds", "verbose", "quiet", "ignore")
+    }
+
+
+@pytest.mark.parametrize("key", HOSTILE)
+@pytest.mark.parametrize("table", ["", "[find]\n", "[ask]\n", "[build]\n"])
+def test_a_stranger_sets_none_of_it(
+    clone: Path, capsys: pytest.CaptureFixture[str], key: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from metatree_agents.cli._config import defaults
+
+    (clone / "metatree.toml").write_text(f"{table}{key} = {HOSTILE[key]}\n")
+    values, refused = defaults(Path())
+    assert values == {}
+    command = table.strip("[]\n")
+    assert refused == [f"{command}.{key}" if command else key]
+
+
+def test_a_folder_lowers_limits_and_raises_none(clone: Path, home: Path) -> None:
+    from metatree_agents.cli._config import defaults
+
+    def limits() -> tuple[object, object]:
+        values, _ = defaults(Path())
+        return values["ask"]["max_calls"], values["ask"].get("k")
+
+    (clone / "metatree.toml").write_text("max-calls = 1_000_000\nk = 1_000_000\n")
+    assert limits() == (200, 100)
+    (home / "config.toml").write_text("max-calls = 7\nk = 3\n")
+    assert limits() == (7, 100)
+    (clone / "metatree.toml").write_text("max-calls = 5\n")
+    assert limits() == (5, 3)
+    (clone / "metatree.toml").write_text("[ask]\nmax-calls = 50\n")
+    assert limits() == (7, 3)
+
+
+def test_what_needs_to_be_accepted_is_used_after_that_while_it_stays_the_same(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = clone / "metatree.toml"
+    file.write_text('router = "openai/theirs"\n')
+    assert run(["find", "area"]) == 0
+    assert "set router: not used until you accept them with `metatree trust`" in capsys.readouterr().err
+    assert run(["trust", "--show"]) == 0
+    assert 'sets router to "openai/theirs"' in capsys.readouterr().out
+    file.write_text('[find]\nkind = ["file"]\n')
+    assert len(found(capsys)) == 5
+    assert run(["trust", "--yes"]) == 0
+    assert all("::" not in node for node in found(capsys))
+    file.write_text('[find]\nkind = ["file"]\nk = 1\n')
+    capsys.readouterr()
+    assert run(["find", "area"]) == 0
+    assert "not used until" in capsys.readouterr().err
+    assert run(["trust", "--yes"]) == 0
+    capsys.readouterr()
+    assert run(["find", "area"]) == 0
+    assert "not used until" not in capsys.readouterr().err
+    assert run(["trust", "--revoke"]) == 0
+    capsys.readouterr()
+    run(["find", "area"])
+    assert "not used until" in capsys.readouterr().err
+
+
+def test_accepted_settings_are_not_those_of_another_folder(
+    clone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (clone / "metatree.toml").write_text('[find]\nkind = ["file"]\n')
+    assert run(["find", "area"]) == 0
+    assert run(["trust", "--yes"]) == 0
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.py").write_text("def area(): ...\n")
+    (other / "metatree.toml").write_text('[find]\nkind = ["file"]\n')
+    monkeypatch.chdir(other)
+    capsys.readouterr()
+    assert run(["find", "area"]) == 0
+    assert "not used until" in capsys.readouterr().err
+
+
+def test_settings_alone_can_be_accepted_before_there_is_a_tree(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (clone / "metatree.toml").write_text('web = "http://127.0.0.1:8888"\n')
+    assert run(["trust", "--yes", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["stores"] == [] and said["settings"][0].endswith(": accepted")
+
+
+def test_the_user_s_own_file_sets_all_of_it(
+    clone: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "config.toml").write_text('[find]\nkind = ["file"]\n')
+    assert all("::" not in node for node in found(capsys))
+    (home / "config.toml").write_text('router = "nobody/knows"\n')
+    assert run(["find", "area"]) == 2
+    assert "no router 'nobody/knows'" in capsys.readouterr().err
+
+
+def test_the_environment_goes_before_a_file(
+    clone: Path, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "config.toml").write_text('router = "nobody/knows"\n')
+    monkeypatch.setenv("METATREE_ROUTER", "embedded")
+    assert found(capsys)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("k = 1\nrouetr = 'x'\n", "metatree.toml:2: 'rouetr' is no setting: did you mean 'router'?"),
+        ("max_calls = 3\n", "metatree.toml:1: 'max_calls' is no setting: did you mean 'max-calls'?"),
+        ("[find]\n\nkk = 1\n", "metatree.toml:3: 'kk' is no setting: did you mean 'k'?"),
+        ("[fnd]\nk = 1\n", "metatree.toml:1: 'fnd' is no setting: did you mean 'find'?"),
+        ("k = 'three'\n", "metatree.toml:1: k must be a whole number above 0"),
+        ("k = true\n", "metatree.toml:1: k must be a whole number above 0"),
+        ("ignore = 3\n", "metatree.toml:1: ignore must be a list of texts"),
+        ("verbose = 1\n", "metatree.toml:1: verbose must be true or false"),
+        ("k = \n", "are no TOML"),
+        ('"\\u001b[31m" = 1\n', "\\x1b[31m"),
+        ("a." * 200 + "a = 1\n", "a key has more than 100 parts"),
+    ],
+)
+def test_a_mistake_is_one_line_with_file_and_line(
+    clone: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    (clone / "metatree.toml").write_text(text)
+    assert run(["find", "area"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line and "\x1b" not in line
+
+
+def test_links_pipes_and_large_files_are_no_settings(
+    clone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "secret").write_text("password = 'hunter2'\n")
+    file = clone / "metatree.toml"
+    file.symlink_to(tmp_path / "secret")
+    assert run(["find", "area"]) == 2
+    assert "hunter2" not in (said := capsys.readouterr().err) and "is a link" in said
+    file.unlink()
+    os.mkfifo(file)
+    assert run(["find", "area"]) == 2
+    file.unlink()
+    file.write_text("#" * 2_000_000)
+    assert run(["find", "area"]) == 2
+    assert "more than a megabyte" in capsys.readouterr().err
+
+
+def test_a_build_goes_on_where_the_settings_of_its_source_cannot_be_read(
+    clone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (clone / "metatree.toml").write_text("ignore = 3\n")
+    monkeypatch.chdir(tmp_path)
+    assert run(["find", "area of a circle", "--source", str(clone)]) == 0
+
+
+def test_quiet_leaves_errors_and_warnings(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["find", "area of a circle", "-q"]) == 0
+    assert capsys.readouterr().err == ""
+    assert run(["find", "area of a circle"]) == 0
+    assert "run " in capsys.readouterr().err
+    (clone / "metatree.toml").write_text('quiet = true\nrouter = "theirs"\n')
+    assert run(["find", "area of a circle"]) == 0
+    assert capsys.readouterr().err.startswith("metatree: warning: the settings of this folder set router")
+    (clone / "metatree.toml").unlink()
+    assert run(["find", "area of a circle", "--source", "nowhere", "-q"]) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+def test_the_cache_is_told_and_cleared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("METATREE_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("documents", "of-others"):
+        (tmp_path / "cache" / name).mkdir(parents=True)
+        (tmp_path / "cache" / name / "file").write_bytes(b"x" * 1_000_000)
+    assert run(["cache"]) == 0
+    assert f"{tmp_path / 'cache'}: 1.0 MB" in capsys.readouterr().out
+    assert run(["cache", "--clear", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["bytes"] == {"documents": 1_000_000}
+    assert (
+        not (tmp_path / "cache" / "documents").exists()
+        and (tmp_path / "cache" / "of-others" / "file").exists()
+    )
+
+
+def test_no_link_in_the_cache_is_followed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("METATREE_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("kept")
+    (tmp_path / "cache" / "documents").symlink_to(tmp_path / "mine")
+    assert run(["cache", "--clear"]) == 2
+    assert (tmp_path / "mine" / "file").exists()
+
+
+PAGE = ROOT / "docs" / "configuration.md"
+
+
+def test_the_page_has_each_variable_that_the_code_reads_and_no_other() -> None:
+    text = "\n".join(
+        file.read_text(encoding="utf-8") for package in PACKAGES for file in (ROOT / package).rglob("*.py")
+    )
+    read = set(re.findall(r"\bMETATREE_[A-Z0-9_]+\b", text))
+    read = {name for name in read if not name.startswith("METATREE_AUTH_")} | {"METATREE_AUTH_HOST"}
+    read |= {f"METATREE_{name.upper()}" for name in Settings.__dataclass_fields__}
+    read |= set(re.findall(r"environ(?:\.get\(|\[)\s*\"([A-Z][A-Z0-9_]+)\"", text))
+    section = PAGE.read_text(encoding="utf-8").partition("## Variables")[2].partition("## ")[0]
+    first = "\n".join(line.split("|")[1] for line in section.splitlines() if line.startswith("|"))
+    said = set(re.findall(r"`([A-Z][A-Z0-9_]+)`", first))
+    assert read - said == set(), "not in docs/configuration.md"
+    assert {name for name in said if name.startswith("METATREE_")} - read == set(), "no code reads it"
+
+
+def test_each_command_may_have_a_table() -> None:
+    group = typer.main.get_command(app())
+    assert sorted(COMMANDS) == sorted(group.commands)  # type: ignore[attr-defined]
+
+
+def test_the_page_has_each_setting() -> None:
+    said = re.findall(r"^\| `([a-z-]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(said) == sorted(KEYS)
