@@ -2,8 +2,8 @@
 
 usage: python tests/notebooks.py     # after a change of a notebook
 
-Lost: nbclient, which starts a kernel for each notebook: ipykernel brings IPython, tornado and pyzmq, for cells that are
-plain Python. A value at the end of a cell is shown as Jupyter shows it: by its `_repr_svg_` and its `repr`.
+A value at the end of a cell is shown as Jupyter shows it: by its `_repr_svg_` and its `repr`. Lost: nbclient with
+ipykernel, 37 packages and 106 MB for cells that are plain Python; the outputs are the same there.
 """
 
 from __future__ import annotations
