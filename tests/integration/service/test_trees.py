@@ -645,3 +645,19 @@ def test_an_administrator_lets_people_in_on_the_page(serve: Serve, trees: dict[s
     admin.send("/admin/trees/right", tree="recipes", who="group:cooks")
     assert names_of(service.user) == []
     assert entered(service, "User_1").get("/admin/trees").status_code == 403
+
+
+def test_what_the_sources_do_not_say_is_added_to_the_tree_that_is_chosen(serve: Serve) -> None:
+    service = serve()
+    add_trees(service)
+    for tree in TEXTS:
+        right(service, tree, "everybody")
+    browser = entered(service, "User_1")
+    service.user.ask("q", topic="T", user="User_1")
+    service.engine.answer("q", "The sources do not say.", topic="T", End="nothing")
+    page = browser.get("/thread?topic=T").text
+    assert all(f'<option value="{tree}">' in page for tree in TEXTS)
+    fields = {"topic": "T", "seq": "1", "type": "Add Missing Info", "fragment": "a"}
+    assert browser.send("/recommend", **fields, tree="recipes").status_code == 303
+    came = {tree: len(service.engine.get("get-recommendations", Tree=tree).json()) for tree in TEXTS}
+    assert came == {"handbook": 0, "recipes": 1}

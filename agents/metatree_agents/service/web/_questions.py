@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from metatree_agents.service.http.tree_access import may_read
+from metatree_agents.service.accounts.tree_rights import NamedTree
+from metatree_agents.service.http.tree_access import may_read, named_trees
 from metatree_agents.service.http.wait_for import has_engines
 from metatree_agents.service.openai.answer_segments import numbers_of, quoted_sources, quotes_of
 from metatree_agents.service.openai.closest_passages import (
@@ -91,8 +92,16 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "said_of_it": await service.recommendations.about(query.topic, query.text)
         if query.answer is not None
         else [],
+        "trees": [] if query.ending.answered else await _trees_to_tell(service, session, query.topic),
         "told": [ask for ask in query.asked if ask.answer is not None],
     }
+
+
+async def _trees_to_tell(service: Service, session: Session, topic: str) -> list[NamedTree]:
+    """Return the trees of a topic, where they have names, that a person may tell what they know."""
+    place = await service.queue.place(topic)
+    may = await named_trees(service, session.caller)
+    return [tree for tree in may if place is not None and tree.bit & place.trees]
 
 
 def _not_said(query: Query) -> str | None:
