@@ -316,7 +316,7 @@ def test_a_pdf_opens_at_the_page_that_an_answer_quotes(serve: Serve, tmp_path: P
         service = serve(memory=made)
         user = entered(service, "User_1")
         topic = asked(user)
-        node = next(node.id for _, node in made.walk() if node.path == "lamp.pdf" and node.has_content)
+        node = next(n.id for _, n in made.walk() if n.path == "lamp.pdf" and n.has_content)
         source = {
             "Node": node,
             "Title": "lamp",
@@ -329,6 +329,7 @@ def test_a_pdf_opens_at_the_page_that_an_answer_quotes(serve: Serve, tmp_path: P
         for shown in (f"/thread?topic={topic}", f"/node?id={quote(node)}&topic={topic}&seq=1"):
             (where,) = re.findall(r'href="(/file[^"]*)"[^>]*>Open the PDF at page 2<', user.get(shown).text)
             assert where.endswith("#page=2")
+            assert "lamp.pdf, page " in words(user.get(shown).text) and ", lines" not in user.get(shown).text
             given = user.get(html.unescape(where.partition("#")[0]))
             assert (given.content, given.headers["Content-Type"]) == (data, "application/pdf")
             assert given.headers["Content-Disposition"] == 'inline; filename="lamp.pdf"'

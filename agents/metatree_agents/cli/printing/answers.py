@@ -14,11 +14,12 @@ from metatree._util.numbers import whole_number
 from metatree.notes.notes import said_by
 from metatree_agents.cli._output import styled, visible
 from metatree_agents.cli.printing.results import first_line, nothing, quoted_lines, wish_lines
-from metatree_agents.tools.closest import line_range, of_question, telling
+from metatree_agents.tools.closest import of_question, telling
 from metatree_agents.tools.locations import (
     NOT_IN_SOURCE,
     code_lines,
     earlier_lines,
+    passage_place,
     readable_answer,
     source_place,
 )
@@ -178,7 +179,7 @@ def open_question_lines(
 
 
 def _passage_lines(passage: ClosestPassage, tree: Tree, *, verbose: bool) -> Iterator[str]:
-    place = f"{visible(passage.place)}:{line_range(passage)}"
+    place = visible(passage_place(tree, passage))
     score = f"  {passage.score:.2f}" if verbose else ""
     yield f"  {styled(place, 'cyan')}  {visible(passage.title)}{_said_by(tree, passage.node)}{score}"
     whole = readable(passage.quote.strip("\n"), passage.place).splitlines()
