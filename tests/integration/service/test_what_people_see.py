@@ -168,8 +168,8 @@ def test_a_promoted_answer_keeps_the_lines_that_it_is_from(serve: Serve, handboo
     (file,) = [each for each in sources if each["Place"] == "holidays.md"]
     assert (file["Lines"], file["SaidBy"], file["Number"]) == ([3, 3], "", 1)
     page = words(user.get(f"/thread?topic={topic}").text)
-    assert "holidays.md, line 3" in page and "said by User_1" in page
-    assert "Helpful in How many days may be carried over?" in page and "((" not in page
+    assert "holidays.md, line 3" in page and "called helpful by User_1, " in page
+    assert ", to the question How many days may be carried over?" in page and "((" not in page
     # Where the file says it no longer, it is no source any more.
     assert len(with_origins(handbook, [{"Node": memory.id, "Number": 1}])) == 2
     handbook.update(
@@ -187,7 +187,7 @@ def test_a_memory_names_no_topic_that_is_not_the_readers(service: Served) -> Non
         sources = [{"Node": "m", "Title": "A memory", "Quote": ANSWER, "Number": 1, "SaidBy": said}]
         service.engine.answer("How many watts?", ANSWER, topic=topic, Sources=sources, End="answered")
         page = browser.get(f"/thread?topic={topic}").text
-        assert "said by User_1 on 2026-11-24: Make Correction" in words(page)
+        assert "correction by User_1, 2026-11-24" in words(page)
         assert (secret in page) is (browser is one) and ("Is Bea pregnant?" in page) is (browser is one)
 
 

@@ -23,6 +23,7 @@ from metatree.result import PersonQuestion, QuestionAnswer, SearchResult, TraceE
 from metatree.trees.layer import Layer
 from metatree.trees.line_ranges import without_shared_lines
 from metatree_agents.service.engine._at_limit import same_question, with_person
+from metatree_agents.service.engine._corrections import corrections_of
 from metatree_agents.service.engine._follow_up import FollowUp, follow_up
 from metatree_agents.service.engine._origins import place_in, with_origins
 from metatree_agents.service.queue.models import (
@@ -217,16 +218,20 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
         for each in result.answers
         for quote in each.sources
     ]
+    sources = with_origins(tree, sources)
+    ending = _ending_of(tree, result)
+    if answer and sources:
+        ending = replace(ending, notes=[*corrections_of(tree, sources), *ending.notes][:PASSAGES])
     think = [step["Text"] for entry in result.trace if (step := step_of(tree, entry))]
     asks = [{"Key": _key(tree, ask), "Question": ask.question, "Kind": ask.about} for ask in result.asks]
     return EngineAnswer(
         answer or [NOT_SAID],
         think[:500],
-        with_origins(tree, sources),
+        sources,
         result.ended,
         result.detail,
         asks,
-        _ending_of(tree, result),
+        ending,
     )
 
 
