@@ -34,6 +34,7 @@ from metatree.errors import UserError
 
 from .conftest import Client, Served, opened, served
 from .test_engine import working
+from .test_openai import client_of
 from .test_roles import ROUTES
 from .test_web import Browser, asked, entered
 
@@ -661,3 +662,20 @@ def test_what_the_sources_do_not_say_is_added_to_the_tree_that_is_chosen(serve: 
     assert browser.send("/recommend", **fields, tree="recipes").status_code == 303
     came = {tree: len(service.engine.get("get-recommendations", Tree=tree).json()) for tree in TEXTS}
     assert came == {"handbook": 0, "recipes": 1}
+
+
+def test_a_follow_up_stays_in_the_tree_of_the_answer_before_it(serve: Serve, trees: dict[str, Tree]) -> None:
+    service = serve(trees=trees, answer_timeout_s=30.0, claim_timeout_s=5.0)
+    add_trees(service)
+    for tree in trees:
+        right(service, tree, "everybody")
+    question = {"role": "user", "content": "What is the secret of the soup?"}
+    with working(service, trees):  # type: ignore[arg-type]
+        chat = client_of(service).chat.completions
+        given: Any = chat.create(model="metatree/recipes", messages=[question])  # type: ignore[list-item]
+        before = {"role": "assistant", "content": given.choices[0].message.content}
+        then = {"role": "user", "content": "And for the spoon?"}
+        given = chat.create(model="metatree", messages=[question, before, then])  # type: ignore[list-item]
+    last = service.user.get("get-topic-thread", Topic=given.metatree["topic"]).json()[-1]
+    assert last["Notes"][0].startswith("Searched in recipes alone")
+    assert {each["Tree"] for each in [*last["Sources"], *last["Closest"]]} == {"recipes"}
