@@ -97,6 +97,7 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "latest": latest,
         "quotes": quotes_of(query.sources),
         "numbers": numbers_of(query.sources),
+        "pages": {at for at, each in enumerate(quoted_sources(query.sources)) if each.get("Pages")},
         "sources": sources,
         "said_by": {text: await said_by_for(service, session, text) for text in sorted(said)},
         "answered": query.ending.answered,
