@@ -128,6 +128,7 @@ _COMMANDS: _Sections = {
         "install": ("hosts:install", "set up coding agents to use the tree"),
         "uninstall": ("hosts:uninstall", "take that back"),
         "plugins": ("plugins:plugins", "list the installed plug-ins"),
+        "new-plugin": ("new_plugin:new_plugin", "write a package with a plug-in and its test"),
         "trust": ("trust:trust", "show and accept a tree that somebody else made"),
         "schema": ("schema:schema", "print the JSON Schema of what --json prints"),
         "doctor": ("doctor:doctor", "check the installation and the tree"),
