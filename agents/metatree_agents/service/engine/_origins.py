@@ -12,6 +12,7 @@ from typing import Any, Final
 from metatree import Node, Tree
 from metatree.errors import MetatreeError
 from metatree.trees.text import line_in_file
+from metatree_agents.tools.locations import document_place
 
 _ATTRIBUTE: Final = "from"
 _MOST: Final = 5
@@ -90,6 +91,8 @@ def _source(tree: Tree, origin: Mapping[str, str]) -> dict[str, Any] | None:
     if node is None or place is None:
         return None
     where, lines = place
+    document = document_place(node)
+    pages = None if document is None else document[1]
     return {
         "Node": node.id,
         "Title": node.title,
@@ -97,6 +100,6 @@ def _source(tree: Tree, origin: Mapping[str, str]) -> dict[str, Any] | None:
         "Path": node.path,
         "SaidBy": "",
         "Place": where,
-        "Lines": lines,
-        "Pages": None,
+        "Lines": lines if document is None else None,
+        "Pages": None if pages is None else list(pages),
     }

@@ -23,6 +23,7 @@ from metatree_agents.service.web._replies import PageError, page
 from metatree_agents.service.web._state import Web
 from metatree_agents.service.web._thread_pages import owner_of
 from metatree_agents.service.web.sessions import Session
+from metatree_agents.tools.locations import document_place
 
 router = APIRouter()
 T = TypeVar("T")
@@ -97,6 +98,7 @@ async def node_page(
         seq=seq,
         quoted=bool(quotes),
         pdf_page=pdf_page and (pages or [pdf_page])[0],
+        document=document_place(view.node),
         tree=named,
     )
 

@@ -145,13 +145,18 @@ def _cited(query: dict[str, Any], *, plain: bool = False) -> Iterator[str]:
     from metatree_agents.service.openai.answer_segments import (
         answer_segments,
         numbers_of,
+        quoted_sources,
         quotes_of,
         with_marks,
     )
+    from metatree_agents.tools.entry import entry_text
 
+    pages = {at for at, each in enumerate(quoted_sources(query["Sources"])) if each.get("Pages")}
     pieces = answer_segments(query["Answer"] or (), quotes_of(query["Sources"]))
     for piece, number in with_marks(pieces, numbers_of(query["Sources"])):
         text = readable(piece.text) if plain and piece.kind == "words" else piece.text
+        if plain and piece.quote in pages:
+            text = entry_text(query["Query"], text)
         yield f"{text} [{number}]" if number else text
 
 
