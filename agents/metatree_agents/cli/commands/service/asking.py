@@ -47,7 +47,7 @@ def ask_service(
     named = topic or "-".join([*words, secrets.token_hex(4)])[-100:]
     whose = f" --user {quote(user)}" if user else ""
     later = f"metatree ask --service {quote(server)}{whose} --topic {quote(named)}"
-    page = f"{server.rstrip('/')}/thread?{urlencode({'topic': named})}"
+    page = _page(server, named)
     waits = question is None
 
     async def asked() -> dict[str, Any]:
@@ -101,6 +101,10 @@ def ask_service(
     else:
         output.write(_lines(query, server))
     return FOUND if answered else _CODES.get(query["Status"], NOTHING)
+
+
+def _page(server: str, topic: str) -> str:
+    return f"{server.rstrip('/')}/thread?{urlencode({'topic': topic})}"
 
 
 def _shown(query: dict[str, Any], server: str) -> dict[str, Any]:
@@ -167,10 +171,15 @@ def _lines(query: dict[str, Any], server: str) -> Iterator[str]:
         yield from (output.visible(line) for line in (*paragraph.split("\n"), ""))
     if query["Status"] == "Failed":
         yield "No engine could answer."
+    if query["Status"] == "Stopped":
+        from metatree_agents.service.queue.models import STOPPED, STOPPED_WITH
+
+        yield STOPPED_WITH if query["Answer"] else STOPPED
     if query["Status"] == "Waiting":
         for ask in query["Asked"]:
             if ask["Answer"] is None:
                 yield output.visible(f"It asks: {ask['Question']}")
+        yield output.visible(f"Answer it on its page: {_page(server, query['Topic'])}")
     if query["Sources"]:
         yield output.styled("Sources", "bold")
         for each in query["Sources"]:
