@@ -145,6 +145,7 @@ def _cited(query: dict[str, Any], *, plain: bool = False) -> Iterator[str]:
         plain: whether what is quoted is shown without its markup.
     """
     from metatree_memory_tools.text.readable import readable
+    from metatree_routers.query.entry import entry_text
 
     from metatree_agents.service.openai.answer_segments import (
         answer_segments,
@@ -153,7 +154,6 @@ def _cited(query: dict[str, Any], *, plain: bool = False) -> Iterator[str]:
         quotes_of,
         with_marks,
     )
-    from metatree_agents.tools.entry import entry_text
 
     pages = {at for at, each in enumerate(quoted_sources(query["Sources"])) if each.get("Pages")}
     pieces = answer_segments(query["Answer"] or (), quotes_of(query["Sources"]))
