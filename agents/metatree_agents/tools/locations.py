@@ -6,40 +6,20 @@ from collections.abc import Iterator
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from metatree_memory_tools.text.document_place import document_place
 from metatree_memory_tools.text.readable import readable
 
 from metatree.errors import MetatreeError
 from metatree.trees.text import line_in_file
 
 if TYPE_CHECKING:
-    from metatree import Node, Tree
+    from metatree import Tree
     from metatree.result import ClosestPassage, QuestionAnswer, Quote
 
 LEFT_OUT = "…"
 _EARLIER_CHARS = 160
 NOT_IN_SOURCE = "not in the source"
 """Said of an answer whose words, as a model gave them, no source has."""
-
-
-_EXTRACTED = frozenset({"pdf", "docx", "html", "pptx", "xlsx", "epub", "odt", "notebook"})
-"""Types of sources whose text is taken out of the file: no reader of that finds a line by its number."""
-
-
-def document_place(node: Node | None) -> tuple[str, tuple[int, int] | None] | None:
-    """Return the file of a node of a document, with its pages where that has any; None where lines have numbers.
-
-    Example:
-        >>> from metatree import Node, Source
-        >>> pages = {"first_page": 3, "last_page": 3}
-        >>> document_place(Node("a.pdf#x", "x", source=Source(type="pdf", path="a.pdf"), attributes=pages))
-        ('a.pdf', (3, 3))
-        >>> document_place(Node("a.md#x", "x", source=Source(type="text", path="a.md"))) is None
-        True
-    """
-    if node is None or node.source is None or node.source.type not in _EXTRACTED or node.path is None:
-        return None
-    first, last = (node.attributes.get(name) for name in ("first_page", "last_page"))
-    return node.path, (first, last) if isinstance(first, int) and isinstance(last, int) else None
 
 
 def passage_place(tree: Tree, passage: ClosestPassage) -> str:

@@ -531,6 +531,7 @@ def test_a_question_to_two_trees_has_one_answer_with_the_tree_of_each_source(
     assert "paprika" not in str(said["elsewhere"]), "nothing of a tree that was not asked"
     page = entered(service, "User_1").get("/thread?topic=soup").text
     assert "tree=recipes" in page and "Asks handbook, recipes" in page
+    assert "recipes</span></a>" in page, "the name of the tree is within the card of the source"
     assert "paprika" in entered(service, "User_1").get("/node?id=soup.md&tree=recipes&topic=soup&seq=1").text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from metatree_agents.cli.printing.answers import answer_lines
 from metatree_agents.service.web._markdown import prose
-from metatree_agents.tools.entry import entry_of, entry_text
+from metatree_routers.query.entry import entry_of, entry_text
 
 from metatree import Tree
 from metatree.result import QuestionAnswer, Quote, SearchResult

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from metatree_memory_tools.text.readable import markup_of, readable, readable_code
 from metatree_routers.passages.candidates import is_code_text
+from metatree_routers.query.entry import entry_text
 
 from metatree._util.numbers import whole_number
 from metatree.notes.notes import said_by
 from metatree_agents.cli._output import styled, visible
 from metatree_agents.cli.printing.results import first_line, nothing, quoted_lines, wish_lines
 from metatree_agents.tools.closest import of_question, telling
-from metatree_agents.tools.entry import entry_text
 from metatree_agents.tools.locations import (
     NOT_IN_SOURCE,
     code_lines,

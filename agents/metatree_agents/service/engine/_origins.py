@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from metatree_memory_tools.text.document_place import document_place
+
 from metatree import Node, Tree
 from metatree.errors import MetatreeError
 from metatree.trees.text import line_in_file
-from metatree_agents.tools.locations import document_place
 
 _ATTRIBUTE: Final = "from"
 _MOST: Final = 5

@@ -12,6 +12,7 @@ from hashlib import sha256
 from textwrap import shorten
 from typing import Any, Final
 
+from metatree_memory_tools.text.document_place import document_place
 from metatree_routers import text_evidence
 from metatree_routers.query.key_terms import NOTABLE, key_terms_of
 from metatree_routers.query.terms import expand, raw_tokens
@@ -34,7 +35,6 @@ from metatree_agents.service.queue.models import (
     EngineAnswer,
     EngineQuery,
 )
-from metatree_agents.tools.locations import document_place
 
 NOT_IN_SOURCE: Final = "not in the source"
 _EARLIER_CHARS: Final = 160

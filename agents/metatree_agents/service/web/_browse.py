@@ -247,18 +247,15 @@ def _line_of(tree: Tree, node: Node, line: str, text: str) -> str:
     """Return the line of a node to show: where the best one is its heading, which stands above it, one of its text."""
     # The line may be cut within a mark.
     shown = _ROLE.sub("", readable(line, node.path or "")).strip()
-    if shown and not _is_heading(node, shown):
+    if shown and not _is_heading(node, line) and not _is_heading(node, shown):
         return shown
     try:
         lines = [each.strip() for each in tree.content(node).splitlines()[:LINES]] if node.has_content else []
     except (MetatreeError, OSError):
         lines = []
     words = [word.casefold()[:WORD_CHARS] for word in text.split() if len(word) > 2]
-    said = [
-        each
-        for each in readable("\n".join(lines), node.path or "").split("\n")
-        if not _is_heading(node, each)
-    ]
+    plain = readable("\n".join(each for each in lines if not _is_heading(node, each)), node.path or "")
+    said = [each for each in plain.split("\n") if not _is_heading(node, each)]
     best = max(said, key=lambda each: sum(word in each.casefold() for word in words), default="")
     return best[:LINE_CHARS]
 

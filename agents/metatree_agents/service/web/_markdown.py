@@ -21,9 +21,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 from metatree_memory_tools.text.readable import readable
+from metatree_routers.query.entry import entry_of
 
 from metatree_agents.service.openai.answer_segments import AnswerSegment, answer_segments, with_marks
-from metatree_agents.tools.entry import entry_of
 
 _EXACT: Final = {
     "code": Markup('<div class="exact code" tabindex="0">{}</div>'),

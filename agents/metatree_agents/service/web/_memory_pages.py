@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from metatree_memory_tools.text.document_place import document_place
 
 from metatree import Tree
 from metatree.errors import UnknownNode, UnknownRun, UserError
@@ -23,7 +24,6 @@ from metatree_agents.service.web._replies import PageError, page
 from metatree_agents.service.web._state import Web
 from metatree_agents.service.web._thread_pages import owner_of
 from metatree_agents.service.web.sessions import Session
-from metatree_agents.tools.locations import document_place
 
 router = APIRouter()
 T = TypeVar("T")

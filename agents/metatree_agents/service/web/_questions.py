@@ -93,6 +93,7 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "walk": walk,
         "no_engine": query.status == "Open" and not await has_engines(service, query),
         "holder": holder,
+        "before": await _before(service, query) if query.status == "Open" else (0, 0),
         "looked": list(dict.fromkeys(each.title for each in _all(walk) if each.read and not each.useful)),
         "latest": latest,
         "quotes": quotes_of(query.sources),
@@ -110,7 +111,9 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         if query.answer is not None
         else [],
         "trees": [] if query.ending.answered else await _trees_to_tell(service, session, query.topic),
-        "told": [ask for ask in query.asked if ask.answer is not None],
+        # What the answer says already stands there once.
+        "told": [ask for ask in query.asked if ask.answer is not None and not _answers(query, ask.answer)],
+        "repeated": {ask.answer for ask in query.asked if ask.answer and _answers(query, ask.answer)},
     }
 
 
@@ -119,6 +122,12 @@ async def _trees_to_tell(service: Service, session: Session, topic: str) -> list
     place = await service.queue.place(topic)
     may = await named_trees(service, session.caller)
     return [tree for tree in may if place is not None and tree.bit & place.trees]
+
+
+def _answers(query: Query, said: str) -> bool:
+    """Whether what a person said to the search is the answer, or a part of it."""
+    answer = " ".join(_words("\n".join(query.answer or ())))
+    return query.ending.answered and bool(said.strip()) and " ".join(_words(said)) in answer
 
 
 def _not_said(query: Query) -> str | None:
@@ -133,9 +142,14 @@ def _sources(query: Query) -> list[dict[str, Any]]:
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for source in quoted_sources(query.sources) or query.sources or ():
         node = source.get("Node")
-        if isinstance(node, str):
+        if isinstance(node, str) or source.get("Quote"):
             quote = shown_quote(source, lines=_QUOTE_LINES, chars=_QUOTE_CHARS) if source.get("Quote") else ""
-            title, place = str(source.get("Title") or node), place_of(source) if source.get("Path") else ""
+            title, place = (
+                str(source.get("Title") or node or ""),
+                place_of(source) if source.get("Path") else "",
+            )
+            if node is None:  # a person said it to the search
+                title = _who_said(query, str(source["Quote"])) or title
             number = source.get("Number") or 0
             said_by = said_by_of(source)
             rows.setdefault(
@@ -153,6 +167,22 @@ def _sources(query: Query) -> list[dict[str, Any]]:
                 },
             )
     return list(rows.values())
+
+
+async def _before(service: Service, query: Query) -> tuple[int, int]:
+    """Return how many open questions came before one, and how many are being answered now."""
+    row = await service.database.row(
+        "SELECT count(CASE WHEN status = 'Open' AND at < ? THEN 1 END), count(CASE WHEN status = 'Pending' THEN 1 END)"
+        " FROM query WHERE status IN ('Open', 'Pending')",
+        query.at,
+    )
+    return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
+def _who_said(query: Query, quote: str) -> str:
+    """Return who answered the search with these words; empty where nobody of the query did."""
+    said = _words(quote)
+    return next((f"said by {ask.by}" for ask in query.asked if ask.by and _words(ask.answer) == said), "")
 
 
 def _pdf_page(source: Mapping[str, Any]) -> int | None:

@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from metatree_agents.tools.locations import LEFT_OUT
+from metatree_routers.query.terms import terms
 
+LEFT_OUT: Final = "…"
 MOST_LINES: Final = 12
 """A text that is not longer is shown whole, and an entry goes on so far at most where no heading ends it."""
 _HEADING_SHARE: Final = 0.6
@@ -68,8 +69,6 @@ def entry_text(question: str, text: str, mark: str = "") -> str:
 
 def _best(question: str, lines: Sequence[str]) -> int:
     """Return the line that shares most with a question: names as they stand, and words by how rare they are here."""
-    from metatree_routers.query.terms import terms
-
     names = [re.compile(rf"(?<!\w){re.escape(name)}(?!\w)") for name in _NAME.findall(question)]
     asked = set(terms(question))
     shared = [asked.intersection(terms(line)) for line in lines]
