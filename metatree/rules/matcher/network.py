@@ -156,7 +156,7 @@ class Network:
 
     def match(self, production: Production, limit: int | None = None) -> Agenda:
         """Return what a production would match now, at most so many tokens, without adding it."""
-        agenda = self._add(production, limit=limit, gated=False)
+        agenda = self._add(production, limit=limit, gated=False, once=True)
         self.remove_production(production.name)
         return agenda
 
@@ -169,7 +169,13 @@ class Network:
         return self._add(production, eager=eager)
 
     def _add(
-        self, production: Production, *, eager: bool = False, limit: int | None = None, gated: bool = True
+        self,
+        production: Production,
+        *,
+        eager: bool = False,
+        limit: int | None = None,
+        gated: bool = True,
+        once: bool = False,
     ) -> Agenda:
         if production.name in self._queries:
             raise UserError(
@@ -186,10 +192,10 @@ class Network:
                 put_gate(queries[0], agenda, self.touched)
         for query in queries:
             for view in views_of(query):
-                self._attach(view.query)
+                self._attach(view.query, once=once)
                 self._fill(view.query)
                 settle(view, self.event)  # nobody hears of it: what is around it is attached later
-            self._attach(query)
+            self._attach(query, once=once)
             if isinstance(query.sink, Gate):
                 self._attach_gate(query, query.sink)
         self._queries[production.name] = queries
@@ -244,12 +250,18 @@ class Network:
             )
         )
 
-    def _attach(self, query: CompiledQuery) -> None:
-        """Connect a query with its memories, and with its views, which must be there."""
+    def _attach(self, query: CompiledQuery, *, once: bool) -> None:
+        """Connect a query with its memories, and with its views, which must be there.
+
+        Args:
+            once: it is joined now and not brought up to date later.
+        """
         for pattern in (*query.patterns, *query.gate_patterns):
             alpha = self._alpha(pattern)
             alpha.users += 1
             query.alphas[pattern] = alpha
+        if once:
+            return
         for number, pattern in enumerate(query.patterns):
             alpha = query.alphas[pattern]
             for codes, adds in ((alpha.on_add, True), (alpha.on_remove, False)):
