@@ -50,7 +50,7 @@ def build(
 ) -> int:
     """Build one tree of all sources, or bring it up to date.
 
-    Only what changed since the last time is read again. The tree of one folder lives in .metatree beside the source,
+    Only what changed since the last time is read again. The tree of one folder lives in .metatree inside the source,
     any other in .metatree in the current folder, unless --tree says where. A source that cannot be read keeps the nodes
     that it had; the others are read nevertheless.
 

@@ -33,7 +33,7 @@ def cache(
 ) -> int:
     """Say where what can be made again is kept, and how much it takes; --clear deletes it.
 
-    Trees are not in it: each is in the .metatree beside its source, with what was remembered.
+    Trees are not in it: each is in the .metatree of its folder, with what was remembered.
 
     \b
     Example: metatree cache --clear
