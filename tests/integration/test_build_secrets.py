@@ -7,7 +7,6 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,9 +138,11 @@ def test_documents_and_databases(source: Path, pdf: Callable[..., bytes], docx: 
         assert [secret for secret in SECRETS if secret in told(tree)] == []
 
 
-@pytest.mark.parametrize("where", ["lines", "links"])
-def test_a_secret_of_a_document_is_masked_wherever_it_lies(where: str) -> None:
-    document = replace(Extracted(lines=["See there."]), **{where: [f"https://x.example/{TOKEN}"]})
+@pytest.mark.parametrize(
+    "document", [Extracted(lines=[f"See {TOKEN}."]), Extracted(links=[f"https://x.example/{TOKEN}"])]
+)
+def test_a_secret_of_a_document_is_masked_wherever_it_lies(document: Extracted) -> None:
+    assert TOKEN in json.dumps(document.as_json())
     assert TOKEN not in json.dumps(document.without_secrets().as_json())
 
 

@@ -187,7 +187,7 @@ def test_missing_package_is_named_where_it_is_needed(
     monkeypatch.setattr("metatree.blackboard._thumbnails._pillow", lambda: None)
     Blackboard().add_image(shot(width=900, height=900))  # no thumbnail, no error
     board = Blackboard(settings=Settings(similar_images=4))
-    with pytest.raises(MissingExtra, match=r"metatree\[images\]"):
+    with pytest.raises(MissingExtra, match=r"metatree-memory\[images\]"):
         board.add_image(shot())
     assert board.is_empty()
     with pytest.raises(MissingExtra):

@@ -68,5 +68,5 @@ def test_no_password_is_ever_shown(password: str) -> None:
 
 def test_a_missing_driver_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingExtra, match=r"metatree\[postgres\]"):
+    with pytest.raises(MissingExtra, match=r"metatree-memory\[postgres\]"):
         address_of("postgresql://h/d", schema="s")

@@ -5,10 +5,11 @@ The standard library's `mailbox` makes a list of all places of an mbox first; he
 
 from __future__ import annotations
 
+import codecs
 import email
 import email.policy
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email.message import EmailMessage
 from email.message import Message as Part
 from email.utils import parseaddr
@@ -35,6 +36,33 @@ _MOST_BYTES = 40_000_000
 """Of a letter, with all that is attached to it."""
 _LEAST_CHARS = 40
 """A shorter text beside a page says that there is a page."""
+_MOST_OF_HEADER = {
+    "from": 1_000,
+    "date": 1_000,
+    "message-id": 1_000,
+    "references": 20_000,
+    "in-reply-to": 20_000,
+}
+_MOST_OF_OTHERS = 4_000
+"""Characters of a header: the library takes the square of its length to parse one that is out of form."""
+_NO_CHARSETS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape"})
+"""Codecs of Python that no letter is in, and that take the square of a text's length."""
+
+
+class _BoundedHeaders(email.policy.EmailPolicy):
+    """Reads the beginning of each header."""
+
+    def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(list(sourcelines))
+        most = (
+            1_000
+            if name.lower().startswith("content-")
+            else _MOST_OF_HEADER.get(name.lower(), _MOST_OF_OTHERS)
+        )
+        return name, value[:most]
+
+
+_POLICY = _BoundedHeaders()
 
 
 class Letters:
@@ -94,12 +122,11 @@ def _split(file: ExportFile) -> Iterator[bytes]:
 def letter_of(raw: bytes) -> ChatMessage:
     """Return a letter as a message; never raises, whatever it holds."""
     try:
-        letter = email.message_from_bytes(raw, policy=email.policy.default)
+        letter = email.message_from_bytes(raw, policy=_POLICY)
     except Exception:  # the parser raises all kinds of errors for letters that are out of form
         return ChatMessage("", NOBODY, joined(text_of(raw[:100_000])), "", "", "", "")
     subject = " ".join(_header(letter, "subject").split())
-    name, address = parseaddr(_header(letter, "from"))
-    who = " ".join((name or address).split()) or NOBODY
+    who = _writer(_header(letter, "from"))
     thread = _SUBJECT.sub("", subject)
     answered = re.findall(r"<[^<>\s]+>", f"{_header(letter, 'references')} {_header(letter, 'in-reply-to')}")
     text = _body(letter)
@@ -114,6 +141,14 @@ def letter_of(raw: bytes) -> ChatMessage:
         hashed("subject", thread.casefold()),
         thread or "without a subject",
     )
+
+
+def _writer(header: str) -> str:
+    try:
+        name, address = parseaddr(header)
+    except Exception:  # brackets in brackets, among others
+        name, address = "", header
+    return " ".join((name or address).split()) or NOBODY
 
 
 def _header(letter: Part, name: str) -> str:
@@ -154,7 +189,7 @@ def _decoded(part: Part) -> str:
         return str(part.get_payload() or "")
     try:
         charset = part.get_content_charset() or "utf-8"
-        text = data.decode(charset)
+        text = text_of(data) if codecs.lookup(charset).name in _NO_CHARSETS else data.decode(charset)
     except (
         LookupError,
         UnicodeDecodeError,

@@ -37,7 +37,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, note_tree: 
     monkeypatch.setenv("METATREE_EMBEDDING", "minilm")
     monkeypatch.setattr(minilm, "PACKAGE", "a_package_that_nobody_has")
     monkeypatch.setattr(minilm, "_loaded", [])
-    with pytest.raises(MissingExtra, match=r"metatree\[minilm\]"):
+    with pytest.raises(MissingExtra, match=r"metatree-memory\[minilm\]"):
         TextEvidence(note_tree).score(["tokens"])
 
 
