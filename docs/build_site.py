@@ -42,7 +42,14 @@ NOTES = {
     "Known gaps": ("gaps.md", "What is known not to work, or not to be there."),
 }
 """The pages that the sections of NOTES.md become, and their first sentences."""
-LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
+LANGUAGES = {
+    ".py": "python",
+    ".toml": "toml",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".json": "json",
+    ".ipynb": "json",
+}
 # Code in which nothing is a link: blocks between fences, and stretches between backticks.
 CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1`*\s*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(\]\()([^)#\s]*)(#[^)\s]*)?(\))")

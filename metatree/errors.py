@@ -214,4 +214,7 @@ class MissingExtra(MetatreeError):
     extra: str
 
     def __init__(self, extra: str, *, what: str) -> None:
-        super().__init__(f"{what} needs an extra: pip install 'metatree-memory[{extra}]'", extra=extra)
+        super().__init__(
+            f"{what} needs an extra: pip install 'metatree-memory[{extra}]' (in a clone: '.[{extra}]')",
+            extra=extra,
+        )

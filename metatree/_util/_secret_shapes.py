@@ -13,15 +13,34 @@ class SecretShape(NamedTuple):
     marks: tuple[str, ...]
     """One of these is in every text that has such a secret."""
     shape: re.Pattern[str]
+    spaced: bool
+    """Whether blanks or quotes may stand in it, so that its mark may not be in one of the `long_tokens`."""
 
 
-def _shape(kind: str, marks: str, shape: str, *, inside: bool = False) -> SecretShape:
+def _shape(kind: str, marks: str, shape: str, *, inside: bool = False, spaced: bool = False) -> SecretShape:
     """Return a shape that no ASCII letter or digit stands before, unless it may be inside of a word.
 
     Not a boundary as `\\b` has it: between two Chinese letters there is none, and a key may stand there.
     """
     before = "" if inside else "(?<![A-Za-z0-9])"
-    return SecretShape(kind, tuple(marks.split()), re.compile(before + f"(?:{shape})"))
+    return SecretShape(kind, tuple(marks.split()), re.compile(before + f"(?:{shape})"), spaced)
+
+
+_LEAST_LENGTH: Final = 15
+"""No token that a shape takes is shorter, with what it begins with."""
+_BETWEEN_TOKENS: Final = bytes(
+    code if code > 127 or chr(code).isalnum() or chr(code) in "_-.=:%+/~|" else 32 for code in range(256)
+)
+
+
+def long_tokens(text: str) -> str:
+    """Return the tokens of a text that are long enough for a key, each once: a small part of what is to be searched.
+
+    Some hundred marks are looked for in each text, and code says the same words again and again.
+    """
+    tokens = text.encode("utf-8", "surrogatepass").translate(_BETWEEN_TOKENS).split()
+    long = {token for token in tokens if len(token) >= _LEAST_LENGTH}
+    return b" ".join(long).decode("utf-8", "replace")
 
 
 SHAPES: Final = (
@@ -63,12 +82,14 @@ SHAPES: Final = (
         "a key in JSON",
         "kty",
         r"(?:d|p|q|dp|dq|qi|k|r|t)[\"'\\]{0,4}\s{0,9}:\s{0,9}[\"'\\]{0,4}(?P<value>[\w+/-]{16,}+={0,2})",
+        spaced=True,
     ),
     _shape(  # of .NET, as JSON and as XML; D of an elliptic curve, X of DSA
         "a private key",
         "InverseQ Modulus KeyValue>",
         r"(?:D|P|Q|DP|DQ|InverseQ|X|PrivateKey)(?:[\"'\\]{1,4}\s{0,9}:\s{0,9}[\"'\\]{1,4}|>\s{0,99})(?P<value>[A-Za-z0-9+/]{16,}+"
         r"(?:\s{1,99}[A-Za-z0-9+/]{4,}+)*+={0,2})",
+        spaced=True,
     ),
     _shape(  # in DER as base64, without the lines of PEM around it
         "a private key",
@@ -86,6 +107,7 @@ SHAPES: Final = (
         "a password or key",  # of registries, in the settings of Docker
         '"auths"',
         r"\"auth\"\s{0,9}:\s{0,9}\"(?P<value>[A-Za-z0-9+/]{12,}+={0,2})\"",
+        spaced=True,
     ),
     _shape(
         "a key of a provider",
@@ -105,40 +127,47 @@ SHAPES: Final = (
         "a bearer token",
         "bearer Bearer BEARER",
         r"(?i:bearer)\s{1,5}(?P<value>(?=[^\s\d]{0,200}\d)[A-Za-z0-9_.~+/-]{16,2000}=*)",
+        spaced=True,
     ),
     _shape(
         "a password or key",
         "uthorization UTHORIZATION",
         r"(?i:authorization)[\"'\\]{0,3}\s{0,3}[:=,]\s{0,3}[\"'\\]{0,3}[A-Za-z]{2,20}\s{1,3}"
         r"(?P<value>(?=[^\s\d]{0,200}\d)[A-Za-z0-9_.~+/-]{8,2000}=*)",
+        spaced=True,
     ),
     _shape(
         "a password or key",
         "curl",
         r"curl(?=\s)[^\n]{0,300}?\s(?:-u|--user)[\s=]{1,3}[\"']?[^\s:\"'$]{1,60}:(?P<value>[^\s\"'\\]{3,200})",
+        spaced=True,
     ),
     _shape(  # to the last `@` before the host; the `\` is that of JSON of PHP and of properties of Java
         "a password in an address",
         "://",
         r"://(?!/)[^\s/:\"'\\]{0,100}:(?P<value>[^\s/\"'\\]{3,5000})@",
         inside=True,
+        spaced=True,
     ),
     _shape(
         "a password in an address",
         ":\\/\\/ \\://",
         r":(?:\\?/){2}[^\s/:\"'\\]{0,100}\\?:(?P<value>[^\s/\"'\\]{3,5000})@",
         inside=True,
+        spaced=True,
     ),
     _shape(  # one with `/` in it, which no port is before
         "a password in an address",
         "://",
         r"://[^\s/:@\"'\\]{1,100}:(?!\d{1,5}[/?#])(?P<value>[^\s/@\"'\\]{0,200}/[^\s@\"'\\:?&]{1,200})@(?=[\w.-]{1,253}(?:[:/?\s\"'\\]|\Z))",
         inside=True,
+        spaced=True,
     ),
     _shape(
         "a password or key",
         "machine",
         r"machine\s+\S{1,253}\s+login\s+\S{1,200}(?:\s+account\s+\S{1,200})?\s+password\s+(?P<value>\S{3,200})",
+        spaced=True,
     ),
     _shape("a key of a provider", "hf_ api_org_", r"(?:hf|api_org)_[A-Za-z]{34}(?![A-Za-z0-9])"),
     _shape("a key of a provider", "A3-", r"A3(?:-[A-Z0-9]{5,11}){5,6}(?![A-Za-z0-9])"),

@@ -16,7 +16,7 @@ from metatree._util._private_keys import private_keys
 from metatree._util._random_tokens import random_tokens
 from metatree._util._secret_manifests import manifest_values
 from metatree._util._secret_names import named_values
-from metatree._util._secret_shapes import PROVIDERS, SHAPES, keys_of_provider
+from metatree._util._secret_shapes import PROVIDERS, SHAPES, keys_of_provider, long_tokens
 from metatree._util.entities import unescaped
 
 SHAPES_VERSION: Final = "12"
@@ -157,14 +157,16 @@ def _without_escapes(text: str) -> tuple[str, list[tuple[int, int]]] | None:
 
 def _plain_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]:
     spans = [(start, end, "a private key") for start, end in private_keys(text)]
-    for kind, marks, shape in SHAPES:
+    tokens = long_tokens(text)
+    for kind, marks, shape, spaced in SHAPES:
+        looked = text if spaced else tokens
         for mark in marks:
-            if mark in text:
+            if mark in looked:
                 spans += _matches(kind, shape.finditer(text))
                 break
-    for body, begins in PROVIDERS.items():
+    for body, begins in PROVIDERS.items() if tokens else ():
         for begin in begins.split():
-            if begin in text:
+            if begin in tokens:
                 spans += _matches("a key of a provider", keys_of_provider(text, begin, body))
     spans += _matches("a password or key", named_values(text, code=code))
     for start, end in (*random_tokens(text, code=code), *(() if code else manifest_values(text))):

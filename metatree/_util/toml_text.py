@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from typing import Any, Final
 
 _LONG_KEY: Final = re.compile(
@@ -13,17 +14,35 @@ _LONG_KEY: Final = re.compile(
 
 
 def loads(text: str) -> dict[str, Any]:
-    """Parse TOML as `tomllib.loads` does, but no key of more than a hundred parts.
+    """Parse TOML as `tomllib.loads` does, but no key of more than a hundred parts, and no number beyond 64 bits.
 
     Raises:
-        tomllib.TOMLDecodeError: it is no TOML, or has such a key.
+        tomllib.TOMLDecodeError: it is no TOML, or has such a key or number.
     """
     if match := _LONG_KEY.search(text):
         line = text.count("\n", 0, match.start()) + 1
         raise tomllib.TOMLDecodeError(f"a key has more than 100 parts (at line {line}, column 1)")
     try:
-        return tomllib.loads(text)
+        values = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         raise
     except ValueError as exc:  # a number of thousands of digits
         raise tomllib.TOMLDecodeError(f"{exc} (at line 1, column 1)") from exc
+    # TOML promises 64 bits; Python reads hexadecimal numbers of any length, and then cannot print them.
+    for key, value in _numbers(values):
+        if value.bit_length() > 64:
+            raise tomllib.TOMLDecodeError(f"the number of {key!r} does not fit into 64 bits")
+    return values
+
+
+def _numbers(values: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield the whole numbers of a document, each with the nearest key above it."""
+    pending: list[tuple[str, Any]] = [("", values)]
+    while pending:
+        key, value = pending.pop()
+        if isinstance(value, int):
+            yield key, value
+        elif isinstance(value, dict):
+            pending.extend(value.items())
+        elif isinstance(value, list):
+            pending.extend((key, each) for each in value)

@@ -1,9 +1,9 @@
 """Several questions in one text are asked one by one, so that each has an answer of its own or stays open by itself.
 
-The rules are those of English and careful: a text is cut after a question mark, and before `and` where another
-question begins (`… and when was it released?`), never between things that are asked about together (`the difference
-between A and B`, `when and where`, `read and write`). Nothing is lost: each word is in some part. What `it` stands for
-is put behind it, since a part is looked for without the others.
+The rules are those of English and careful: a text is cut after a question mark, before `and` where another question
+begins (`… and when was it released?`), and at the commas of three questions or more, never between things
+that are asked about together (`the difference between A and B`, `when and where`). Nothing is lost: each word is in
+some part. What `it` stands for is put behind it, since a part is looked for without the others.
 
 Lost: any question word after `and`, which cuts questions about questions (`how do I know who asked and when`); parts
 without what `it` stands for, which find nothing.
@@ -12,7 +12,7 @@ without what `it` stands for, which find nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 MOST_CHARS = 600
 """A longer text is a report, and so is one of several lines: it stays as it is."""
@@ -36,6 +36,18 @@ _BEFORE_AND = re.compile(
     rf"|(?:{_AUX})\s+(?:it|they|he|she|there|this|that|these|those|i|you|we|the|an?)\b))",
     re.IGNORECASE,
 )
+_BEFORE_COMMA = re.compile(
+    rf"[,;]\s+(?=(?:who\s+\w+\s+\w|(?:what|which|whom|whose)\s+(?:\w+\s+){{0,3}}(?:{_AUX})\b"
+    rf"|(?:when|where|why|how)\s+(?:{_AUX})\b|how\s+(?:many|much|long|often|far|large|big|old|to)\b))",
+    re.IGNORECASE,
+)
+_ASKS_AT_ONCE = re.compile(
+    rf"\W*(?:(?:what|which|whom|whose)\s+(?:\w+\s+){{0,3}}(?:{_AUX})|who\s+\w+|(?:when|where|why|how)\s+(?:{_AUX})"
+    r"|how\s+(?:many|much|long|often|far|large|big|old|to))\b",
+    re.IGNORECASE,
+)
+"""`When the cache is full, what does it do?` is one question: what stands before a comma has to ask by itself."""
+_LEAST_LISTED = 3
 _ASKS = re.compile(rf"\W*(?:(?:and|also|but|so|then)\s+)*(?:\w+\s+)?(?:{_WH}|{_AUX})\b", re.IGNORECASE)
 _QUESTION_WORD = re.compile(rf"\b(?:{_WH})\b", re.IGNORECASE)
 _TOGETHER = re.compile(r"\b(?:between|both|compared?|either|neither|versus|vs)\b", re.IGNORECASE)
@@ -91,13 +103,30 @@ def _after_marks(text: str) -> list[str]:
 
 def _before_and(sentence: str) -> Iterator[str]:
     shown = _covered(sentence)
-    start = 0
-    for match in _BEFORE_AND.finditer(shown):
+    listed = _cut(
+        sentence, shown, sorted([*_BEFORE_AND.finditer(shown), *_BEFORE_COMMA.finditer(shown)], key=_start)
+    )
+    if len(listed) >= _LEAST_LISTED:
+        yield from listed
+    else:
+        yield from _cut(sentence, shown, _BEFORE_AND.finditer(shown))
+
+
+def _start(match: re.Match[str]) -> int:
+    return match.start()
+
+
+def _cut(sentence: str, shown: str, matches: Iterable[re.Match[str]]) -> list[str]:
+    parts, start = [], 0
+    for match in matches:
         before = shown[start : match.start()]
+        by_comma = match.re is _BEFORE_COMMA
+        if by_comma and _ASKS_AT_ONCE.match(before) is None:
+            continue
         if _is_whole(before) and len(shown[match.end() :].split()) > _LEAST_WORDS:
-            yield _as_question(sentence[start : match.start()])
+            parts.append(_as_question(sentence[start : match.start()]))
             start = match.end()
-    yield _as_question(sentence[start:]) if start else sentence
+    return [*parts, _as_question(sentence[start:]) if start else sentence]
 
 
 def _is_whole(clause: str) -> bool:

@@ -52,7 +52,9 @@ async def asearch(options: SearchOptions) -> SearchResult:
         k: how many nodes are collected at most.
         accept: for `nodes`: kinds, or a function that says which nodes count.
         context: what the router and the reader should know besides.
-        router: None for the embedded one, which needs no model.
+        router: an object with `route`, or a plain function of a `RouteRequest` that returns a `RouteDecision`, sync or
+            async: `router=lambda request: RouteDecision(request.options[0].id)`. None for the embedded one, which needs
+            no model.
         reader, tool_caller, composer, describer: what reads nodes, fills in the arguments of tools, joins several
             answers, describes nodes that tools make. None for those that come with the router.
         evidence: None for the text index; False for none at all.
@@ -128,7 +130,8 @@ def search(options: SearchOptions) -> SearchResult:
     """Do what `asearch` does, and wait for it; works inside a running event loop too.
 
     It runs on a loop of its own in a fresh thread, with the caller's context variables. A router whose client is
-    bound to a loop needs `asearch`, whose help says what each option means.
+    bound to a loop needs `asearch`, whose help says what each option means. `router` may be a plain function:
+    `Router | Callable[[RouteRequest], RouteDecision | Awaitable[RouteDecision]]`.
     """
     return run_apart(lambda: _search(options, Home()))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build import _pool
+from metatree_memory_tools.build import _pool, _read_file
 
 from metatree import Tree, plugins
 
@@ -20,7 +20,7 @@ Started = list[subprocess.Popen[bytes]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of source code and text, with files between them that no worker reads."""
+    """A folder of source code and text, with tables between them, which no worker reads, and others."""
     root = tmp_path / "source"
     for part in range(6):
         below = root / f"part_{part}"
@@ -31,6 +31,7 @@ def folder(tmp_path: Path) -> Path:
             )
         (below / "notes.md").write_text(f"# Notes\n\nOn part {part}.\n\n## More\n\nMuch more.\n")
         (below / "table.csv").write_text("name,size\n" + "".join(f"n{n},{n}\n" for n in range(9)))
+        (below / "messages.po").write_text(f'msgid "Part {part}"\nmsgstr "Teil {part}"\n')
         (below / "broken.py").write_bytes(b"def (:\n\xff\xfe\n")
     return root
 
@@ -77,11 +78,19 @@ def test_workers_read_what_one_process_reads(
     expected = alone(folder, tmp_path / "one", monkeypatch)
     assert started == []
     seen: list[tuple[int, int, str]] = []
+    here: list[str] = []
+
+    def read(root: Path, file: Any, *args: Any, **kwargs: Any) -> Any:
+        here.append(file.id)
+        return _read_file.read_file(root, file, *args, **kwargs)
+
+    monkeypatch.setattr(_pool, "read_file", read)
     tree = build_tree(folder, out=tmp_path / "two", progress=lambda *step: seen.append(step))
+    assert here == [f"part_{part}/table.csv" for part in range(6)]
     assert len(started) == 2
     assert rows(tree) == expected
-    assert len(expected["file"]) == 138
-    assert [number for number, _, _ in seen] == list(range(139))
+    assert len(expected["file"]) == 144
+    assert [number for number, _, _ in seen] == list(range(145))
     assert all(process.returncode is not None for process in started)  # they end with the build
 
 

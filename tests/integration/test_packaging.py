@@ -61,6 +61,8 @@ def test_wheel_holds_the_four_packages_and_nothing_named_agents(wheel: Path) -> 
     for folder in ("templates", "static"):
         files = (ROOT / "agents/metatree_agents/service/web" / folder).iterdir()
         assert {f"metatree_agents/service/web/{folder}/{file.name}" for file in files} <= set(names)
+    texts = (ROOT / "agents/metatree_agents/cli/new_plugins/templates").iterdir()
+    assert {f"metatree_agents/cli/new_plugins/templates/{file.name}" for file in texts} <= set(names)
 
 
 def test_wheel_works_beside_the_openai_agents_sdk(wheel: Path, tmp_path: Path) -> None:

@@ -115,12 +115,12 @@ def test_the_commands_of_the_readme_run_in_their_order(home: Path) -> None:
     ) as server:
         lines = [
             [word.replace("https://docs.example.org", server.url) for word in words]
-            for words in commands("README.md", "cd ~/src/requests")
+            for words in commands("README.md", "metatree mcp")
         ]
         assert [words[1] for words in lines if words[0] == "metatree"] == [
-            *("ask", "mcp", "build", "build", "remember", "gateway", "serve", "plan")
+            *("mcp", "serve", "build", "build", "remember", "gateway")
         ]
-        run_all(lines, home, home, METATREE_WEB_ALLOW=server.host)
+        run_all(lines, home, home / "src" / "requests", METATREE_WEB_ALLOW=server.host)
         (found,) = run_all([["metatree", "show"]], home, home / "src" / "shop")
         assert all(name in found for name in ("src", "docs", "handbook.pdf", "shop.db", "guide", "Memories"))
 

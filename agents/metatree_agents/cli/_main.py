@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -128,6 +129,7 @@ _COMMANDS: _Sections = {
         "install": ("hosts:install", "set up coding agents to use the tree"),
         "uninstall": ("hosts:uninstall", "take that back"),
         "plugins": ("plugins:plugins", "list the installed plug-ins"),
+        "new-plugin": ("new_plugin:new_plugin", "write a package with a plug-in and its test"),
         "trust": ("trust:trust", "show and accept a tree that somebody else made"),
         "schema": ("schema:schema", "print the JSON Schema of what --json prints"),
         "doctor": ("doctor:doctor", "check the installation and the tree"),
@@ -184,7 +186,12 @@ def run(arguments: Sequence[str]) -> int:
     except _UsageError as error:
         # Without a command, also without one of `goals` or `service`, the message is the whole help, in its lines.
         is_help = type(error).__name__ == "NoArgsIsHelpError" or not arguments
-        output.note(str(error) if is_help else f"metatree: {usage_message(error)}")
+        told = usage_message(error)
+        if not is_help and " " in arguments[0] and not arguments[0].startswith("-"):
+            told = (
+                f"{arguments[0]!r} is no command: to ask it, write metatree ask {shlex.quote(arguments[0])}"
+            )
+        output.note(str(error) if is_help else f"metatree: {told}")
         return WRONG_USE
     except (Exception, KeyboardInterrupt) as error:
         if debug:  # not left to Python, which writes the names in it as they are, and the terminal obeys them

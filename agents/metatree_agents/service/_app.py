@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from difflib import get_close_matches
 from typing import Any, Final
@@ -11,7 +11,9 @@ from typing import Any, Final
 from fastapi import FastAPI, Request
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import Response
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 
 from metatree import Tree
 from metatree.errors import TransientError
@@ -91,7 +93,9 @@ def create_app(
     )
     app.router.routes.append(PathRouter(route for part in parts for route in part.router.routes))
     for part in parts:
+        _group(part.router.routes)
         app.include_router(part.router)
+    _group(admin_routes.figures_router.routes)
     app.include_router(admin_routes.figures_router)
     mount_web(app, trees or ({} if memory is None else {"": memory}))
     app.add_exception_handler(TransientError, _busy)
@@ -111,7 +115,37 @@ def create_app(
         about = {"scheme": url.scheme, "host": url.netloc, "client": client.host if client else None}
         return {"status": "ok", "seen": about}
 
+    _group(app.routes)
     return app
+
+
+def _group(routes: Iterable[BaseRoute]) -> None:
+    """Put the routes of the description into groups, each with the first line of what its docstring says."""
+    for route in routes:
+        if isinstance(route, APIRoute) and route.include_in_schema:
+            route.tags = [_group_of(route.path)]
+            route.summary = (route.description or route.name).split("\n", 1)[0].rstrip(".")
+
+
+def _group_of(path: str) -> str:
+    name = path.removeprefix("/api/")
+    if path.startswith("/v1/"):
+        return "Chat clients of OpenAI's API"
+    if name.startswith("admin/"):
+        return "Administration"
+    if not path.startswith("/api/"):
+        return "Health and figures"
+    return "Engines" if name in _OF_ENGINES else "Asking"
+
+
+_OF_ENGINES: Final = frozenset(
+    {
+        *("get-new-queries", "give-new-answer", "renew-lease", "hand-back"),
+        *("leave", "wait-for-stop", "ask-person", "give-progress"),
+        *("get-new-lookup", "give-new-matches", "get-recommendations", "get-identity"),
+        *("get-tree", "get-tree-file", "get-memory", "give-memory"),
+    }
+)
 
 
 async def _busy(request: Request, error: Exception) -> Response:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from metatree_memory_tools.text.document_place import document_place
 from metatree_memory_tools.text.readable import readable
 
 from metatree.errors import MetatreeError
@@ -13,7 +14,7 @@ from metatree.trees.text import line_in_file
 
 if TYPE_CHECKING:
     from metatree import Tree
-    from metatree.result import QuestionAnswer, Quote
+    from metatree.result import ClosestPassage, QuestionAnswer, Quote
 
 LEFT_OUT = "…"
 _EARLIER_CHARS = 160
@@ -21,8 +22,20 @@ NOT_IN_SOURCE = "not in the source"
 """Said of an answer whose words, as a model gave them, no source has."""
 
 
+def passage_place(tree: Tree, passage: ClosestPassage) -> str:
+    """Return where a passage stands, as `file:12-20` or `file, page 3`; the node's id where no file is."""
+    document = document_place(tree.find(passage.node))
+    return (
+        place_text(passage.place, passage.lines)
+        if document is None
+        else place_text(document[0], None, document[1])
+    )
+
+
 def source_place(tree: Tree, source: Quote) -> str:
     """Return where the words of a source stand, as `file:12-20` or `file, page 3`; the node's id where no file is."""
+    if (document := document_place(tree.find(source.node))) is not None:
+        return place_text(document[0], None, document[1])
     if source.place:
         return place_text(source.place, source.lines, source.pages)
     node = tree.find(source.node)

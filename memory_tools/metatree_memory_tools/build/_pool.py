@@ -2,7 +2,8 @@
 
 What reads source code and text is Python and holds one core; the first build of a large repository is most of what its
 user waits for. `multiprocessing` was lost for this: `spawn` imports the user's main module again, and `fork` copies a
-process with threads. Documents and databases are not read here: a worker would start a reader of them of its own.
+process with threads. Documents and databases are given back: a worker would start a reader of them of its own. That
+goes by their types and not by names: half of a repository may be files whose names say nothing, such as `django.po`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pickle
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import IO, Any
 from metatree import plugins
 from metatree._util.process import cores, python
 from metatree.trees.masking import is_code
-from metatree_memory_tools.build._read_file import FileNodes, read_file
+from metatree_memory_tools.build._read_file import FileNodes, ReadElsewhere, read_file
 from metatree_memory_tools.build._scan import ScannedFile
 from metatree_memory_tools.memory_types import FileType, memory_types
 
@@ -34,6 +35,8 @@ _MAX_WORKERS = 4
 
 _CHUNK_FILES = 40
 _TEXT_ENDINGS = (".md", ".rst", ".txt")
+_TYPES = frozenset({"code", "html", "markdown", "python", "rst", "text"})
+"""What workers read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,13 @@ class FileReader:
     left_out: frozenset[str] = frozenset()
     """The identities of parts of files that are passed over."""
 
-    def read(self, file: ScannedFile, known: tuple[str, str] | None, types: Sequence[FileType]) -> FileNodes:
+    def read(
+        self,
+        file: ScannedFile,
+        known: tuple[str, str] | None,
+        types: Sequence[FileType],
+        here: frozenset[str] | None = None,
+    ) -> FileNodes:
         """Read one file; see `read_file`."""
         return read_file(
             self.root,
@@ -56,6 +65,7 @@ class FileReader:
             types,
             secrets=self.secrets,
             left_out=self.left_out,
+            here=here,
         )
 
     def read_all(
@@ -71,34 +81,25 @@ class FileReader:
             yield from (self.read(file, known, types) for file, known in files)
             return
         with _Workers(workers) as pool:
-            ahead: deque[tuple[_Chunk, Future[list[FileNodes]] | None]] = deque()
-            chunks = _chunks(files)
+            ahead: deque[tuple[_Chunk, Future[_Read]]] = deque()
+            chunks = (files[at : at + _CHUNK_FILES] for at in range(0, len(files), _CHUNK_FILES))
             while True:
                 while len(ahead) < 4 * workers and (chunk := next(chunks, None)) is not None:
-                    ahead.append((chunk, pool.submit(self, chunk) if _is_text(chunk[0][0]) else None))
+                    ahead.append((chunk, pool.submit(self, chunk)))
                 if not ahead:
                     return
                 chunk, result = ahead.popleft()
                 try:
-                    read = [] if result is None else result.result()
+                    read = result.result()
                 except (OSError, EOFError, pickle.PickleError):  # the worker ended, or could not be started
-                    read = []
-                yield from read or (self.read(file, known, types) for file, known in chunk)
+                    read = [None] * len(chunk)
+                for (file, known), nodes in zip(chunk, read, strict=True):
+                    yield nodes or self.read(file, known, types)
 
 
-_Chunk = list[tuple[ScannedFile, tuple[str, str] | None]]
-
-
-def _chunks(files: Sequence[tuple[ScannedFile, tuple[str, str] | None]]) -> Iterator[_Chunk]:
-    """Cut files into pieces, each all for a worker or all for this process."""
-    chunk: _Chunk = []
-    for each in files:
-        if chunk and (len(chunk) == _CHUNK_FILES or _is_text(each[0]) != _is_text(chunk[0][0])):
-            yield chunk
-            chunk = []
-        chunk.append(each)
-    if chunk:
-        yield chunk
+_Chunk = Sequence[tuple[ScannedFile, tuple[str, str] | None]]
+_Read = list[FileNodes | None]
+"""None for what is to be read elsewhere."""
 
 
 def _is_text(file: ScannedFile) -> bool:
@@ -127,10 +128,10 @@ class _Workers:
                         pipe.close()
             process.wait()
 
-    def submit(self, reader: FileReader, chunk: _Chunk) -> Future[list[FileNodes]]:
+    def submit(self, reader: FileReader, chunk: _Chunk) -> Future[_Read]:
         return self._threads.submit(self._ask, reader, chunk)
 
-    def _ask(self, reader: FileReader, chunk: _Chunk) -> list[FileNodes]:
+    def _ask(self, reader: FileReader, chunk: _Chunk) -> _Read:
         """Have a chunk read by a process that has nothing to do.
 
         Raises:
@@ -144,7 +145,7 @@ class _Workers:
         assert process.stdin is not None and process.stdout is not None
         pickle.dump((reader, chunk), process.stdin, pickle.HIGHEST_PROTOCOL)
         process.stdin.flush()
-        nodes: list[FileNodes] = pickle.load(process.stdout)
+        nodes: _Read = pickle.load(process.stdout)
         self._idle.append(process)
         return nodes
 
@@ -169,10 +170,18 @@ def main() -> None:
     )  # syntax trees are many objects and no garbage: it was a tenth of the time
     while (request := _next(source)) is not None:
         reader, chunk = request
-        pickle.dump(
-            [reader.read(file, known, types) for file, known in chunk], target, pickle.HIGHEST_PROTOCOL
-        )
+        nodes = [_read(reader, file, known, types) for file, known in chunk]
+        pickle.dump(nodes, target, pickle.HIGHEST_PROTOCOL)
         target.flush()
+
+
+def _read(
+    reader: FileReader, file: ScannedFile, known: tuple[str, str] | None, types: Sequence[FileType]
+) -> FileNodes | None:
+    try:
+        return reader.read(file, known, types, here=None if _is_text(file) else _TYPES)
+    except ReadElsewhere:
+        return None
 
 
 def _next(source: IO[bytes]) -> Any:

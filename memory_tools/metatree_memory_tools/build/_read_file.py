@@ -55,6 +55,10 @@ class FileNodes:
     """Whether its bytes are as they were, so that nothing else was looked at."""
 
 
+class ReadElsewhere(Exception):
+    """The file is of a type that is not to be read in this process."""
+
+
 def reader_names(types: Sequence[FileType], *, secrets: bool) -> list[str]:
     """Return what memory types are called as readers of a file, with or without the secrets in it."""
     return [_reader(each.kind, secrets) for each in types]
@@ -73,6 +77,7 @@ def read_file(
     *,
     secrets: bool = False,
     left_out: frozenset[str] = frozenset(),
+    here: frozenset[str] | None = None,
 ) -> FileNodes:
     """Read one file and return its nodes; never raises for what a file holds or how it can be reached.
 
@@ -84,6 +89,10 @@ def read_file(
         types: the memory types, in the order in which they are asked; the last takes everything.
         secrets: whether what looks like keys and passwords stays as it is.
         left_out: the identities of parts that are passed over, by types that can.
+        here: names of the types that are read in this process; None for all.
+
+    Raises:
+        ReadElsewhere: it is of another type.
     """
     now = time.time_ns()
     unread = FileNodes(scanned.id, scanned.size, scanned.mtime_ns, scanned.ctime_ns, "")
@@ -92,7 +101,7 @@ def read_file(
         limit = max_file_bytes
         if scanned.size > limit:
             head = read_inside(root, raw, limit=_HEAD)[0]
-            large = _type_of(types, scanned.path, head, is_binary(head))
+            large = _type_of(types, scanned.path, head, is_binary(head), here)
             limit = max(limit, large.traits.max_file_bytes if large is not None else 0)
             if scanned.size > limit:
                 return _huge(unread, scanned, large is not None, limit, max_file_bytes)
@@ -107,7 +116,7 @@ def read_file(
     digest = digest_bytes(data)
     unread = FileNodes(scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest)
     binary = is_binary(data)
-    file_type = _type_of(types, scanned.path, data[:_HEAD], binary)
+    file_type = _type_of(types, scanned.path, data[:_HEAD], binary, here)
     if file_type is None:
         return replace(unread, problem="a binary file")
     kind = file_type.kind
@@ -221,9 +230,14 @@ def _texts(parts: Iterable[OutlinePart]) -> Iterator[str]:
         yield from _texts(part.parts)
 
 
-def _type_of(types: Sequence[FileType], path: str, head: bytes, binary: bool) -> FileType | None:
+def _type_of(
+    types: Sequence[FileType], path: str, head: bytes, binary: bool, here: frozenset[str] | None
+) -> FileType | None:
     """Return the type of a file; None for one that is no text and that no type of such files knows."""
-    return next((each for each in types if _knows(each, path, head, binary)), None)
+    found = next((each for each in types if _knows(each, path, head, binary)), None)
+    if found is not None and here is not None and found.kind.name not in here:
+        raise ReadElsewhere
+    return found
 
 
 def _knows(file_type: FileType, path: str, head: bytes, binary: bool) -> bool:

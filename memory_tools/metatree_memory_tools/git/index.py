@@ -104,6 +104,8 @@ def _offset(data: bytes, at: int) -> tuple[int, int]:
     byte = data[at]
     value = byte & 127
     while byte & 128:
+        if value > _LONGEST_NAME:
+            raise ValueError("a name that is cut by more than a name has")
         at += 1
         byte = data[at]
         value = (value + 1) << 7 | (byte & 127)

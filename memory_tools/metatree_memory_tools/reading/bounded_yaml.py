@@ -1,4 +1,8 @@
-"""YAML whose merge keys stay few: eight lines of `<<: [*a, *a, …]` stand for a hundred million pairs."""
+"""YAML of files that strangers made, read within bounds.
+
+Eight lines of `<<: [*a, *a, …]` stand for a hundred million pairs, and `1:1:1:…`, a number to the base of 60, takes the
+square of its length.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ from typing import Any, Final
 
 MOST_MERGED: Final = 100_000
 """Pairs that all merge keys of a text may bring."""
+MOST_SIGNS: Final = 200
+"""Of a number."""
 
 
 def load_yaml(text: str, *, dates: bool = True) -> Any:
@@ -13,7 +19,7 @@ def load_yaml(text: str, *, dates: bool = True) -> Any:
 
     Raises:
         ImportError: PyYAML is not installed.
-        yaml.YAMLError: it is no YAML, or its merge keys bring too much.
+        yaml.YAMLError: it is no YAML, or its merge keys bring too much, or a number is too long.
         RecursionError, ValueError, TypeError: it is nested too deep, or has a key that no mapping can have.
     """
     import yaml
@@ -34,6 +40,21 @@ def load_yaml(text: str, *, dates: bool = True) -> Any:
                     None, None, f"merge keys bring more than {MOST_MERGED:,} pairs", node.start_mark
                 )
 
+    def bounded(name: str) -> None:
+        tag = f"tag:yaml.org,2002:{name}"
+        construct = fast.yaml_constructors[tag]
+
+        def number(loader: Any, node: Any) -> Any:
+            if len(node.value) > MOST_SIGNS:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"a number has more than {MOST_SIGNS} signs", node.start_mark
+                )
+            return construct(loader, node)
+
+        Loader.add_constructor(tag, number)
+
+    bounded("int")
+    bounded("float")
     if not dates:
         Loader.yaml_implicit_resolvers = {
             first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]

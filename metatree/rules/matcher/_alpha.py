@@ -7,14 +7,16 @@ too: it is ordered, so a run can be repeated, and no bigger than a set. Places w
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import Any
 
 from metatree.rules.language.conditions import Pattern, Var
 from metatree.rules.language.values import Fact
+from metatree.rules.matcher._code import CHANGE, Code, fresh, together
 
 Places = tuple[int, ...]
 Index = dict[Any, Any]
-Handler = Callable[[Any, Any, Any, int], None]
+Change = Callable[[Any, Any, Any, int], None]
 """Called with the three values of a fact and the number of the event."""
 
 
@@ -52,13 +54,25 @@ class Shape:
 
 
 class Alpha:
-    """The facts of one shape."""
+    """The facts of one shape.
+
+    What happens when a fact comes or goes is in functions that are written when they are first called: `add` and
+    `remove` do all of it. For a fact that belongs to several memories they are in two halves, since joins look into
+    all memories: `insert` into all and then `find` in all, `lose` in all and then `delete` from all.
+    """
+
+    add: Change
+    remove: Change
+    insert: Change
+    find: Change
+    lose: Change
+    delete: Change
 
     def __init__(self, shape: Shape, facts: Collection[Fact]) -> None:
         self.shape = shape
         self.indexes: dict[Places, Index] = {}
-        self.on_add: list[Handler] = []
-        self.on_remove: list[Handler] = []
+        self.on_add: list[Code] = []
+        self.on_remove: list[Code] = []
         self.users = 0
         self.waiting: list[Callable[[], None]] = []
         """Called once, when the first fact comes."""
@@ -68,13 +82,35 @@ class Alpha:
         self._statistics: tuple[int, dict[Places, int]] = (-1, {})
         self._only: Fact | None = None
         """The first fact, while it is taken in."""
-        self.insert: Callable[[Any, Any, Any], None] = self._first_insert if self.empty else _no_op
-        self.delete: Callable[[Any, Any, Any], None] = _no_op
-        self._insert: Callable[[Any, Any, Any], None] = _no_op
+        self.changed()
 
-    def _first_insert(self, f0: Any, f1: Any, f2: Any) -> None:
-        if self.shape.equal and not self.fits((f0, f1, f2)):
+    def changed(self) -> None:
+        """Have the functions written anew when they are next called, since handlers or indexes changed."""
+        find, lose = partial(together, self.on_add), partial(together, self.on_remove)
+        insert, delete = self._inserting, self._deleting
+        self._lazily("find", find)
+        self._lazily("lose", lose)
+        self._lazily("delete", delete)
+        self._lazily("remove", lambda: together([lose(), delete()]))
+        if self.empty:
+            self.insert, self.add = self._first_insert, self._first_add
             return
+        self._lazily("insert", insert)
+        self._lazily("add", lambda: together([insert(), find()]))
+
+    def _lazily(self, name: str, write: Callable[[], Code]) -> None:
+        def first(f0: Any, f1: Any, f2: Any, event: int) -> None:
+            function = write().compiled()
+            setattr(self, name, function)
+            function(f0, f1, f2, event)
+
+        setattr(self, name, first)
+
+    def _first_add(self, f0: Any, f1: Any, f2: Any, event: int) -> None:
+        self._first_insert(f0, f1, f2, event)
+        self.find(f0, f1, f2, event)
+
+    def _first_insert(self, f0: Any, f1: Any, f2: Any, event: int) -> None:
         self.empty, self._only = False, (f0, f1, f2)
         waiting, self.waiting = self.waiting, []
         for tell in waiting:
@@ -82,8 +118,8 @@ class Alpha:
         if self.shape.places and not self.indexes:  # one is kept always: to build it later takes all facts
             self.index(self.shape.places[:1])
         self._only = None
-        self.insert = self._insert
-        self.insert(f0, f1, f2)
+        self.changed()
+        self.insert(f0, f1, f2, event)
 
     def fits(self, fact: Fact) -> bool:
         """Say whether a fact belongs here."""
@@ -98,17 +134,17 @@ class Alpha:
     def index(self, by: Places) -> Index:
         """Return the index by some of the varying places; it is built when it is first asked for.
 
-        By no place, its only key is `()`.
+        By no place, its only key is `()`, which stays when no fact is left.
         """
         index = self.indexes.get(by)
         if index is None:
-            index = {}
+            index = {} if by else {(): {}}
             rest = tuple(p for p in self.shape.places if p not in by)
             for fact in self._rows():
                 index.setdefault(_part(fact, by), {})[_part(fact, rest)] = None
-            self.empty = not index
+            self.empty = not any(index.values())
             self.indexes[by] = index
-            self._generate()
+            self.changed()
         return index
 
     def keep(self, used: Collection[Places]) -> None:
@@ -117,7 +153,7 @@ class Alpha:
         if unused:
             for by in unused:
                 del self.indexes[by]
-            self._generate()
+            self.changed()
 
     def distinct(self, by: Places, *, at: int) -> int:
         """Return about how many different values there are in some places, as of the given number of facts in all."""
@@ -156,35 +192,43 @@ class Alpha:
                     row[second] = row[first]
                 yield row[0], row[1], row[2]
 
-    def _generate(self) -> None:
-        """Write the two functions that keep all indexes, without a loop over them."""
-        add, remove = ["def insert(f0, f1, f2):"], ["def delete(f0, f1, f2):"]
-        for lines in (add, remove):
-            if self.shape.equal:
-                test = " and ".join(f"f{p} == f{q}" for p, q in self.shape.equal)
-                lines.append(f" if not ({test}): return")
-        names: dict[str, Any] = {}
-        for number, (by, index) in enumerate(self.indexes.items()):
-            rest = tuple(p for p in self.shape.places if p not in by)
-            names[f"index{number}"] = index
-            key, other = places_text(by), places_text(rest)
-            add += [
-                f" d = index{number}.get({key})",
-                f" if d is None: index{number}[{key}] = {{{other}: None}}",
-                f" else: d[{other}] = None",
-            ]
-            remove += [
-                f" d = index{number}[{key}]",
-                f" if len(d) == 1: del index{number}[{key}]",
-                f" else: del d[{other}]",
-            ]
-        exec("\n".join([*add, " return", *remove, " return"]), names)
-        self._insert, self.delete = names["insert"], names["delete"]
-        self.insert = self._first_insert if self.empty else self._insert
+    def _inserting(self) -> Code:
+        """Write what puts a fact into all indexes, without a loop over them."""
+        names, lines = {}, []
+        for by, index in self.indexes.items():
+            name, key, other = self._names(by)
+            names[name] = index if by else index[()]
+            lines += (
+                [f" {name}[{other}] = None"]
+                if not by
+                else [
+                    f" d = {name}.get({key})",
+                    f" if d is None: {name}[{key}] = {{{other}: None}}",
+                    f" else: d[{other}] = None",
+                ]
+            )
+        return Code(CHANGE, "\n".join(lines) or " pass", names)
 
+    def _deleting(self) -> Code:
+        """Write what takes a fact out of all indexes."""
+        names, lines = {}, []
+        for by, index in self.indexes.items():
+            name, key, other = self._names(by)
+            names[name] = index if by else index[()]
+            lines += (
+                [f" del {name}[{other}]"]
+                if not by
+                else [
+                    f" d = {name}[{key}]",
+                    f" if len(d) == 1: del {name}[{key}]",
+                    f" else: del d[{other}]",
+                ]
+            )
+        return Code(CHANGE, "\n".join(lines) or " pass", names)
 
-def _no_op(f0: Any, f1: Any, f2: Any) -> None:
-    return
+    def _names(self, by: Places) -> tuple[str, str, str]:
+        """Return a name for an index, and the expressions for the two parts of a fact."""
+        return fresh(), places_text(by), places_text(tuple(p for p in self.shape.places if p not in by))
 
 
 def _part(fact: Fact, places: Places) -> Any:

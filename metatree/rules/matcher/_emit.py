@@ -1,7 +1,7 @@
 """From a plan to a Python function: nested loops over indexes, written out for one query and one kind of change.
 
 Written-out code is what makes the matcher fast: a join that an interpreter of plans does in a microsecond takes a
-tenth of one. A function is written when its plan is made, so that its indexes exist, and compiled when first called.
+tenth of one. A function is written when its plan is made, so that its indexes exist (`_code`).
 
 Lost: an interpreter of plans, about ten times slower.
 """
@@ -9,7 +9,6 @@ Lost: an interpreter of plans, about ten times slower.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from metatree.rules.language.conditions import (
 from metatree.rules.language.values import NUMERIC, NotANumber, Value, arithmetic, compare
 from metatree.rules.matcher._aggregates import NEUTRAL
 from metatree.rules.matcher._alpha import Alpha, Places, variable_at
+from metatree.rules.matcher._code import Code, fresh
 from metatree.rules.matcher._plan import Step
 from metatree.rules.matcher.scopes import CompiledQuery, View
 
@@ -61,22 +61,6 @@ def holds(test: Comparison, values: Mapping[str, Value]) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Code:
-    """A function that is written and not compiled yet: what it looks up exists, and most never run."""
-
-    source: str
-    names: dict[str, Any]
-    indexes: frozenset[tuple[Alpha, Places]]
-    """The indexes that it uses."""
-
-    def compiled(self) -> Callable[..., None]:
-        """Return the function."""
-        exec(compile(self.source, "<rule>", "exec"), self.names)
-        function: Callable[..., None] = self.names["run"]
-        return function
-
-
 class Writer:
     """Writes one function.
 
@@ -99,8 +83,7 @@ class Writer:
         self._indexes: set[tuple[Alpha, Places]] = set()
         self._indent = 1
         self._loops = 0
-        self._split_off = 0
-        self._arguments = ""
+        self._all_arguments = self._arguments = ""
         self.local: dict[str, str] = {}
         """Variable -> Python expression."""
         for variable, fact in query.known.items():
@@ -112,7 +95,7 @@ class Writer:
         """Return the name under which the function knows an object."""
         if type(value) is int or type(value) is str:
             return repr(value)
-        name = f"c{len(self.names)}"
+        name = fresh()
         self.names[name] = value
         return name
 
@@ -135,8 +118,7 @@ class Writer:
             name for name in (*self._arguments.split(", "), *self.local.values()) if name.isidentifier()
         )
         inside = ", ".join(names)
-        self._split_off += 1
-        name = f"part{self._split_off}"
+        name = fresh()
         self.line(f"{name}({inside})")
         self._parts.append(self._lines)
         self._lines = [f"def {name}({inside}):"]
@@ -145,14 +127,16 @@ class Writer:
 
     def begin(self, arguments: str) -> None:
         """Begin the function."""
-        self._arguments = arguments
-        self._lines = self._main = [f"def run({arguments}):"]
+        self._arguments = self._all_arguments = arguments
+        self._lines = self._main = []
 
     def finish(self, closing: Sequence[str] = ()) -> Code:
         """Return what was written; `closing` are lines that the function always ends with."""
         self._main.extend(f" {text}" for text in closing)
-        source = "\n".join(line for part in (*self._parts, self._lines) for line in part)
-        return Code(source, self.names, frozenset(self._indexes))
+        parts = "\n".join(
+            line for part in (*self._parts, self._lines) if part is not self._main for line in part
+        )
+        return Code(self._all_arguments, "\n".join(self._main), self.names, frozenset(self._indexes), parts)
 
     def key(self, variables: Sequence[str]) -> str:
         """Return the expression for a key: a bare value for one variable, a tuple otherwise."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import partial
 
 from metatree.rules.matcher._alpha import Alpha
-from metatree.rules.matcher._emit import Code
+from metatree.rules.matcher._code import Code
 from metatree.rules.matcher._plan import Plan
 from metatree.rules.matcher.scopes import CompiledQuery
 
-Put = Callable[[Callable[..., None] | None], None]
+Put = Callable[[Code | None], None]
 """Puts a function in the place of the one that was put last; None takes it out of use."""
 
 
 class Handler:
-    """A function for one kind of change of one query: written when it may find something, compiled when first called.
+    """A function for one kind of change of one query, written when it may find something.
 
     Args:
         query: what is brought up to date.
@@ -57,7 +57,7 @@ class Handler:
 
     def _written(self, order: Plan) -> None:
         self.order, self.code = order, self._write(order)
-        self._put(self._first)
+        self._put(self.code)
 
     def replan(self) -> None:
         """Write the function again if another order of steps is better now."""
@@ -71,25 +71,31 @@ class Handler:
         else:
             self._put(None)
 
-    def _first(self, *arguments: Any) -> None:
-        assert self.code is not None
-        function = self.code.compiled()
-        self._put(function)
-        function(*arguments)
 
+def place_in(codes: list[Code], changed: Callable[[], None]) -> Put:
+    """Return what puts one function into a list of them, and says so."""
+    current: Code | None = None
 
-def place_in(functions: list[Any]) -> Put:
-    """Return what puts one function into a list of them."""
-    current: Callable[..., None] | None = None
-
-    def put(function: Callable[..., None] | None) -> None:
+    def put(code: Code | None) -> None:
         nonlocal current
         if current is None:
-            functions.append(function)
-        elif function is None:
-            functions.remove(current)
+            assert code is not None
+            codes.append(code)
+        elif code is None:
+            codes.remove(current)
         else:
-            functions[functions.index(current)] = function
-        current = function
+            codes[codes.index(current)] = code
+        current = code
+        changed()
+
+    return put
+
+
+def attribute_of(owner: object, name: str) -> Put:
+    """Return what makes a function an attribute; it stays when it is taken out of use, since its owner goes then."""
+
+    def put(code: Code | None) -> None:
+        if code is not None:
+            code.put_lazily(partial(setattr, owner, name))
 
     return put

@@ -13,7 +13,8 @@ from typing import Any, Final
 from metatree.rules.language.conditions import Aggregate, Binary, FunctionCall, Pattern, Var
 from metatree.rules.language.values import Fact
 from metatree.rules.matcher._alpha import variable_at
-from metatree.rules.matcher._emit import Code, Writer, names_of, value_function
+from metatree.rules.matcher._code import CHANGE, Code
+from metatree.rules.matcher._emit import Writer, names_of, value_function
 from metatree.rules.matcher._gates import Gate
 from metatree.rules.matcher._plan import Plan, plan
 from metatree.rules.matcher.scopes import CompiledQuery, Union, View
@@ -57,15 +58,16 @@ class Joins:
         """Write the function for a fact that fits one pattern of a query."""
         changed = query.patterns[number]
         writer = Writer(self._facts, query)
-        writer.begin("f0, f1, f2, event")
+        writer.begin(CHANGE)
         _watch_gate(query, writer)
         if not adds and (has_tokens := _has_tokens(query, writer)):
-            writer.line(f"if not ({has_tokens}): return")
+            writer.block(f"if {has_tokens}:")
         writer.changed_fact(changed)
-        writer.steps(order, {id(p): changed for p in query.patterns[:number]})
+        if adds or not _is_token(query, writer):
+            writer.steps(order, {id(p): changed for p in query.patterns[:number]})
         self._sink(query, writer, adds=adds)
         code = writer.finish(self._closing(query, writer))
-        if not adds and " in facts:" in code.source:
+        if not adds and " in facts:" in code.body + code.parts:
             self.looking[:] = [True]
         return code
 
@@ -190,16 +192,22 @@ def _has_tokens(query: CompiledQuery, writer: Writer) -> str:
     return f"{writer.constant(agenda.to_add)} or {writer.constant(agenda.committed)}{held}"
 
 
+def _is_token(query: CompiledQuery, writer: Writer) -> bool:
+    """Say whether what is known is a whole token: once its fact goes it holds no more, whatever else there is."""
+    sink = query.sink
+    return isinstance(sink, Agenda | Gate) and writer.local.keys() >= set(_agenda(sink).variables)
+
+
 def _agenda(sink: Agenda | Gate) -> Agenda:
     return sink.agenda if isinstance(sink, Gate) else sink
 
 
 def _watch_gate(query: CompiledQuery, writer: Writer) -> None:
-    """Write what ends the function at once while a gate is shut and its tokens are not kept."""
+    """Write the test that leaves all out while a gate is shut and its tokens are not kept."""
     gate = query.sink
     if isinstance(gate, Gate):
         opened, warm, spend = map(writer.constant, (gate.opened, gate.warm, gate.spend))
-        writer.line(f"if not ({opened} or {warm} and {spend}()): return")
+        writer.block(f"if {opened} or {warm} and {spend}():")
 
 
 def _unpack(writer: Writer, view: View) -> None:

@@ -24,7 +24,6 @@ trips take 1.9 GB and 21 s in CLIPS, 2 MB and 0.2 s here.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -34,9 +33,9 @@ from metatree.errors import UserError
 from metatree.rules.language.conditions import Negation, Pattern, Production, Var
 from metatree.rules.language.values import Fact
 from metatree.rules.matcher._alpha import Alpha, Places, Shape, places_text
-from metatree.rules.matcher._emit import Code
+from metatree.rules.matcher._code import CHANGE, Code, fresh
 from metatree.rules.matcher._gates import Gate
-from metatree.rules.matcher._handlers import Handler, place_in
+from metatree.rules.matcher._handlers import Handler, attribute_of, place_in
 from metatree.rules.matcher._joins import Enough, Joins
 from metatree.rules.matcher._plan import Plan
 from metatree.rules.matcher._views import rank_of, settle, views_of
@@ -53,6 +52,9 @@ from metatree.rules.matcher.tokens import Agenda
 _REPLAN_FACTOR: Final = 4
 _FIRST_REPLAN: Final = 64
 
+Mask = tuple[Places, tuple[tuple[int, int], ...]]
+"""Where a memory has constants, and which places hold equal values."""
+
 _CHANGES: Final = """
 def add(f0, f1, f2):
     event = network.event + 1
@@ -60,14 +62,16 @@ def add(f0, f1, f2):
         return False
     network.event = event
     FOUND
-    if found is not None:
-        for alpha in found:
-            alpha.insert(f0, f1, f2)
-        for alpha in found:
-            for handle in alpha.on_add:
-                handle(f0, f1, f2, event)
-        if dirty:
-            network._settle(event)
+    if others is not None:
+        for alpha in others:
+            alpha.insert(f0, f1, f2, event)
+        for alpha in others:
+            alpha.find(f0, f1, f2, event)
+    elif found is not None:
+        do = found.add  # a function that is an attribute is called faster by a name of its own
+        do(f0, f1, f2, event)
+    if dirty:
+        network._settle(event)
     if len(facts) >= network._replan_at:
         network._replan()
     return True
@@ -81,17 +85,21 @@ def remove(f0, f1, f2):
     if found is not None:
         if looking:
             facts[f0, f1, f2] = since
-        for alpha in found:
-            for handle in alpha.on_remove:
-                handle(f0, f1, f2, event)
-        for alpha in found:
-            alpha.delete(f0, f1, f2)
+        if others is None:
+            do = found.remove
+            do(f0, f1, f2, event)
+        else:
+            for alpha in others:
+                alpha.lose(f0, f1, f2, event)
+            for alpha in others:
+                alpha.delete(f0, f1, f2, event)
         if looking:
             del facts[f0, f1, f2]
         if dirty:
             network._settle(event)
     return since
 """
+"""FOUND sets `found` to a memory that the fact belongs to, and `others` to all of them when there are several."""
 
 
 class Network:
@@ -112,9 +120,8 @@ class Network:
         self._alphas: dict[Any, Alpha] = {}
         self._kept: dict[Any, Alpha] = {}
         """Attribute -> facts with it, whose values somebody asked for."""
-        self._masks: dict[Places, dict[Any, tuple[Alpha, ...]]] = {}
-        self._heads: dict[Places, Counter[Any]] = {}
-        """For each mask the first constants, and of how many memories."""
+        self._masks: dict[Mask, dict[Any, Any]] = {}
+        """Where constants are -> the first of them -> the others -> the memory; one level less for one constant."""
         self._dirty: list[View | Union] = []
         self._replan_at = _FIRST_REPLAN
         self._handlers: list[Handler] = []
@@ -149,7 +156,7 @@ class Network:
 
     def match(self, production: Production, limit: int | None = None) -> Agenda:
         """Return what a production would match now, at most so many tokens, without adding it."""
-        agenda = self._add(production, limit=limit, gated=False)
+        agenda = self._add(production, limit=limit, gated=False, once=True)
         self.remove_production(production.name)
         return agenda
 
@@ -162,7 +169,13 @@ class Network:
         return self._add(production, eager=eager)
 
     def _add(
-        self, production: Production, *, eager: bool = False, limit: int | None = None, gated: bool = True
+        self,
+        production: Production,
+        *,
+        eager: bool = False,
+        limit: int | None = None,
+        gated: bool = True,
+        once: bool = False,
     ) -> Agenda:
         if production.name in self._queries:
             raise UserError(
@@ -179,10 +192,10 @@ class Network:
                 put_gate(queries[0], agenda, self.touched)
         for query in queries:
             for view in views_of(query):
-                self._attach(view.query)
+                self._attach(view.query, once=once)
                 self._fill(view.query)
                 settle(view, self.event)  # nobody hears of it: what is around it is attached later
-            self._attach(query)
+            self._attach(query, once=once)
             if isinstance(query.sink, Gate):
                 self._attach_gate(query, query.sink)
         self._queries[production.name] = queries
@@ -219,8 +232,9 @@ class Network:
         for pattern in query.gate_patterns:
             alpha = query.alphas[pattern]
             unmet += pattern.terms not in self.facts
-            for handlers, tell in ((alpha.on_add, gate.met), (alpha.on_remove, gate.unmet)):
-                self._handlers.append(Handler(query, tuple, partial(_telling, tell), place_in(handlers)))
+            for codes, tell in ((alpha.on_add, gate.met), (alpha.on_remove, gate.unmet)):
+                put = place_in(codes, alpha.changed)
+                self._handlers.append(Handler(query, tuple, partial(_telling, tell), put))
         for view in query.gate_views:
             wanted = not isinstance(view.condition, Negation)
             unmet += bool(view.table) is not wanted
@@ -231,29 +245,35 @@ class Network:
                 query,
                 partial(self._joins.whole_plan, query),
                 partial(self._joins.whole_code, query),
-                partial(setattr, gate, "fill"),
+                attribute_of(gate, "fill"),
                 list(query.alphas.values()),
             )
         )
 
-    def _attach(self, query: CompiledQuery) -> None:
-        """Connect a query with its memories, and with its views, which must be there."""
+    def _attach(self, query: CompiledQuery, *, once: bool) -> None:
+        """Connect a query with its memories, and with its views, which must be there.
+
+        Args:
+            once: it is joined now and not brought up to date later.
+        """
         for pattern in (*query.patterns, *query.gate_patterns):
             alpha = self._alpha(pattern)
             alpha.users += 1
             query.alphas[pattern] = alpha
+        if once:
+            return
         for number, pattern in enumerate(query.patterns):
             alpha = query.alphas[pattern]
-            for handlers, adds in ((alpha.on_add, True), (alpha.on_remove, False)):
+            for codes, adds in ((alpha.on_add, True), (alpha.on_remove, False)):
                 plan = partial(self._joins.fact_plan, query, number)
                 write = partial(self._joins.fact_code, query, number, adds=adds)
                 needs = [other for p, other in query.alphas.items() if p is not pattern]
-                self._handlers.append(Handler(query, plan, write, place_in(handlers), needs))
+                self._handlers.append(Handler(query, plan, write, place_in(codes, alpha.changed), needs))
         for view in query.views:
             plan = partial(self._joins.view_plan, query, view)
             write = partial(self._joins.view_code, query, view)
-            put, needs = partial(setattr, view, "change"), list(query.alphas.values())
-            self._handlers.append(Handler(query, plan, write, put, needs))
+            needs = list(query.alphas.values())
+            self._handlers.append(Handler(query, plan, write, attribute_of(view, "change"), needs))
 
     def _detach(self, query: CompiledQuery) -> None:
         for handler in self._handlers:
@@ -265,17 +285,14 @@ class Network:
         masks = len(self._masks)
         for key in {key for key, alpha in self._alphas.items() if not alpha.users}:
             alpha = self._alphas.pop(key)
-            table = self._masks[alpha.shape.mask]
-            constants = _constants(alpha.shape)
-            table[constants] = tuple(a for a in table[constants] if a is not alpha)
-            if not table[constants]:
-                del table[constants]
-            heads, head = self._heads[alpha.shape.mask], _head(alpha.shape.mask, constants)
-            heads[head] -= 1
-            if not heads[head]:
-                del heads[head]
+            mask, (head, *rest) = _mask(alpha.shape), _path(alpha.shape)
+            table = self._masks[mask]
+            if rest:
+                del table[head][rest[0]]
+            if not rest or not table[head]:
+                del table[head]
             if not table:
-                del self._masks[alpha.shape.mask], self._heads[alpha.shape.mask]
+                del self._masks[mask]
         if len(self._masks) != masks:
             self._write_changes()
 
@@ -294,11 +311,11 @@ class Network:
         alpha = self._alphas.get(shape.key)
         if alpha is None:
             alpha = self._alphas[shape.key] = Alpha(shape, self.facts)
-            masks = len(self._masks)
-            table = self._masks.setdefault(shape.mask, {})
-            constants = _constants(shape)
-            self._heads.setdefault(shape.mask, Counter())[_head(shape.mask, constants)] += 1
-            table[constants] = (*table.get(constants, ()), alpha)
+            masks, (*outer, last) = len(self._masks), _path(shape)
+            table = self._masks.setdefault(_mask(shape), {})
+            for constant in outer:
+                table = table.setdefault(constant, {})
+            table[last] = alpha
             if len(self._masks) != masks:
                 self._write_changes()
         return alpha
@@ -307,14 +324,21 @@ class Network:
         """Write `add` and `remove`, with a look-up in them for each mask of constants that memories have."""
         names: dict[str, Any] = {"network": self, "facts": self.facts, "dirty": self._dirty}
         names["looking"] = self._joins.looking
-        found = ["found = None"]
+        found = ["found = others = None"]
         for number, (mask, table) in enumerate(self._masks.items()):
-            names[f"t{number}"], names[f"heads{number}"] = table, self._heads[mask]
-            more = f"t{number}.get({places_text(mask)})"
-            if len(mask) > 1:  # most facts have not even the first constant, and need no tuple
-                more = f"{more} if f{mask[0]} in heads{number} else None"
-            found.append(f"more = {more}")
-            found.append("if more is not None: found = more if found is None else found + more")
+            (places, equal), name = mask, f"t{number}"
+            names[name] = table
+            tests = [f"f{p} == f{q}" for p, q in equal] + [f"f{p} in {name}" for p in places[:1]]
+            find = f"{name}[{places_text(places[:1])}]"
+            if len(places) > 1:
+                find += f".get({places_text(places[1:])})"
+            found += [
+                f"if {' and '.join(tests) or 'True'}:",
+                f"    more = {find}",
+                "    if more is not None:",
+                "        if found is None: found = more",
+                "        else: others = (found, more) if others is None else (*others, more)",
+            ]
         exec(_CHANGES.replace("    FOUND\n", "".join(f"    {line}\n" for line in found)), names)
         self.add, self.remove = names["add"], names["remove"]
 
@@ -332,18 +356,19 @@ class Network:
 
 
 def _telling(tell: Callable[[int], None], order: Plan) -> Code:
-    return Code("def run(f0, f1, f2, event): tell(event)", {"tell": tell}, frozenset())
+    name = fresh()
+    return Code(CHANGE, f" {name}(event)", {name: tell})
 
 
 def _tell(gate: Gate, wanted: bool, key: Any, old: Any, new: Any, event: int) -> None:
     (gate.met if bool(new) is wanted else gate.unmet)(event)
 
 
-def _constants(shape: Shape) -> Any:
-    values = tuple(shape.constants.values())
-    return values[0] if len(values) == 1 else values
+def _mask(shape: Shape) -> Mask:
+    return shape.mask, tuple(shape.equal)
 
 
-def _head(mask: Places, constants: Any) -> Any:
-    """Return the first of the constants."""
-    return constants[0] if len(mask) > 1 else constants
+def _path(shape: Shape) -> tuple[Any, ...]:
+    """Return the keys that lead to a memory: most facts have not even the first constant, and need no tuple."""
+    first, *rest = shape.constants.values() or ((),)
+    return (first, rest[0] if len(rest) == 1 else tuple(rest)) if rest else (first,)

@@ -21,6 +21,7 @@ from metatree_routers.embeddings.static import Embedder, static_embedder
 from metatree_routers.passages.asked import read_question
 from metatree_routers.passages.candidates import Text
 from metatree_routers.passages.ranking import best_apart, rank_passages
+from metatree_routers.query.directives import without_bare_ends
 from metatree_routers.query.parse import sections
 from metatree_routers.query.wording import asking_terms
 
@@ -96,7 +97,9 @@ class EmbeddedReader(Reader):
             return None
         if request.node.kind in _SAID and lacks_particulars(question, best.text):
             return None
-        quote = best.text.strip("\n")
+        quote = without_bare_ends(best.text).strip("\n")
+        if not quote:
+            return None
         return Answer(
             question,
             shown(request.node, request.content, quote, best.release),

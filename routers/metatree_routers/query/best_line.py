@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import fsum
 
+from metatree_routers.query.directives import is_bare_directive
 from metatree_routers.query.terms import expand_cached, raw_tokens, term_counts
 
 MAX_LINES = 5_000
@@ -29,12 +30,15 @@ def best_line(text: str, weights: Mapping[str, float]) -> str:
     # Most lines have none of the words, and cutting a line costs more than looking for them.
     numbers = {number for raw in matching for number, line in enumerate(lines) if raw in line}
     for line in map(lines.__getitem__, sorted(numbers)):
+        if is_bare_directive(line):
+            continue
         line_terms = {term for raw in raw_tokens(line[:MAX_READ_CHARS]) for term in matching.get(raw, ())}
         score = fsum(map(weights.__getitem__, line_terms))  # the same in any order
         if score > best_score:
             best, best_score = line, score
     if not best:
-        best = next((line for line in lines if any(map(str.isalnum, line))), "")
+        said = (line for line in lines if any(map(str.isalnum, line)) and not is_bare_directive(line))
+        best = next(said, "") or next((line for line in lines if any(map(str.isalnum, line))), "")
     return _trimmed(best.strip(), weights)
 
 

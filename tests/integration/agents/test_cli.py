@@ -474,6 +474,7 @@ def test_limit_is_exit_code_3_and_says_how_to_go_on(
         (["build", "--add", "README.md", "--tree", "nowhere"], "no tree at 'nowhere'"),
         (["build", "src", "ftp://example.org/"], "an address that no installed type of sources reads"),
         (["frobnicate"], "No such command 'frobnicate'"),
+        (["Why is it so?"], "to ask it, write metatree ask 'Why is it so?'"),
         (["build", ""], "it is empty"),
         (["ask", "Why?", "--source", ""], "'--source': it is empty"),
         (["find", "Why?", "--tree", " "], "'--tree': it is empty"),

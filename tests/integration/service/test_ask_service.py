@@ -162,3 +162,27 @@ def test_without_a_question_it_says_what_is_missing(capsys: pytest.CaptureFixtur
     assert run(["ask"]) == 2 and "say what to find out" in capsys.readouterr().err
     assert run(["ask", "--service", "http://127.0.0.1:9", "--user", "A"]) == 2
     assert "--topic" in capsys.readouterr().err
+
+
+def test_a_search_that_was_stopped_and_one_that_asks_say_what_to_do(
+    serve: Serve, tree: Tree, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = serve(memory=tree)
+    monkeypatch.setenv("METATREE_SECRET", SECRETS["User_1"][1])
+    to = ["--service", service.url, "--user", "User_1", "--topic"]
+    for topic in ("stopped", "waits"):
+        assert service.user.ask(QUESTION, topic=topic, user="User_1").ok
+    assert service.user.post("stop-query", {"Topic": "stopped", "Seq": 1}).ok
+    assert run(["ask", *to, "stopped"]) == 1
+    assert "The search was stopped before it found an answer." in capsys.readouterr().out
+    lease = next(
+        given["Lease"]
+        for _ in range(2)
+        if (given := service.engine.get("get-new-queries").json())["Topic"] == "waits"
+    )
+    asks = [{"Key": "1", "Question": QUESTION, "Kind": "question"}]
+    body = {"Topic": "waits", "Seq": 1, "Lease": lease, "Questions": asks}
+    assert service.engine.post("ask-person", body).ok
+    assert run(["ask", *to, "waits"]) == 4
+    said = capsys.readouterr().out
+    assert f"It asks: {QUESTION}" in said and "Answer it on its page: http" in said and "topic=waits" in said

@@ -29,6 +29,7 @@ def test_the_first_day_of_a_team_goes_as_the_page_says(tmp_path: Path) -> None:
     assert "log in as admin with this link" in said and "only administrators may ask recipes" in said
     everything = "\n".join(printed)
     assert "30 days of holiday a year. [1]" in everything and "smoked paprika" in everything
+    assert "carried over. [1]" in everything, "a server that runs has what was built again"
     assert "recipes  group:cooks" in everything and "/login#code=" in everything
     assert "the memory of handbook" in everything and "the memory of recipes" in everything
     assert "metatree_engines 1.0" in (tmp_path / "figures.txt").read_text()

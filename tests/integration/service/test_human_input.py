@@ -519,6 +519,12 @@ def test_what_a_person_answers_is_remembered_as_theirs_and_for_others_only_where
             assert service.user.get("check-query", Topic="T", Seq=1).json()["Answer"] == [
                 "Bea feeds it at dawn."
             ]
+            page = browser.get("/thread?topic=T").text
+            shown = page.partition('class="actions"')[0]
+            assert shown.count("Bea feeds it at dawn.") == 2, "as the answer, and as its quote"
+            assert "said by User_1" in shown
+            marks = re.findall(r'href="#(source-1-\d+)"', shown)
+            assert all(f'id="{mark}"' in shown for mark in marks)
             own = found(service.user, "who feeds the quokka", "own")
             assert "Bea feeds it at dawn." in own["Answer"], "the person is not asked the same twice"
         assert "Bea feeds it at dawn." in browser.get("/memories").text

@@ -344,3 +344,19 @@ def test_a_database_of_the_version_before_keeps_its_answers_and_takes_ends(place
         await database.close()
 
     asyncio.run(run())
+
+
+def test_whoever_knows_what_the_sources_do_not_say_can_add_it_beside_the_question(service: Served) -> None:
+    browser = entered(service, "User_1")
+    topic = asked(browser, QUESTION)
+    assert "You know it?" not in browser.get(f"/thread?topic={topic}").text
+    service.engine.get("get-new-queries")
+    give(service.engine, topic)
+    said = article(browser.get(f"/thread?topic={topic}").text)
+    assert "You know it? Add it" in said and 'name="fragment"' in said
+    assert 'name="tree"' not in said, "there is one tree"
+    sent = browser.send("/recommend", topic=topic, seq="1", type="Add Missing Info", fragment="Ann pays.")
+    assert sent.status_code == 303
+    (kept,) = service.engine.get("get-recommendations", After="0").json()
+    assert (kept["type"], kept["query"], kept["fragment"]) == ("Add Missing Info", QUESTION, "Ann pays.")
+    assert "Ann pays." in article(browser.get(f"/thread?topic={topic}").text)

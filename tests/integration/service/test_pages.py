@@ -357,3 +357,30 @@ def test_what_was_said_of_an_answer_stands_beside_it(service: Served) -> None:
     (number,) = re.findall(r'name="number" value="(\d+)"', page)
     assert browser.send("/memories/undo", number=number, topic=topic, seq="1").status_code == 303
     assert "Corrected by" not in browser.get(f"/thread?topic={topic}").text
+
+
+def test_the_limits_say_what_they_are_and_the_description_has_groups(service: Served) -> None:
+    page = entered(service, "Admin_1").get("/admin/limits").text
+    assert (
+        "requests a second from one address" in page and "whether proofs made with SHA-1 are refused" in page
+    )
+    paths = requests.get(f"{service.url}/openapi.json", timeout=20).json()["paths"]
+    routes = {path: route for path, ways in paths.items() for route in ways.values()}
+    tags = {path: route["tags"][0] for path, route in routes.items()}
+    assert tags["/api/add-query"] == "Asking" and tags["/api/get-new-queries"] == "Engines"
+    assert tags["/api/admin/overview"] == "Administration" and tags["/v1/models"].startswith("Chat clients")
+    assert {*tags.values()} == {
+        *("Asking", "Engines", "Administration", "Health and figures", "Chat clients of OpenAI's API")
+    }
+    assert routes["/v1/models/{name}"]["summary"] == "Return one model"
+
+
+def test_a_question_in_the_queue_says_how_many_are_before_it(service: Served) -> None:
+    user = entered(service, "User_1")
+    asked(user, "How many lamps?")
+    service.engine.get("get-new-queries")
+    first, second = (asked(user, f"How many watts has lamp {number}?") for number in (1, 2))
+    assert "In the queue; 1 being answered." in user.get(f"/thread?topic={first}").text
+    page = user.get(f"/thread?topic={second}").text
+    assert "In the queue, 1 question before it; 1 being answered." in page
+    assert "Delete “How many watts has lamp 2?”" in page

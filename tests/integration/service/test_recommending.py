@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from metatree_agents.cli._main import run
-from metatree_agents.service.engine.answering import answer_query
+from metatree_agents.service.engine.answering import answer_query, said_of
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.memory import learn
 from metatree_agents.service.queue.models import EngineAnswer, EngineQuery
@@ -20,6 +20,7 @@ from metatree_routers import text_evidence
 from metatree import Tree
 from metatree.notes.feedback import flags
 from metatree.notes.notes import memories
+from metatree.result import QuestionAnswer, Quote, SearchResult
 
 from .conftest import SECRETS, Served, opened
 
@@ -107,6 +108,34 @@ def test_a_paragraph_that_is_corrected_is_lowered_and_the_comment_is_found(
     assert "Cleo" in found.answer[0]
     memory = tree.get(found.sources[0]["Node"])
     assert (memory.provenance["who"], memory.provenance["source"]) == ("Bea", "Make Correction, topic T")
+
+
+@pytest.mark.parametrize("comment", ["Refunds are approved by Cleo.", ""])
+def test_an_answer_that_quotes_a_corrected_line_says_who_corrected_it(
+    service: Served, tree: Tree, comment: str
+) -> None:
+    first = answer(service, tree, REFUND)
+    (source,) = first.sources
+    quote = Quote(source["Node"], source["Title"], source["Quote"])
+    other = Quote(source["Node"], source["Title"], "Another line of it.")
+
+    def notes(*quotes: Quote) -> list[str]:
+        given = QuestionAnswer("Which desk?", quotes[0].quote, quotes)
+        return said_of(tree, SearchResult(answer=given.answer, answers=(given,))).ending.notes
+
+    assert notes(quote) == []
+    right = "Refunds are approved by Cleo."
+    recommend(service, "Make Correction", first.answer[0] if comment else right, comment=comment)
+    learnt(service, tree)
+    (memory,) = memories(tree)
+    (said,) = notes(quote)
+    assert said.startswith("Corrected by Bea on 20") and said.endswith(f": {right}")
+    assert notes(other) == [] and notes(Quote(memory.id, "m", right), quote) == []
+    (one,) = service.engine.get("get-recommendations", After="0").json()
+    taken = {"Number": one["number"], "OnBehalfOf": "Bea"}
+    assert service.frontend.post("withdraw-recommendation", taken).ok
+    learnt(service, tree)
+    assert notes(quote) == []
 
 
 def test_a_text_of_ones_own_that_corrects_lowers_what_was_answered(service: Served, tree: Tree) -> None:

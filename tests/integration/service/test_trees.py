@@ -34,6 +34,7 @@ from metatree.errors import UserError
 
 from .conftest import Client, Served, opened, served
 from .test_engine import working
+from .test_openai import client_of
 from .test_roles import ROUTES
 from .test_web import Browser, asked, entered
 
@@ -530,6 +531,7 @@ def test_a_question_to_two_trees_has_one_answer_with_the_tree_of_each_source(
     assert "paprika" not in str(said["elsewhere"]), "nothing of a tree that was not asked"
     page = entered(service, "User_1").get("/thread?topic=soup").text
     assert "tree=recipes" in page and "Asks handbook, recipes" in page
+    assert "recipes</span></a>" in page, "the name of the tree is within the card of the source"
     assert "paprika" in entered(service, "User_1").get("/node?id=soup.md&tree=recipes&topic=soup&seq=1").text
 
 
@@ -645,3 +647,36 @@ def test_an_administrator_lets_people_in_on_the_page(serve: Serve, trees: dict[s
     admin.send("/admin/trees/right", tree="recipes", who="group:cooks")
     assert names_of(service.user) == []
     assert entered(service, "User_1").get("/admin/trees").status_code == 403
+
+
+def test_what_the_sources_do_not_say_is_added_to_the_tree_that_is_chosen(serve: Serve) -> None:
+    service = serve()
+    add_trees(service)
+    for tree in TEXTS:
+        right(service, tree, "everybody")
+    browser = entered(service, "User_1")
+    service.user.ask("q", topic="T", user="User_1")
+    service.engine.answer("q", "The sources do not say.", topic="T", End="nothing")
+    page = browser.get("/thread?topic=T").text
+    assert all(f'<option value="{tree}">' in page for tree in TEXTS)
+    fields = {"topic": "T", "seq": "1", "type": "Add Missing Info", "fragment": "a"}
+    assert browser.send("/recommend", **fields, tree="recipes").status_code == 303
+    came = {tree: len(service.engine.get("get-recommendations", Tree=tree).json()) for tree in TEXTS}
+    assert came == {"handbook": 0, "recipes": 1}
+
+
+def test_a_follow_up_stays_in_the_tree_of_the_answer_before_it(serve: Serve, trees: dict[str, Tree]) -> None:
+    service = serve(trees=trees, answer_timeout_s=30.0, claim_timeout_s=5.0)
+    add_trees(service)
+    for tree in trees:
+        right(service, tree, "everybody")
+    question = {"role": "user", "content": "What is the secret of the soup?"}
+    with working(service, trees):  # type: ignore[arg-type]
+        chat = client_of(service).chat.completions
+        given: Any = chat.create(model="metatree/recipes", messages=[question])  # type: ignore[list-item]
+        before = {"role": "assistant", "content": given.choices[0].message.content}
+        then = {"role": "user", "content": "And for the spoon?"}
+        given = chat.create(model="metatree", messages=[question, before, then])  # type: ignore[list-item]
+    last = service.user.get("get-topic-thread", Topic=given.metatree["topic"]).json()[-1]
+    assert last["Notes"][0].startswith("Searched in recipes alone")
+    assert {each["Tree"] for each in [*last["Sources"], *last["Closest"]]} == {"recipes"}

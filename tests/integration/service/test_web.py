@@ -81,6 +81,10 @@ def asked(browser: Browser, text: str = "How many watts?", **fields: str) -> str
 
 def test_a_session_cookie_is_for_the_browser_alone(service: Served) -> None:
     browser = Browser(service.url)
+    hint = browser.get("/login").text
+    assert (
+        -1 < hint.find("For another link, ask an administrator") < hint.find("metatree service users login")
+    )
     assert browser.get("/").url == f"{service.url}/login"
     sent = browser.log_in("User_1")
     cookie = sent.headers["Set-Cookie"]

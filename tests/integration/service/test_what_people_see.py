@@ -168,8 +168,8 @@ def test_a_promoted_answer_keeps_the_lines_that_it_is_from(serve: Serve, handboo
     (file,) = [each for each in sources if each["Place"] == "holidays.md"]
     assert (file["Lines"], file["SaidBy"], file["Number"]) == ([3, 3], "", 1)
     page = words(user.get(f"/thread?topic={topic}").text)
-    assert "holidays.md, line 3" in page and "said by User_1" in page
-    assert "Helpful in How many days may be carried over?" in page and "((" not in page
+    assert "holidays.md, line 3" in page and "called helpful by User_1, " in page
+    assert ", to the question How many days may be carried over?" in page and "((" not in page
     # Where the file says it no longer, it is no source any more.
     assert len(with_origins(handbook, [{"Node": memory.id, "Number": 1}])) == 2
     handbook.update(
@@ -187,7 +187,7 @@ def test_a_memory_names_no_topic_that_is_not_the_readers(service: Served) -> Non
         sources = [{"Node": "m", "Title": "A memory", "Quote": ANSWER, "Number": 1, "SaidBy": said}]
         service.engine.answer("How many watts?", ANSWER, topic=topic, Sources=sources, End="answered")
         page = browser.get(f"/thread?topic={topic}").text
-        assert "said by User_1 on 2026-11-24: Make Correction" in words(page)
+        assert "correction by User_1, 2026-11-24" in words(page)
         assert (secret in page) is (browser is one) and ("Is Bea pregnant?" in page) is (browser is one)
 
 
@@ -316,7 +316,7 @@ def test_a_pdf_opens_at_the_page_that_an_answer_quotes(serve: Serve, tmp_path: P
         service = serve(memory=made)
         user = entered(service, "User_1")
         topic = asked(user)
-        node = next(node.id for _, node in made.walk() if node.path == "lamp.pdf" and node.has_content)
+        node = next(n.id for _, n in made.walk() if n.path == "lamp.pdf" and n.has_content)
         source = {
             "Node": node,
             "Title": "lamp",
@@ -329,6 +329,7 @@ def test_a_pdf_opens_at_the_page_that_an_answer_quotes(serve: Serve, tmp_path: P
         for shown in (f"/thread?topic={topic}", f"/node?id={quote(node)}&topic={topic}&seq=1"):
             (where,) = re.findall(r'href="(/file[^"]*)"[^>]*>Open the PDF at page 2<', user.get(shown).text)
             assert where.endswith("#page=2")
+            assert "lamp.pdf, page " in words(user.get(shown).text) and ", lines" not in user.get(shown).text
             given = user.get(html.unescape(where.partition("#")[0]))
             assert (given.content, given.headers["Content-Type"]) == (data, "application/pdf")
             assert given.headers["Content-Disposition"] == 'inline; filename="lamp.pdf"'

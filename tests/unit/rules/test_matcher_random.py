@@ -26,7 +26,7 @@ from metatree.rules.language.conditions import (
 )
 from metatree.rules.language.text import Parser, lexemes, parse_productions
 from metatree.rules.language.values import Fact, Value
-from metatree.rules.matcher import _gates
+from metatree.rules.matcher import _code, _gates
 from metatree.rules.matcher._gates import Gate
 from metatree.rules.matcher.network import Network
 from metatree.rules.matcher.scopes import Union
@@ -282,7 +282,8 @@ def test_matches_brute_force_after_every_event(shape: str) -> None:
 def assert_nothing_left(network: Network) -> None:
     """No facts, no entry in any index or table: nothing leaks."""
     for alpha in network._alphas.values():
-        assert not any(alpha.indexes.values())
+        for by, index in alpha.indexes.items():
+            assert index == ({} if by else {(): {}})
     for query in (query for queries in network._queries.values() for query in queries):
         if isinstance(query.sink, Union):
             left = {number for ways in query.sink.table.values() for number, _ in ways}
@@ -370,7 +371,12 @@ def test_random_rules_match_brute_force(block: int) -> None:
     assert done == 12
 
 
-def test_late_and_removed_rules_see_what_a_fresh_match_sees() -> None:
+@pytest.mark.parametrize("few", [0, 4, 1000])
+def test_late_and_removed_rules_see_what_a_fresh_match_sees(
+    few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when each handler of a memory is called by itself, and when all are written as one function."""
+    monkeypatch.setattr(_code, "_FEW", few)
     rng = random.Random(5)
     productions = {name: parse_productions(f'({text} -> "{name}")')[0] for name, text in SHAPES.items()}
     network = Network()
@@ -439,6 +445,21 @@ def test_a_gate_that_stays_shut_drops_what_it_holds() -> None:
     assert not agenda.to_add
     network.add("phase", "is", "work")
     assert len(agenda.to_add) == 300
+
+
+def test_a_query_leaves_what_is_written_for_facts_as_it_is() -> None:
+    """Asking between changes does not have functions compiled again."""
+    network = Network()
+    (production,) = parse_productions('((<x> on <y>) -> "r")')
+    (question,) = parse_productions('((<x> on <y>) -{(<x> at <z>)} -> "question")')
+    network.add_production(production)
+    for number in range(3):
+        network.add(f"n{number}", "on", "m")
+        network.remove(f"n{number}", "on", "m")
+    (links,) = network._alphas.values()
+    before = links.add, links.remove, list(links.on_add)
+    assert not network.match(question)
+    assert (links.add, links.remove, links.on_add) == before
 
 
 def test_joins_wait_for_the_first_fact_of_each_memory() -> None:

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 import metatree
-from metatree import Tree, astream, search
+from metatree import RouteDecision, RouteRequest, Tree, astream, search
+from metatree.protocols import AnyRouter
 from metatree.testing.parts import ScriptedRouter, tree_of
 
 ROOT = Path(__file__).parents[3]
@@ -136,3 +137,34 @@ def test_astream_takes_on_event_too() -> None:
     seen: list[Any] = []
     streamed = asyncio.run(_streamed(tree_of({"a": "x", "b": "y"}), returns="nodes", on_event=seen.append))
     assert seen == streamed[:-1] != []
+
+
+def _second(request: RouteRequest) -> RouteDecision:
+    return RouteDecision(request.options[-1].id)
+
+
+async def _second_later(request: RouteRequest) -> RouteDecision:
+    await asyncio.sleep(0)
+    return _second(request)
+
+
+class _Callable:
+    def __call__(self, request: RouteRequest) -> RouteDecision:
+        return _second(request)
+
+
+@pytest.mark.parametrize(
+    "router",
+    [_second, _second_later, _Callable(), lambda request: RouteDecision(request.options[-1].id)],
+    ids=["function", "coroutine", "object", "lambda"],
+)
+def test_a_router_may_be_a_plain_function(router: AnyRouter) -> None:
+    tree = tree_of({"a": {"a1": "one"}, "b": {"b1": "two", "b2": "three"}})
+    found = search("q", tree=tree, router=router, evidence=False, returns="nodes", k=1, accept={"note"})
+    assert [node.id for node in found.nodes] == ["b2"]
+    assert (found.usage.router_calls, found.usage.model_calls, found.detail) == (2, 0, "")
+
+
+def test_help_says_that_a_router_may_be_a_function() -> None:
+    text = pydoc.plain(pydoc.render_doc(search))
+    assert "Callable[[RouteRequest], RouteDecision | Awaitable[RouteDecision]]" in text

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from metatree_agents.hosts import _json_edits, _toml_edits
 from metatree_agents.service.database.backup import verified
+from metatree_memory_tools.reading.bounded_yaml import load_yaml
 
 from metatree import errors
 from metatree._util import toml_text
@@ -114,3 +115,18 @@ def test_settings_of_millions_of_values_are_refused(monkeypatch: pytest.MonkeyPa
     with below(10), pytest.raises(ValueError, match="more than 10,000 values"):
         _json_edits.parsed("[" + "1," * 300_000 + "1]")
     assert _json_edits.parsed("[" + "1," * 4_000 + "1]") == [1] * 4_001
+
+
+@pytest.mark.parametrize("number", ["1:" * 5_000 + "1", "0x" + "f" * 5_000, "1" * 5_000, "1." + "0" * 5_000])
+def test_a_number_of_yaml_is_bounded(number: str) -> None:
+    yaml = pytest.importorskip("yaml")
+    with pytest.raises(yaml.YAMLError, match="more than 200 signs"):
+        load_yaml(f"a: 1:30\nb: {number}\n")
+    assert load_yaml("a: 1:30\nb: 0x1f\nc: 1.5\nd: '" + "1" * 5_000 + "'")["b"] == 31
+
+
+@pytest.mark.parametrize("text", ["a = {}", "[[b]]\na = [1, {{ a = {} }}]"])
+def test_a_number_of_toml_fits_into_64_bits(text: str) -> None:
+    with pytest.raises(tomllib.TOMLDecodeError, match="'a' does not fit into 64 bits"):
+        toml_text.loads(text.format("0x" + "f" * 5_000))
+    assert toml_text.loads(text.format("0xffff"))

@@ -110,6 +110,18 @@ def test_what_a_row_describes_is_masked_whole(data: st.DataObject, row: tuple[st
     assert shown == f'the kettle = "{"*" * len(begin + rest)}" is blue'
 
 
+@pytest.mark.parametrize(
+    "begin, length", [("xoxb-", 10), ("k_test_", 10), ("sk-", 20), ("sm_pat_", 16), ("oy2", 26)]
+)
+@pytest.mark.parametrize("around", ["{}", "f({})", "<b>{}</b>", "[{}, 1]", "见{}。", "\udce9 {}"])
+@pytest.mark.parametrize("code", [True, False])
+def test_the_shortest_token_is_masked_beside_any_sign(
+    begin: str, length: int, around: str, code: bool
+) -> None:
+    token = ("r" if begin.startswith("k_") else "") + begin + ("a1B2c3D4e5" * 3)[:length]
+    assert masked(around.format(token), code=code)[0] == around.format("*" * len(token))
+
+
 NAMES = (
     "DATADOG_KEY",
     "algolia_api",

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 from metatree_memory_tools.text.readable import markup_of, readable, readable_code
 from metatree_routers.passages.candidates import is_code_text
+from metatree_routers.query.entry import entry_text
 
 from metatree._util.numbers import whole_number
 from metatree.notes.notes import said_by
 from metatree_agents.cli._output import styled, visible
 from metatree_agents.cli.printing.results import first_line, nothing, quoted_lines, wish_lines
-from metatree_agents.tools.closest import line_range, of_question, telling
+from metatree_agents.tools.closest import of_question, telling
 from metatree_agents.tools.locations import (
     NOT_IN_SOURCE,
     code_lines,
     earlier_lines,
+    passage_place,
     readable_answer,
     source_place,
 )
@@ -107,11 +109,20 @@ def _one_answer(answer: QuestionAnswer, tree: Tree, code: set[int], *, verbose: 
         yield from lines
         yield styled("".join(f"[{each.number}]" for each in answer.sources if each.number), "cyan")
     else:
-        yield from _text_lines(readable_answer(answer))
+        yield from _text_lines(_entry_lines(answer) if not verbose else readable_answer(answer))
     for line in earlier_lines(answer, most=len(answer.earlier) if verbose else 1):
         yield styled(visible(line), "dim")
     if not answer.verified:
         yield styled(f"({NOT_IN_SOURCE})", "bold")
+
+
+def _entry_lines(answer: QuestionAnswer) -> str:
+    """Return an answer that is quoted of a page of a document as the entry in it that answers; else all of it."""
+    text = readable_answer(answer)
+    if not any(each.pages for each in answer.sources) or len(answer.sources) != 1:
+        return text
+    mark = "".join(f"[{each.number}]" for each in answer.sources if each.number)
+    return entry_text(answer.question, text, mark)
 
 
 def _code_lines(text: str, source: Quote, tree: Tree, *, verbose: bool) -> list[str] | None:
@@ -178,7 +189,7 @@ def open_question_lines(
 
 
 def _passage_lines(passage: ClosestPassage, tree: Tree, *, verbose: bool) -> Iterator[str]:
-    place = f"{visible(passage.place)}:{line_range(passage)}"
+    place = visible(passage_place(tree, passage))
     score = f"  {passage.score:.2f}" if verbose else ""
     yield f"  {styled(place, 'cyan')}  {visible(passage.title)}{_said_by(tree, passage.node)}{score}"
     whole = readable(passage.quote.strip("\n"), passage.place).splitlines()

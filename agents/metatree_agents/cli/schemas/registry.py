@@ -35,6 +35,7 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "import": "_memory.ImportOutput",
     "plugins": "search.PluginsOutput",
     "plugins --permissions": "search.PermissionsOutput",
+    "new-plugin": "_new_plugin.NewPluginOutput",
     "doctor": "search.DoctorOutput",
     "trust": "search.TrustOutput",
     "cache": "search.CacheOutput",

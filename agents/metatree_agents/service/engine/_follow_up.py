@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from metatree_routers.passages.asked import read_question
 from metatree_routers.query.key_terms import NAME, key_terms_of
 from metatree_routers.query.terms import terms
 from metatree_routers.query.wording import asking_terms, request_words
+
+from metatree_agents.service.queue.models import EngineAnswer, EngineQuery
 
 TURNS: Final = 10
 """How many earlier questions are looked at."""
@@ -30,6 +32,7 @@ _MOST_NAMES: Final = 2
 _LEAST_WEIGHT: Final = 0.25
 """Words of a question that weigh less say nothing of its subject where others do: `work`, `use`."""
 _ANSWER_CHARS: Final = 400
+_WORDS: Final = re.compile(r"\w+")
 
 _HELPERS = (
     "is|are|was|were|isn't|aren't|do|does|did|don't|doesn't|can|can't|could|should|would|will|won't|may|might|must|has"
@@ -97,6 +100,34 @@ class FollowUp:
         own = [word for word in own if not set(terms(self.subject)).issuperset(word.terms)]
         there = sum(word.weight for word in own if word.is_in(said))
         return not said.isdisjoint(terms(self.subject)) and 2 * there >= sum(word.weight for word in own)
+
+
+def kept_tree(query: EngineQuery, titles: Mapping[str, str]) -> str | None:
+    """Return the one of several trees that a question stays in: that of the answer that it refers to.
+
+    None for one that stands by itself, that names another tree, or whose topic was last answered from several.
+
+    Args:
+        titles: of the trees, by their names.
+    """
+    earlier = [one for one in query.earlier if one.get("Seq", 0) < query.seq]
+    if len(query.trees) < 2 or not earlier or follow_up(query.text, earlier) is None:
+        return None
+    last = earlier[-1]
+    found = {source.get("Tree") for source in last.get("Sources") or ()}
+    if last.get("End") not in (None, "answered") or len(found) != 1:
+        return None
+    kept = found.pop()
+    said = f" {' '.join(re.findall(_WORDS, query.text.casefold()))} "
+    others = [each for name in query.trees if name != kept for each in (name, titles.get(name, name))]
+    named = any(f" {' '.join(re.findall(_WORDS, other.casefold()))} " in said for other in others)
+    return kept if isinstance(kept, str) and kept in query.trees and not named else None
+
+
+def with_kept(reply: EngineAnswer, title: str) -> EngineAnswer:
+    """Return an answer that says in which tree alone it was looked for."""
+    note = f"Searched in {title} alone, where the answer before it is from: name another tree to search that."
+    return replace(reply, ending=replace(reply.ending, notes=[note, *reply.ending.notes]))
 
 
 def follow_up(question: str, earlier: Sequence[Mapping[str, Any]]) -> FollowUp | None:

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from metatree_memory_tools.text.document_place import document_place
+
 from metatree import Node, Tree
 from metatree.errors import MetatreeError
 from metatree.trees.text import line_in_file
@@ -90,6 +92,8 @@ def _source(tree: Tree, origin: Mapping[str, str]) -> dict[str, Any] | None:
     if node is None or place is None:
         return None
     where, lines = place
+    document = document_place(node)
+    pages = None if document is None else document[1]
     return {
         "Node": node.id,
         "Title": node.title,
@@ -97,6 +101,6 @@ def _source(tree: Tree, origin: Mapping[str, str]) -> dict[str, Any] | None:
         "Path": node.path,
         "SaidBy": "",
         "Place": where,
-        "Lines": lines,
-        "Pages": None,
+        "Lines": lines if document is None else None,
+        "Pages": None if pages is None else list(pages),
     }

@@ -12,6 +12,7 @@ from hashlib import sha256
 from textwrap import shorten
 from typing import Any, Final
 
+from metatree_memory_tools.text.document_place import document_place
 from metatree_routers import text_evidence
 from metatree_routers.query.key_terms import NOTABLE, key_terms_of
 from metatree_routers.query.terms import expand, raw_tokens
@@ -23,6 +24,7 @@ from metatree.result import PersonQuestion, QuestionAnswer, SearchResult, TraceE
 from metatree.trees.layer import Layer
 from metatree.trees.line_ranges import without_shared_lines
 from metatree_agents.service.engine._at_limit import same_question, with_person
+from metatree_agents.service.engine._corrections import corrections_of
 from metatree_agents.service.engine._follow_up import FollowUp, follow_up
 from metatree_agents.service.engine._origins import place_in, with_origins
 from metatree_agents.service.queue.models import (
@@ -211,20 +213,25 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
             "Place": quote.place or None,
             "Lines": None if quote.lines is None else list(quote.lines),
             "Pages": None if quote.pages is None else list(quote.pages),
+            **_in_document(tree, quote.node),
         }
         for each in result.answers
         for quote in each.sources
     ]
+    sources = with_origins(tree, sources)
+    ending = _ending_of(tree, result)
+    if answer and sources:
+        ending = replace(ending, notes=[*corrections_of(tree, sources), *ending.notes][:PASSAGES])
     think = [step["Text"] for entry in result.trace if (step := step_of(tree, entry))]
     asks = [{"Key": _key(tree, ask), "Question": ask.question, "Kind": ask.about} for ask in result.asks]
     return EngineAnswer(
         answer or [NOT_SAID],
         think[:500],
-        with_origins(tree, sources),
+        sources,
         result.ended,
         result.detail,
         asks,
-        _ending_of(tree, result),
+        ending,
     )
 
 
@@ -323,9 +330,17 @@ def _ending_of(tree: Tree, result: SearchResult) -> Ending:
             own = [number for number, each in enumerate(closest) if each["Question"] == question]
             closest.insert(own[:2][-1] + 1 if own else len(closest), said)
     # Two passages of one short section are that section, once.
-    closest = _apart(closest)
+    closest = [{**each, **_in_document(tree, each["Node"])} for each in _apart(closest)]
     end: End = "answered" if result.answer.strip() else "closest" if closest else "nothing"
     return Ending(end, list(result.open_questions[:PASSAGES]), closest, notes=result.sentences[:PASSAGES])
+
+
+def _in_document(tree: Tree, node_id: str) -> dict[str, Any]:
+    """Return the place of a node of a document as people find it there: the file with its pages, without lines."""
+    where = document_place(tree.find(node_id))
+    if where is None:
+        return {}
+    return {"Place": where[0], "Lines": None, "Pages": None if where[1] is None else list(where[1])}
 
 
 def _apart(closest: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -390,6 +405,7 @@ def _before(tree: Tree, query: EngineQuery) -> list[dict[str, Any]]:
         {
             **_passage_of(source, query.text),
             **({} if source.get("Pages") else _whole_section(tree, source["Node"])),
+            **_in_document(tree, source["Node"]),
         }
         for source in sources
         if source.get("Quote") and source.get("Node") in tree
@@ -398,14 +414,14 @@ def _before(tree: Tree, query: EngineQuery) -> list[dict[str, Any]]:
 
 def _passage_of(source: Mapping[str, Any], question: str) -> dict[str, Any]:
     """Return a source of an answer as a passage that comes close to a question."""
-    place, pages = source.get("Place") or source.get("Path") or source["Node"], source.get("Pages")
     return {
         "Question": question,
         "Node": source["Node"],
         "Title": source.get("Title") or source["Node"],
-        "Place": f"{place}, page {pages[0]}" if pages else place,
+        "Place": source.get("Place") or source.get("Path") or source["Node"],
         "SaidBy": source.get("SaidBy") or "",
         "Lines": source.get("Lines") or None,
+        "Pages": source.get("Pages") or None,
         "Quote": source["Quote"][:QUOTE_CHARS],
         "Score": 0.0,
     }

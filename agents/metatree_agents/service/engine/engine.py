@@ -14,6 +14,7 @@ from metatree import Limits, Tree
 from metatree._util.threads import run_beside
 from metatree.durable.renewal import SHARE, Renewal
 from metatree.errors import LeaseLost, MetatreeError, TransientError, UserError
+from metatree_agents.service.engine._follow_up import kept_tree, with_kept
 from metatree_agents.service.engine._memories import Memory, OwnTree
 from metatree_agents.service.engine._several import found_in, joined
 from metatree_agents.service.engine.answering import CUT_OFF, answer_query, found_so_far
@@ -336,10 +337,11 @@ class Engine:
             self._titles = {each["Name"]: each["Title"] for each in known}
         # One after another: each takes a whole core, and the first may take what there is of a limit.
         replies = []
-        for name in query.trees:
+        kept = kept_tree(query, self._titles)
+        for name in query.trees if kept is None else [kept]:
             reply = await self._search_one(name, query, _telling(steps, name))
             replies.append((name, self._titles.get(name, name), reply))
-        return joined(replies)
+        return joined(replies) if kept is None else with_kept(joined(replies), self._titles.get(kept, kept))
 
     async def _search_one(
         self, name: str, query: EngineQuery, tell: Callable[[dict[str, Any]], None]

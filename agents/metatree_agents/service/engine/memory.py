@@ -22,6 +22,7 @@ from metatree.notes.notes import known_text, mentions, remember
 from metatree.trees.layer import Layer
 from metatree_agents.service.database.identity import Earlier, Identity
 from metatree_agents.service.database.schema import ADDRESS
+from metatree_agents.service.engine._corrections import CORRECTED, keep_corrected
 from metatree_agents.service.engine._origins import keep_origins
 from metatree_agents.service.engine.client import ServiceClient, ServiceRefused, patiently
 from metatree_agents.service.queue.recommendations import CORRECTION, NEGATIVE, PROMOTION
@@ -127,14 +128,28 @@ def _take(tree: Tree, one: Mapping[str, Any], thread: Sequence[Turn], made_by: s
     # A paragraph of the answer is what is wrong, and the comment says what is right; any other text is what is right,
     # and the answer that was given is wrong.
     wrong = next((turn for turn in thread if _contains(turn, one["fragment"])), None)
+    same = [turn for turn in thread if _same(turn["Query"], one["query"])]
+    turns = same if wrong is None else [wrong]
     texts = (one["comment"],) if wrong is not None else (one["fragment"], one["comment"])
     remembered = _remember(tree, one, *texts)
-    if wrong is not None:
-        nodes = named(tree, one, [wrong])
-    else:
-        turns = [turn for turn in thread if _same(turn["Query"], one["query"])]
-        nodes = [node for turn in turns for node in _sources(turn)]
-    _flag(tree, one, [node for node in nodes if node != remembered], "corrected", made_by)
+    quoted = [node for turn in turns for node in _sources(turn)]
+    nodes = quoted if wrong is None else named(tree, one, turns)
+    flagged = [node for node in nodes if node != remembered]
+    _flag(tree, one, flagged, CORRECTED, made_by)
+    if remembered is not None:
+        keep_corrected(tree, remembered, _corrected_words(one, turns, flagged))
+
+
+def _corrected_words(
+    one: Mapping[str, str], turns: Sequence[Turn], flagged: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return which words of which nodes a correction says are wrong: those of the fragment, or all that were quoted."""
+    words = []
+    for turn in turns:
+        for each in turn.get("Sources") or ():
+            if (node := each.get("Node")) in flagged and (quote := each.get("Quote")):
+                words.append((node, one["fragment"] if _pieces_in(one["fragment"], quote) else quote))
+    return words
 
 
 def named(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> list[str]:

@@ -124,7 +124,10 @@ class Added(Body):
 
 
 class GivenPassage(Body):
-    """A passage that comes close to a question that nothing answers; `Lines` are its first and last, from 1."""
+    """A passage that comes close to a question that nothing answers; `Lines` are its first and last, from 1.
+
+    One of a document has no lines that a reader of its file could count, but `Pages`, where there are any.
+    """
 
     Question: Remark
     Node: Remark | None = None
@@ -132,13 +135,14 @@ class GivenPassage(Body):
     Place: Remark = ""
     SaidBy: Remark = ""
     Lines: Annotated[list[LineNumber], Field(min_length=2, max_length=2)] | None = None
+    Pages: Annotated[list[LineNumber], Field(min_length=2, max_length=2)] | None = None
     Quote: Remark
     Score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), BeforeValidator(_no_text)] | None = None
     Tree: Remark | None = None
 
     def on_wire(self) -> dict[str, Any]:
-        """Return it as it is kept and shown; without a tree where trees have no names."""
-        return self.model_dump(exclude={"Tree"} if self.Tree is None else None)
+        """Return it as it is kept and shown; without a tree where trees have no names, and pages where none are."""
+        return self.model_dump(exclude={name for name in ("Tree", "Pages") if getattr(self, name) is None})
 
 
 class Answered(Body):

@@ -30,7 +30,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from metatree.errors import TransientError
-from metatree_agents.service.accounts.tree_rights import UNNAMED
+from metatree_agents.service.accounts.tree_rights import UNNAMED, missing
 from metatree_agents.service.database.database import ServiceDatabase, Transaction
 from metatree_agents.service.openai._models import content_of
 from metatree_agents.service.queue.queue import COLUMNS, Queue, query_of
@@ -210,6 +210,7 @@ class Conversations:
         if not turns:
             return
         now = self._database.clock()
+        sources = await self._sources_before(do, owner, conversation, trees)
         if not await do.execute(
             "INSERT INTO topic(id, owner, made_at, last_seq, trees) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             *(topic, owner, now, len(turns), trees),
@@ -218,10 +219,28 @@ class Conversations:
         for seq, turn in enumerate(turns, start=1):
             await do.execute(
                 "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts, answer, think,"
-                " sources, answered_at) VALUES (?, ?, ?, ?, ?, '{}', ?, 'Done', 0, ?, ?, '[]', ?)",
+                " sources, answered_at) VALUES (?, ?, ?, ?, ?, '{}', ?, 'Done', 0, ?, ?, ?, ?)",
                 *(topic, seq, turn.question, owner, conversation.model, now),
-                *(json.dumps([turn.answer]), json.dumps([TOLD]), now),
+                *(json.dumps([turn.answer]), json.dumps([TOLD]), sources if seq == len(turns) else "[]", now),
             )
+
+    async def _sources_before(
+        self, do: Transaction, owner: str, conversation: Conversation, trees: int
+    ) -> str:
+        """Return what the last turn of a conversation quotes where that was answered here, of other trees.
+
+        A question that refers to it stays in the tree that it is from.
+        """
+        rows = await do.rows(
+            f"SELECT {COLUMNS} FROM chat JOIN query ON query.topic = chat.topic AND query.seq = chat.seq"
+            " JOIN topic ON topic.id = chat.topic WHERE chat.asked = ? AND query.status = 'Done'"
+            " AND (topic.trees & ?) = 0 ORDER BY chat.number DESC LIMIT 5",
+            *(conversation.before().asked(owner), missing(trees)),
+        )
+        for query in map(query_of, rows):
+            if shown(content_of(query)) == shown(conversation.turns[-1].answer) and query.ending.answered:
+                return json.dumps(query.sources or [])
+        return "[]"
 
 
 def shown(answer: str) -> str:

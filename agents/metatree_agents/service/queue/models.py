@@ -35,7 +35,7 @@ class Ending:
     by: str | None = None
     """Who stopped the search."""
     notes: list[str] = field(default_factory=list)
-    """How the question was read, where that is not as it stands, in sentences."""
+    """How the question was read, where that is not as it stands, and who corrected what is quoted, in sentences."""
 
     @property
     def answered(self) -> bool:

@@ -55,6 +55,17 @@ TABS: Final = (
 _FIGURES: Final = ("Open", "Pending", "Waiting", "Failed")
 _OLD: Final[dict[str, Choice]] = {"delete it": "delete", "show it to the new user": "keep"}
 """What may become of what somebody of a name left, for people."""
+_LIMITS: Final = {
+    "address_rate": "requests a second from one address",
+    "address_burst": "requests from one address at once, before its rate counts",
+    "user_rate": "requests a second of one user",
+    "user_burst": "requests of one user at once, before the rate counts",
+    "connections": "requests of one user in progress, those that wait among them",
+    "program_connections": "the same of a frontend, an engine or an administrator",
+    "open_queries": "unanswered questions of one user",
+}
+_FREE: Final = "searches can begin here now"
+"""An engine waits once for each search that it does at a time (`--concurrency`)."""
 _CHUNK: Final = 1 << 20
 _AGAIN_S: Final = 20
 """How often an open page of the queue, or of the engines, is brought up to date."""
@@ -107,7 +118,7 @@ async def admin_page(
             *((f"{figures.queries[status]:,}", SAID[status]) for status in _FIGURES),
             (f"{max(0, all_ended - without):,}", "answered"),
             (f"{without:,}", "not answered"),
-            (f"{free:,}", f"engine{'' if free == 1 else 's'} free here"),
+            (f"{free:,}", _FREE),
         ],
         wrong="" if await service.admin.has_engines(waiting=free) else _NOBODY,
         again=_AGAIN_S,
@@ -540,8 +551,9 @@ async def engines_page(request: Request, session: Administrator, service: Here) 
             )
         ],
         tabs=TABS,
-        figures=[(f"{free:,}", "free at this server")],
-        lead="An engine is connected when it has a topic, or was heard of in the last two minutes.",
+        figures=[(f"{free:,}", _FREE)],
+        lead="An engine is connected when it has a topic, or was heard of in the last two minutes. It does as many"
+        " searches at a time as its --concurrency says.",
         wrong="" if await service.admin.has_engines(waiting=free) else _NOBODY,
         again=_AGAIN_S,
     )
@@ -555,18 +567,27 @@ async def limits_page(request: Request, session: Administrator, service: Here) -
         [
             each.name.replace("_", "-"),
             f"{getattr(rates, each.name):,.0f}" if getattr(rates, each.name) else "none",
+            _LIMITS[each.name],
         ]
         for each in fields(rates)
     ]
     others: list[list[Cell]] = [
-        ["lease", f"{settings.lease_s:,.0f} s"],
-        ["attempts", f"{settings.attempts:,}"],
-        ["claim-timeout", f"{settings.claim_timeout_s:,.0f} s"],
-        ["answer-timeout", f"{settings.answer_timeout_s:,.0f} s"],
-        ["shared", "yes" if settings.shared else "no"],
-        ["no-sha1", "no" if settings.proofs.sha1 else "yes"],
+        ["lease", f"{settings.lease_s:,.0f} s", "how long an engine has a topic before another one may"],
+        ["attempts", f"{settings.attempts:,}", "how many engines try a question before it fails"],
+        [
+            "claim-timeout",
+            f"{settings.claim_timeout_s:,.0f} s",
+            "how long an engine waits for a question at once",
+        ],
+        [
+            "answer-timeout",
+            f"{settings.answer_timeout_s:,.0f} s",
+            "how long a caller waits for an answer at once",
+        ],
+        ["shared", "yes" if settings.shared else "no", "whether users read topics of others and ask in them"],
+        ["no-sha1", "no" if settings.proofs.sha1 else "yes", "whether proofs made with SHA-1 are refused"],
     ]
-    columns = ("Name", "Value")
+    columns = ("Name", "Value", "What it is")
     return tables_page(
         request,
         session,

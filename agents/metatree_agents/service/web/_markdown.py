@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -21,6 +21,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 from metatree_memory_tools.text.readable import readable
+from metatree_routers.query.entry import entry_of
 
 from metatree_agents.service.openai.answer_segments import AnswerSegment, answer_segments, with_marks
 
@@ -28,6 +29,10 @@ _EXACT: Final = {
     "code": Markup('<div class="exact code" tabindex="0">{}</div>'),
     "words": Markup('<blockquote class="exact words">{}</blockquote>'),
 }
+_FOLDED: Final = Markup(
+    '<details class="quote"><summary>All that is quoted of this page</summary><blockquote class="exact words">'
+    "{}\n<mark>{}</mark>\n{}</blockquote></details>"
+)
 _PARAGRAPH: Final = Markup("<p>{}</p>")
 _BLANK: Final = re.compile(r"\n[ \t]*\n+")
 _WRAPPED: Final = 50
@@ -66,19 +71,36 @@ def prose(
     *,
     numbers: Sequence[int] = (),
     anchor: str = "source",
+    question: str = "",
+    pages: Collection[int] = (),
 ) -> Markup:
     """Return paragraphs as HTML, with a `[1]` behind what is quoted that leads to its source.
 
     A paragraph that is one of the quotes, or a part of one, is shown as it is: `__init__` in a line of code is no
     bold `init`. Everything else is Markdown, as far as the budget of the page goes.
+
+    Args:
+        question: what was asked; of a page of a document its entry alone is shown, with the rest folded.
+        pages: the places of the quotes that are of such pages.
     """
     budget = budget or Budget()
     return Markup("").join(
         rendered(piece.text, budget)
         if piece.kind == "said"
-        else _exact(piece) + (_MARK.format(anchor, number, number) if number else "")
+        else (_entry(piece, question, mark) if piece.quote in pages else _exact(piece) + mark)
         for piece, number in with_marks(answer_segments(paragraphs, quotes), numbers)
+        for mark in [_MARK.format(anchor, number, number) if number else Markup("")]
     )
+
+
+def _entry(piece: AnswerSegment, question: str, mark: Markup) -> Markup:
+    """Return the lines of a page that answer, and all that is quoted of it folded, with those lines marked."""
+    lines = piece.text.strip("\n").split("\n")
+    start, end = entry_of(question, lines)
+    if end - start == len(lines):
+        return _exact(piece) + mark
+    before, entry, after = ("\n".join(part) for part in (lines[:start], lines[start:end], lines[end:]))
+    return _EXACT["words"].format(_words(entry)) + mark + _FOLDED.format(before, entry, after)
 
 
 def _exact(piece: AnswerSegment) -> Markup:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from metatree_memory_tools.text.document_place import document_place
 
 from metatree import Tree
 from metatree.errors import UnknownNode, UnknownRun, UserError
@@ -97,6 +98,7 @@ async def node_page(
         seq=seq,
         quoted=bool(quotes),
         pdf_page=pdf_page and (pages or [pdf_page])[0],
+        document=document_place(view.node),
         tree=named,
     )
 

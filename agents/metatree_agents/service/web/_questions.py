@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from metatree_agents.service.http.tree_access import may_read
+from metatree_agents.service.accounts.tree_rights import NamedTree
+from metatree_agents.service.http.tree_access import may_read, named_trees
 from metatree_agents.service.http.wait_for import has_engines
 from metatree_agents.service.openai.answer_segments import numbers_of, quoted_sources, quotes_of
 from metatree_agents.service.openai.closest_passages import (
@@ -34,6 +35,15 @@ _SAID_IN: Final = re.compile(
     rf"(.*) \(({'|'.join(map(re.escape, TYPES))}), topic (.+?)\)(, and \d+ more times?)?"
 )
 """How it is said of a memory that it was recommended, and in which topic."""
+_SAID: Final = re.compile(r"said by (.*) on (\d{4}-\d\d-\d\d)")
+_KINDS: Final = {
+    "Make Correction": "correction",
+    "Add Missing Info": "added",
+    "Suggest Improvement": "improvement",
+    "Clarify Phrasing": "clarification",
+    "Promote Answer": "called helpful",
+}
+"""What a memory is that somebody recommended so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,8 @@ class SaidBy:
     topic: str | None = None
     """Where they said it; None where there is none, or it is not the reader's to see."""
     title: str = ""
+    where: str = "in"
+    """What stands before the title."""
 
 
 async def said_by_for(service: Service, session: Session, text: str) -> SaidBy:
@@ -52,14 +64,19 @@ async def said_by_for(service: Service, session: Session, text: str) -> SaidBy:
     found = _SAID_IN.fullmatch(text)
     if found is None:
         return SaidBy(text)
-    said = f"{found[1]}{found[4] or ''}: {PLAIN.get(found[2], found[2])}"
+    who = _SAID.fullmatch(found[1])
+    if who is None:
+        said = f"{found[1]}{found[4] or ''}: {PLAIN.get(found[2], found[2])}"
+    else:
+        said = f"{_KINDS.get(found[2], found[2])} by {who[1]}, {who[2]}{found[4] or ''}"
     place = await service.queue.place(found[3])
     seen = place is not None and (service.queue.shared or session.sees_all or place.owner == session.name)
     if place is None or not seen or not await may_read(service, session.caller, place):
         return SaidBy(said)
     first = await service.queue.query(found[3], 1)
-    title = await service.queue.title(found[3]) or (headline(first.text)[0] if first else found[3])
-    return SaidBy(said, found[3], title)
+    named = await service.queue.title(found[3])
+    title = named or (headline(first.text)[0] if first else found[3])
+    return SaidBy(said, found[3], title, "in" if named else "to the question")
 
 
 async def question_of(service: Service, session: Session, query: Query) -> dict[str, Any]:
@@ -76,10 +93,12 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "walk": walk,
         "no_engine": query.status == "Open" and not await has_engines(service, query),
         "holder": holder,
+        "before": await _before(service, query) if query.status == "Open" else (0, 0),
         "looked": list(dict.fromkeys(each.title for each in _all(walk) if each.read and not each.useful)),
         "latest": latest,
         "quotes": quotes_of(query.sources),
         "numbers": numbers_of(query.sources),
+        "pages": {at for at, each in enumerate(quoted_sources(query.sources)) if each.get("Pages")},
         "sources": sources,
         "said_by": {text: await said_by_for(service, session, text) for text in sorted(said)},
         "answered": query.ending.answered,
@@ -91,8 +110,24 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "said_of_it": await service.recommendations.about(query.topic, query.text)
         if query.answer is not None
         else [],
-        "told": [ask for ask in query.asked if ask.answer is not None],
+        "trees": [] if query.ending.answered else await _trees_to_tell(service, session, query.topic),
+        # What the answer says already stands there once.
+        "told": [ask for ask in query.asked if ask.answer is not None and not _answers(query, ask.answer)],
+        "repeated": {ask.answer for ask in query.asked if ask.answer and _answers(query, ask.answer)},
     }
+
+
+async def _trees_to_tell(service: Service, session: Session, topic: str) -> list[NamedTree]:
+    """Return the trees of a topic, where they have names, that a person may tell what they know."""
+    place = await service.queue.place(topic)
+    may = await named_trees(service, session.caller)
+    return [tree for tree in may if place is not None and tree.bit & place.trees]
+
+
+def _answers(query: Query, said: str) -> bool:
+    """Whether what a person said to the search is the answer, or a part of it."""
+    answer = " ".join(_words("\n".join(query.answer or ())))
+    return query.ending.answered and bool(said.strip()) and " ".join(_words(said)) in answer
 
 
 def _not_said(query: Query) -> str | None:
@@ -107,9 +142,14 @@ def _sources(query: Query) -> list[dict[str, Any]]:
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for source in quoted_sources(query.sources) or query.sources or ():
         node = source.get("Node")
-        if isinstance(node, str):
+        if isinstance(node, str) or source.get("Quote"):
             quote = shown_quote(source, lines=_QUOTE_LINES, chars=_QUOTE_CHARS) if source.get("Quote") else ""
-            title, place = str(source.get("Title") or node), place_of(source) if source.get("Path") else ""
+            title, place = (
+                str(source.get("Title") or node or ""),
+                place_of(source) if source.get("Path") else "",
+            )
+            if node is None:  # a person said it to the search
+                title = _who_said(query, str(source["Quote"])) or title
             number = source.get("Number") or 0
             said_by = said_by_of(source)
             rows.setdefault(
@@ -127,6 +167,22 @@ def _sources(query: Query) -> list[dict[str, Any]]:
                 },
             )
     return list(rows.values())
+
+
+async def _before(service: Service, query: Query) -> tuple[int, int]:
+    """Return how many open questions came before one, and how many are being answered now."""
+    row = await service.database.row(
+        "SELECT count(CASE WHEN status = 'Open' AND at < ? THEN 1 END), count(CASE WHEN status = 'Pending' THEN 1 END)"
+        " FROM query WHERE status IN ('Open', 'Pending')",
+        query.at,
+    )
+    return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
+def _who_said(query: Query, quote: str) -> str:
+    """Return who answered the search with these words; empty where nobody of the query did."""
+    said = _words(quote)
+    return next((f"said by {ask.by}" for ask in query.asked if ask.by and _words(ask.answer) == said), "")
 
 
 def _pdf_page(source: Mapping[str, Any]) -> int | None:

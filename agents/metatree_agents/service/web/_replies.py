@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, ParamSpec, TypeVar
@@ -137,8 +137,11 @@ def _prose(
     quotes: Sequence[str] = (),
     numbers: Sequence[int] = (),
     anchor: str = "source",
+    question: str = "",
+    pages: Collection[int] = (),
 ) -> Markup:
-    return prose(paragraphs, quotes, context["budget"], numbers=numbers, anchor=anchor)
+    budget = context["budget"]
+    return prose(paragraphs, quotes, budget, numbers=numbers, anchor=anchor, question=question, pages=pages)
 
 
 def static_file(name: str) -> tuple[bytes, str] | None:

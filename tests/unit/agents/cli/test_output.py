@@ -24,8 +24,7 @@ from metatree_agents.cli.schemas.registry import OUTPUTS
 from metatree_agents.code import Definition, FileToEdit
 from metatree_agents.tools.locations import source_place
 
-from metatree import ClosestPassage, Node, QuestionNote, Tree
-from metatree.node import Source
+from metatree import ClosestPassage, Node, QuestionNote, Source, Tree
 from metatree.result import (
     Ended,
     NodeRef,
@@ -115,6 +114,20 @@ def test_what_stays_open_comes_with_the_passages_that_are_closest(tree: Tree) ->
         "  b.md:7-9  B",
         "  | Ann did it.",
     ]
+
+
+def test_a_passage_of_a_document_has_its_file_and_page(tree: Tree) -> None:
+    pages = {"first_page": 14, "last_page": 14}
+    tree.add(
+        Node(
+            "m.pdf#f",
+            "f",
+            source=Source(type="pdf", path="m.pdf", start_line=30, end_line=51),
+            attributes=pages,
+        )
+    )
+    passage = _close(node="m.pdf#f", place="m.pdf#f", lines=(18, 38), title="f")
+    assert "  m.pdf, page 14  f" in answer_lines(_open(passage), tree)
 
 
 def test_what_was_answered_comes_before_what_stays_open(tree: Tree) -> None:

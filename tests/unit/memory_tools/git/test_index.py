@@ -29,6 +29,11 @@ def test_version_4_names_what_differs_from_the_name_before() -> None:
     assert names_in(data) == [b"docs/a.md", b"docs/b.md", long, b"docs/z", b"src/a.py"]
 
 
+def test_a_number_that_never_ends_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="more than a name has"):
+        names_in(index(4, entry(b"\xff" * 100 + b"\0")))
+
+
 @pytest.mark.parametrize("version", [1, 5])
 def test_other_versions_are_no_names(version: int) -> None:
     with pytest.raises(ValueError, match="no index of git"):

@@ -47,7 +47,7 @@ def ask_service(
     named = topic or "-".join([*words, secrets.token_hex(4)])[-100:]
     whose = f" --user {quote(user)}" if user else ""
     later = f"metatree ask --service {quote(server)}{whose} --topic {quote(named)}"
-    page = f"{server.rstrip('/')}/thread?{urlencode({'topic': named})}"
+    page = _page(server, named)
     waits = question is None
 
     async def asked() -> dict[str, Any]:
@@ -103,6 +103,10 @@ def ask_service(
     return FOUND if answered else _CODES.get(query["Status"], NOTHING)
 
 
+def _page(server: str, topic: str) -> str:
+    return f"{server.rstrip('/')}/thread?{urlencode({'topic': topic})}"
+
+
 def _shown(query: dict[str, Any], server: str) -> dict[str, Any]:
     def all_of(key: str) -> list[dict[str, Any]]:
         return [_named(each, query, server) for each in query[key] or ()]
@@ -141,17 +145,22 @@ def _cited(query: dict[str, Any], *, plain: bool = False) -> Iterator[str]:
         plain: whether what is quoted is shown without its markup.
     """
     from metatree_memory_tools.text.readable import readable
+    from metatree_routers.query.entry import entry_text
 
     from metatree_agents.service.openai.answer_segments import (
         answer_segments,
         numbers_of,
+        quoted_sources,
         quotes_of,
         with_marks,
     )
 
+    pages = {at for at, each in enumerate(quoted_sources(query["Sources"])) if each.get("Pages")}
     pieces = answer_segments(query["Answer"] or (), quotes_of(query["Sources"]))
     for piece, number in with_marks(pieces, numbers_of(query["Sources"])):
         text = readable(piece.text) if plain and piece.kind == "words" else piece.text
+        if plain and piece.quote in pages:
+            text = entry_text(query["Query"], text)
         yield f"{text} [{number}]" if number else text
 
 
@@ -162,10 +171,15 @@ def _lines(query: dict[str, Any], server: str) -> Iterator[str]:
         yield from (output.visible(line) for line in (*paragraph.split("\n"), ""))
     if query["Status"] == "Failed":
         yield "No engine could answer."
+    if query["Status"] == "Stopped":
+        from metatree_agents.service.queue.models import STOPPED, STOPPED_WITH
+
+        yield STOPPED_WITH if query["Answer"] else STOPPED
     if query["Status"] == "Waiting":
         for ask in query["Asked"]:
             if ask["Answer"] is None:
                 yield output.visible(f"It asks: {ask['Question']}")
+        yield output.visible(f"Answer it on its page: {_page(server, query['Topic'])}")
     if query["Sources"]:
         yield output.styled("Sources", "bold")
         for each in query["Sources"]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from metatree_agents.service.engine.answering import said_of
+from metatree_agents.service.openai.closest_passages import place_of
 
-from metatree import Tree, remember
+from metatree import Node, Source, Tree, remember
 from metatree.result import ClosestPassage, QuestionAnswer, Quote, SearchResult
 
 
@@ -49,3 +50,24 @@ def test_no_two_passages_of_a_question_share_lines() -> None:
         ("a", "x.md", [5, 6]),
         ("b", "x.md", [1, 4]),
     ]
+
+
+def test_sources_and_passages_of_documents_have_their_file_and_pages_and_no_lines() -> None:
+    with Tree.create(":memory:") as tree:
+        pages = {"first_page": 12, "last_page": 12}
+        tree.add(
+            Node(
+                "m.pdf#f",
+                "f",
+                source=Source(type="pdf", path="m.pdf", start_line=30, end_line=51),
+                attributes=pages,
+            )
+        )
+        tree.add(Node("w.docx#g", "g", source=Source(type="docx", path="w.docx", start_line=3, end_line=9)))
+        nodes = ("m.pdf#f", "w.docx#g")
+        closest = tuple(ClosestPassage("q", n, "T", n, (1, 21), f"Tea of {n}.", 0.5) for n in nodes)
+        quotes = tuple(Quote(n, "T", "Tea.", 1, n, (1, 1)) for n in nodes)
+        answer = QuestionAnswer("a", "Tea.", sources=quotes)
+        reply = said_of(tree, SearchResult(answer="Tea.", answers=(answer,), closest=closest))
+    for given in (reply.sources, reply.ending.closest):
+        assert [place_of(each) for each in given] == ["m.pdf, page 12", "w.docx"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from metatree_agents.service.engine._follow_up import follow_up
+from metatree_agents.service.engine._follow_up import follow_up, kept_tree
 from metatree_agents.service.engine.answering import answer_query
 from metatree_agents.service.queue.models import NOT_SAID, EngineQuery
 
@@ -139,4 +140,28 @@ def test_what_was_quoted_before_of_a_pdf_names_its_page() -> None:
         query = EngineQuery("t", 2, "And why is that?", {}, earlier=[{**before, "Sources": [source]}])
         reply = asyncio.run(answer_query(tree, query, parts={"reader": Claims("")}))
     first = reply.ending.closest[0]
-    assert (first["Place"], first["Lines"]) == ("lamp.pdf, page 3", None)
+    assert (first["Place"], first["Lines"], first["Pages"]) == ("lamp.pdf", None, [3, 3])
+
+
+ANSWERED = {"Seq": 1, "Query": "How does completion work?", "Answer": ["So."], "End": "answered"}
+CLICK, BOTH = [{"Tree": "click"}], [{"Tree": "click"}, {"Tree": "manuals"}]
+
+
+@pytest.mark.parametrize(
+    ("question", "turn", "kept"),
+    [
+        ("Which shells does that work for?", {"Sources": CLICK}, "click"),
+        ("Which shells does that work for?", {"Sources": BOTH}, None),
+        ("Which shells does that work for?", {"Sources": CLICK, "End": "closest"}, None),
+        ("Which shells does that work for in the old manuals?", {"Sources": CLICK}, None),
+        ("Who pays for the lamp in the hall?", {"Sources": CLICK}, None),
+        ("Which shells does that work for?", {"Sources": [{"Tree": "other"}]}, None),
+    ],
+)
+def test_what_refers_to_an_answer_stays_in_its_tree(
+    question: str, turn: dict[str, Any], kept: str | None
+) -> None:
+    query = EngineQuery("T", 2, question, {}, earlier=[{**ANSWERED, **turn}], trees=("click", "manuals"))
+    titles = {"manuals": "Old manuals"}
+    assert kept_tree(query, titles) == kept
+    assert kept_tree(replace(query, trees=("click",)), titles) is None

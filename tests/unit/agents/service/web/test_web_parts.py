@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metatree_agents.service.accounts.users import Users
 from metatree_agents.service.database.database import SqliteDatabase
-from metatree_agents.service.web._browse import above, children_of, marked_lines, opened, shown
+from metatree_agents.service.web._browse import above, children_of, find, marked_lines, opened, shown
 from metatree_agents.service.web._guard import way_back
 from metatree_agents.service.web._markdown import Budget, prose, rendered
 from metatree_agents.service.web._questions import headline
@@ -472,3 +472,11 @@ def test_quoted_words_are_read_as_words_and_code_among_them_as_code() -> None:
         in shown
     )
     assert "| b |\n| c" in shown and "Short lines\nof a poem" in shown
+
+
+def test_what_is_found_is_shown_without_markup_and_not_as_a_directive() -> None:
+    with Tree.create(":memory:") as made:
+        text = ".. autofunction:: password_option\n\nA :class:`Password` is hidden while it is typed.\n"
+        made.add(Node("p", "Prompts", content=text, attributes={"path": "p.rst"}))
+        ((_, _, _, line),) = find(made, "password")
+    assert line == "A Password is hidden while it is typed."
