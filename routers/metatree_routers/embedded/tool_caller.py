@@ -59,7 +59,8 @@ class EmbeddedToolCaller(ToolCaller):
 
     Patterns and names get what the questions quote, the identifiers in them, or their rarest words; queries get the
     question; paths, links and dates get those that the questions, the context or the node name. Each time that it is
-    told of an error, the next candidate is tried.
+    told of an error, the next candidate is tried. No text of a question is given to two arguments: `Set "port" to
+    "9000"` has one for each, `Set "port" to 9000` none for the second, and the tool is not called.
     """
 
     traits = Traits(any_loop=True, by_rules=True)
@@ -75,10 +76,15 @@ class EmbeddedToolCaller(ToolCaller):
         required = set(schema.get("required", ()))
         arguments: dict[str, Any] = {}
         candidates = 1
+        asked = "\n".join(request.questions)
         for name, property_ in schema.get("properties", {}).items():
             if name not in required:
                 continue
-            values = list(_values(name, _resolved(property_, schema), request))
+            values = [
+                value
+                for value in _values(name, _resolved(property_, schema), request)
+                if not (isinstance(value, str) and value in arguments.values() and value in asked)
+            ]
             if not values:
                 raise BadModelAnswer(
                     f"no value for the argument {name!r} of {request.tool.id!r} is in the questions"

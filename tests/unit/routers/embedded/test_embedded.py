@@ -362,3 +362,12 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (
         route("Is it login?", Option("a", "Auth", "Login"), Option("b", "Billing", "Invoices")).choice == "a"
     )
+
+
+def test_no_text_of_a_question_is_given_to_two_arguments() -> None:
+    """A tool that writes settings wrote `port = port`."""
+    schema = required(key={"type": "string"}, value={"type": "string"})
+    assert fill(schema, 'Set "port" to "9000"') == {"key": "port", "value": "9000"}
+    for question in ('Set "port" to 9000', 'What is "port" set to?', "Set `port` to 9000 in the settings"):
+        with pytest.raises(BadModelAnswer, match="'value'"):
+            fill(schema, question)
