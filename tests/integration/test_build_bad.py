@@ -58,7 +58,7 @@ class Entry:
         self.name = name
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        return os.stat_result((stat.S_IFREG | 0o644, 1, 1, 1, 0, 0, 5, 1, 1, 1))
+        return os.stat_result((stat.S_IFREG | 0o644, 1, 1, 1, 0, 0, 5, 1, 1, 1), {"st_mtime_ns": 1})
 
 
 def test_an_endless_folder_is_cut_in_flat_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
