@@ -6,6 +6,7 @@ far as it is short; a long one has its pages below it, or pieces of bounded leng
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,10 @@ _PROSE_CHARS = 400
 _SECTION_PAGES = 2
 _GROUP_PAGES = 10
 _MOST_LINKS = 200
+_CONTENTS_LINE = re.compile(
+    r"(?:\.[ \t]?){4,}[ \t]*[\divxlc]{1,6}$|…{2,}[ \t]*[\divxlc]{1,6}$", re.IGNORECASE
+)
+"""A line of a table of contents: a title, dots, and its page."""
 _RUNNING_SHARE = 0.3
 """A first or last line that so many pages share is a running head: it says nothing of the page."""
 
@@ -48,7 +53,8 @@ def outline_of(
         what: the kind of document for a description that has nothing else to say, as in `A PDF document`.
         prose: returns lines as a description may say them, empty ones for what it may not; None: as they are.
     """
-    return _Outlining(document, name, what, prose or list).run()
+    headings = [each for each in document.headings if not _CONTENTS_LINE.search(each.title[-200:])]
+    return _Outlining(replace(document, headings=headings), name, what, prose or list).run()
 
 
 class _Outlining:

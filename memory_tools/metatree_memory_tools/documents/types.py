@@ -23,7 +23,7 @@ class _Document(TextFiles):
     """
 
     name: str
-    version = "1"
+    version = "2"
     what: str
     suffixes: tuple[str, ...]
     max_file_bytes: int
@@ -175,7 +175,7 @@ class ReStructuredText(TextFiles):
     """reStructuredText, by its section titles."""
 
     name = "rst"
-    version = "2"
+    version = "3"
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as reStructuredText does."""

@@ -88,3 +88,19 @@ def test_every_line_lies_in_one_leaf_whatever_the_markup(pieces: list[str]) -> N
     }
     needed = {number for number, line in enumerate(document.lines, start=1) if line} - titles
     assert not outline.parts or needed <= set(owned)
+
+
+def test_lines_of_a_table_of_contents_are_text_and_no_sections() -> None:
+    lines = ["Install ........ 3", "Use . . . . . . . 12", "Index…… xiv", "Wait...", "Release 1.2.3.4"]
+    page = "".join(f"<h2>{line}</h2>" for line in lines) + "<h2>Install</h2><p>Unpack it.</p>"
+    document = extract_html(page.encode())
+    outline = outline_of(document, "a.html", "A web page")
+    assert [part.title for part in outline.parts] == [
+        "a.html (introduction)",
+        "Wait...",
+        "Release 1.2.3.4",
+        "Install",
+    ]
+    introduction = outline.parts[0]
+    kept = document.lines[introduction.start_line - 1 : introduction.end_line]
+    assert [line for line in kept if line] == lines[:3]
