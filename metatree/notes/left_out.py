@@ -17,7 +17,7 @@ from metatree.errors import UntrustedStore, UserError
 from metatree.node import Node
 from metatree.storage.store import Store
 from metatree.trees.layer import Layer
-from metatree.trees.tree import MEMORY, ROOT, Tree
+from metatree.trees.tree import MEMORY, ROOT, Tree, memory_advice
 
 IDENTITY: Final = "identity"
 """The attribute of a node that can be left out."""
@@ -69,7 +69,7 @@ def left_out(place: Path, mount: str) -> list[str]:
     if not (place / MEMORY).exists():
         return []
     try:
-        with Store.open(place / MEMORY, create=False) as store:
+        with Store.open(place / MEMORY, create=False, advice=memory_advice(place)) as store:
             return _texts(Layer(store).fact(_FACT + mount))
     except UntrustedStore:  # the tree is opened without it, too
         return []

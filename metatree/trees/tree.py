@@ -49,6 +49,13 @@ _PURGE_ROWS = 10_000
 _TEXTS_PAGE = 500
 
 
+def memory_advice(folder: Path) -> str:
+    """Return what to do where the memory in the folder of a tree cannot be read."""
+    return (
+        f"put back a copy of it, or move {folder / MEMORY}* away to go on without what was added to the tree"
+    )
+
+
 class Tree:
     """Nodes in a fixed order under one root.
 
@@ -168,7 +175,7 @@ class Tree:
         beside = folder.name == FOLDER
         command = f"metatree build {folder.parent if beside else f'SOURCE --tree {folder}'}"
         again = f"build it again with `{command}`, nothing that was added is lost"
-        keep = f"put back a copy of it, or move {folder / MEMORY}* away to go on without what was added to the tree"
+        keep = memory_advice(folder)
         index = None
         try:
             index = Store.open(folder / INDEX, create=False, advice=again, trust=trust)

@@ -38,7 +38,19 @@ COMMANDS: Final = (
         "audit",
     ),
     *("export", "import", "runs", "trace", "resume", "questions", "answer", "plan", "rules", "goals", "mcp"),
-    *("gateway", "serve", "service", "install", "uninstall", "plugins", "trust", "schema", "doctor", "cache"),
+    *(
+        "gateway",
+        "serve",
+        "service",
+        "install",
+        "uninstall",
+        "plugins",
+        "new-plugin",
+        "trust",
+        "schema",
+        "doctor",
+        "cache",
+    ),
 )
 """The commands that may have a table of their own."""
 

@@ -88,14 +88,14 @@ def _file_types() -> str:
 
     languages = sorted({language.name for language in installed()})
     read = ["Python", "Markdown", "reStructuredText", "docx", *languages]
-    lacking: list[str] = []
-    documents = {"PDF": "pypdfium2", "HTML": "selectolax", "xlsx": "openpyxl", "odt": "odfdo"}
-    documents |= dict.fromkeys(("pptx", "EPUB", "notebooks"), "markitdown")
-    for name, package in documents.items():
-        (read if find_spec(package) is not None else lacking).append(name)
-    text = f"outlines of {', '.join(read)}"
-    if lacking:
-        text += f"; `pip install 'metatree-memory[docs]'` to read {' and '.join(lacking)}"
+    office = {"xlsx": "openpyxl", "odt": "odfdo"} | dict.fromkeys(("pptx", "EPUB", "notebooks"), "markitdown")
+    advice = ""
+    for extra, documents in (("docs", {"PDF": "pypdfium2", "HTML": "selectolax"}), ("office", office)):
+        lacking = [name for name, package in documents.items() if find_spec(package) is None]
+        read += [name for name in documents if name not in lacking]
+        if lacking:
+            advice += f"; `pip install 'metatree-memory[{extra}]'` to read {' and '.join(lacking)}"
+    text = f"outlines of {', '.join(read)}{advice}"
     for extra, names in missing().items():
         text += (
             f"; `pip install 'metatree-memory[{extra}]'` for outlines of {', '.join(names)}, now plain text"

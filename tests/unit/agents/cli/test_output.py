@@ -501,13 +501,18 @@ def test_visible_text_drives_no_terminal(text: str, shown: str) -> None:
 def test_the_doctor_says_which_extras_would_outline_more(monkeypatch: pytest.MonkeyPatch) -> None:
     from metatree_agents.cli.commands import doctor
 
-    assert "pip install" not in doctor._file_types()
+    with monkeypatch.context() as every:
+        every.setattr(doctor, "find_spec", lambda name: name)
+        assert "pip install" not in doctor._file_types()
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
     monkeypatch.setattr(
         "metatree_memory_tools.code.languages.code.missing", lambda: {"languages": ["go", "rust"]}
     )
     text = doctor._file_types()
     assert "`pip install 'metatree-memory[docs]'` to read PDF and HTML" in text
+    assert (
+        "`pip install 'metatree-memory[office]'` to read xlsx and odt and pptx and EPUB and notebooks" in text
+    )
     assert "`pip install 'metatree-memory[languages]'` for outlines of go, rust, now plain text" in text
 
 
