@@ -277,7 +277,9 @@ def test_the_help_names_each_command_under_a_heading_on_one_screen(metatree: Com
     assert headings == ["Options:", "Ask:", "Remember:", "Look back, go on:", "Plan:", "Serve:", "Set up:"]
     commands = typer.main.get_command(app()).commands  # type: ignore[attr-defined]
     for name, command in commands.items():
-        assert [line for line in shown if line.split()[:1] == [name]] == [f"  {name:10}  {command.short_help}"]
+        assert [line for line in shown if line.split()[:1] == [name]] == [
+            f"  {name:10}  {command.short_help}"
+        ]
 
 
 def test_a_group_without_a_command_shows_its_help(metatree: Command) -> None:
