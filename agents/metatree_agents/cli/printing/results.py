@@ -67,7 +67,7 @@ def file_lines(files: Sequence[FileToEdit], result: SearchResult, *, verbose: bo
         verbose: whether to say all of why, and not the first clause alone.
     """
     if not files:
-        yield nothing(result, "no file to edit was found", hint="try other words")
+        yield nothing(result, "no file to edit was found")
     names = [file.node if file.source else file.path for file in files]
     width = min(60, max(map(len, names), default=0))
     for name, file in zip(names, files, strict=True):
@@ -114,8 +114,8 @@ def usage_text(usage: Usage) -> str:
     return ", ".join(parts)
 
 
-def nothing(result: SearchResult, what: str, *, hint: str = "try other words, or a --start node") -> str:
-    """Return why nothing was found, in the words of how the search ended."""
+def nothing(result: SearchResult, what: str) -> str:
+    """Return why nothing was found, in the words of how the search ended; `why_empty` says what to try."""
     match result.ended:
         case "limit":
             return f"{what} before a limit was reached: {result.detail}"
@@ -124,7 +124,7 @@ def nothing(result: SearchResult, what: str, *, hint: str = "try other words, or
         case "failed" | "cancelled":  # the last line on standard error says why
             return f"{what}: the search {'failed' if result.ended == 'failed' else 'was cancelled'}"
         case _:
-            return f"{what}: {hint}; `metatree show` lists what there is"
+            return what
 
 
 def first_line(text: str) -> str:
