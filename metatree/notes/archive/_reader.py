@@ -137,7 +137,7 @@ def opened(path: str | Path) -> Iterator[Archive]:
         raise UserError(f"there is no file {str(file)!r}: name one that `metatree export` wrote")
     try:
         archive = zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, OSError, ValueError) as exc:
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as exc:
         with file.open("rb") as head:
             ours = head.read(4) == b"PK\x03\x04"
         what = "is cut off or damaged" if ours else "is no export of metatree"
