@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -509,7 +510,7 @@ def test_hidden_topics_are_counted(serve: Serve, tree: Tree) -> None:
 def test_a_key_has_a_name_and_says_where_it_goes(service: Served) -> None:
     user, root = entered(service, "User_1"), entered(service, "Admin_1")
     made = user.send("/account/key", label=" my  <laptop> ")
-    assert "my &lt;laptop&gt;" in made.text and "(such as: my laptop)" in made.text
+    assert "my &lt;laptop&gt;" in made.text and "(what it is for, such as: my laptop)" in made.text
     (key,) = re.findall(r'class="shown"[^>]*>([^<]+)<', made.text)
     example = html.unescape(re.findall(r'<pre class="example"[^>]*>(.*?)</pre>', made.text, re.S)[0])
     assert f"OPENAI_BASE_URL={service.url}/v1" in example and f"OPENAI_API_KEY={key}" in example
@@ -520,12 +521,24 @@ def test_a_key_has_a_name_and_says_where_it_goes(service: Served) -> None:
     )
     page = user.get("/account").text
     assert (
-        "End: key my &lt;laptop&gt;" in page
+        "End: the key &#39;my &lt;laptop&gt;&#39;" in page
         and "Programs that send this key are refused from then on" in page
     )
     assert "my &lt;laptop&gt;" in root.get("/admin/keys?of=User_1").text
     given = root.send("/admin/keys/add", name="User_2", label="cron").text
     assert ">cron<" in given and "OPENAI_BASE_URL" in given
+
+
+def test_a_key_without_a_name_says_when_it_was_made(service: Served) -> None:
+    user, root = entered(service, "User_1"), entered(service, "Admin_1")
+    day = f"{datetime.now(UTC):%Y-%m-%d}"
+    for page in (user.get("/account").text, root.get("/admin/keys").text):
+        assert f">unnamed, made on {day}</td>" in page
+    # The form offers a name, and so does a button without a form.
+    offered = re.search(r'name="label" value="([^"]*)" required', user.get("/account").text)
+    assert offered is not None and re.fullmatch(r"key \d+", offered[1])
+    assert f">{offered[1]}</td>" in user.send("/account/key", label="").text
+    assert re.search(r">key \d+</td>", root.send("/admin/keys/add", name="User_2").text)
 
 
 def test_a_topic_of_somebody_else_is_as_if_it_were_not_there(service: Served) -> None:
