@@ -134,8 +134,8 @@ def _remove_access(who: str, tree: str) -> Button:
         "/admin/trees/right",
         {"tree": tree, "who": who},
         f"to {tree}",
-        asks=f"{whom} can no longer ask {tree} then, and what they asked of it is hidden from them, unless another entry of"
-        " this list gives them access. It can be given again below.",
+        asks=f"{whom} can no longer ask {tree} then, and what they asked of it is hidden from them, unless another"
+        " entry of this list gives them access. It can be given again below.",
     )
 
 
