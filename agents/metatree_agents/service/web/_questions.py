@@ -23,6 +23,7 @@ from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.models import STOPPED, STOPPED_WITH
 from metatree_agents.service.queue.queue import Query
 from metatree_agents.service.queue.recommendations import PLAIN, TYPES
+from metatree_agents.service.queue.thanks import WELCOME
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._search_path import PathNode, search_path
 from metatree_agents.service.web.sessions import Session
@@ -93,6 +94,7 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "walk": walk,
         "no_engine": query.status == "Open" and not await has_engines(service, query),
         "holder": holder,
+        "thanks": query.answer == [WELCOME],
         "before": await questions_before(service, query) if query.status == "Open" else (0, 0),
         "looked": list(dict.fromkeys(each.title for each in _all(walk) if each.read and not each.useful)),
         "latest": latest,
