@@ -19,6 +19,7 @@ from metatree_agents.service.engine.answering import said_of
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.engine import Engine
 from metatree_agents.service.http import events
+from metatree_agents.service.queue.thanks import WELCOME
 from metatree_memory_tools import build_tree
 
 from metatree import Node, Tree, search
@@ -258,6 +259,30 @@ def test_a_follow_up_is_read_in_its_topic_on_the_page_and_in_chats(serve: Serve,
     assert read_as in words(user.get(f"/thread?topic={topic}").text)
     assert "Read in this topic as" in held_elsewhere and "bash, zsh and fish" in held_elsewhere
     assert "Read in this topic as" not in alone
+
+
+def test_thanks_are_no_question_and_the_next_one_refers_to_what_was_asked_before(
+    serve: Serve, tmp_path: Path
+) -> None:
+    for name, text in SHELLS.items():
+        (tmp_path / name).write_text(text)
+    with build_tree(tmp_path) as made:
+        service = serve(memory=made, answer_timeout_s=30.0, claim_timeout_s=5.0)
+        user = entered(service, "User_1")
+        with working(service, made):
+            topic = asked(user, "How does completion work?")
+            for text in ("Thanks, that helps!", "Which shells does that work for?"):
+                user.send("/ask", question=text, topic=topic)
+            thanked, after = (
+                service.user.get("check-query", Topic=topic, Seq=seq).json() for seq in ("2", "3")
+            )
+    assert (thanked["Answer"], thanked["End"], thanked["Sources"]) == ([WELCOME], "answered", [])
+    assert after["Notes"][0].startswith(
+        "Read in this topic as: Which shells does that (completion) work for?"
+    )
+    page = user.get(f"/thread/question?topic={topic}&seq=2").text
+    assert WELCOME in words(page) and ">answered<" in page and "not answered" not in page
+    assert "Helpful" not in page and "How it was found" not in page
 
 
 def test_what_is_found_shows_the_line_and_not_its_heading_again(serve: Serve, handbook: Tree) -> None:
