@@ -398,6 +398,13 @@ def test_trees_are_chosen_beside_the_question_and_opened_by_tabs(
     assert "everybody may ask handbook now." in page.inner_text(".notice")
     check(page, axe)
     picture(page, "admin-trees-two")
+    page.click("summary:has-text('Remove access of everybody')")
+    asks, does = (page.locator(f"details[open] form.act > {each}").bounding_box() for each in ("p", "button"))
+    assert does["y"] >= asks["y"] + asks["height"], "the button is below what it asks"
+    check(page, axe)
+    picture(page, "admin-trees-asks")
+    page.click("button:has-text('Remove access of everybody to handbook')")
+    page.wait_for_selector("[role=status].notice:has-text('may not ask handbook any more')")
 
 
 def test_the_printed_link_logs_in_once_and_leaves_the_address(site: Site, visit: Visit, axe: str) -> None:

@@ -232,7 +232,7 @@ async def _account_page(
 
 def key_name_field(name: str) -> FormField:
     """Return the field for the name of a key, with one that it has unless another is written; empty for a number."""
-    hint = "(what it is for, such as: my laptop)"
+    hint = "(what it is for, such as: my laptop)" if name else "(such as: my laptop; a number if empty)"
     return FormField("label", "Name", value=name, longest=MAX_LABEL, required=bool(name), hint=hint)
 
 
