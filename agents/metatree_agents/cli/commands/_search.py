@@ -13,7 +13,14 @@ from metatree.parts import suite_named
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import Cancelled, defer_failure_warning, exit_code
 from metatree_agents.cli.printing.progress import SearchProgress, search_line
-from metatree_agents.cli.printing.results import failed_fallbacks, file_lines, node_lines, summary, warning
+from metatree_agents.cli.printing.results import (
+    calls_that_changed,
+    failed_fallbacks,
+    file_lines,
+    node_lines,
+    summary,
+    warning,
+)
 from metatree_agents.cli.printing.traces import path_lines
 
 if TYPE_CHECKING:
@@ -172,6 +179,8 @@ def ended(result: SearchResult, tree: Tree, *, verbose: bool, question: str = ""
             output.note(line)
     if text := warning(result):
         output.note(f"warning: {output.visible(text)}")
+    for call in calls_that_changed(result):
+        output.note(output.visible(call))
     for why in failed_fallbacks(result):
         output.note(f"warning: {output.visible(why)}")
     output.remark(output.visible(summary(result)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -88,6 +89,16 @@ def summary(result: SearchResult) -> str:
 def warning(result: SearchResult) -> str:
     """Return what went wrong in a search that came to its end all the same, such as a router out of reach."""
     return result.detail if result.ended in ("answered", "exhausted") else ""
+
+
+def calls_that_changed(result: SearchResult) -> list[str]:
+    """Return which tools that change something were called, with what and where, whatever the search then found."""
+    changed = [entry for entry in result.trace if entry.event == "tool" and entry.data.get("changes")]
+    given = (json.dumps(entry.data["arguments"], ensure_ascii=False) for entry in changed)
+    return [
+        f"{entry.data['tool']} was called with {each} at {entry.node}"
+        for entry, each in zip(changed, given, strict=True)
+    ]
 
 
 def failed_fallbacks(result: SearchResult) -> list[str]:

@@ -33,8 +33,8 @@ def test_an_empty_argument_is_named(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("METATREE_SECRET", "secret")
-    needed = ["--server", "http://127.0.0.1:9", "--user", "one"] if path == ("service", "worker") else []
-    assert run([*path, *[""] * count, *needed]) == 2
+    needed = {"worker": ["--server", "http://127.0.0.1:9", "--user", "one"], "serve": ["--port", "0"]}
+    assert run([*path, *[""] * count, *needed.get(path[-1], [])]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert re.search(r"''|'[^']+': it is empty|the \w+ is empty|after @", shown.err), shown.err

@@ -389,6 +389,12 @@ def test_path_leaves_out_the_bookkeeping() -> None:
     ]
 
 
+def test_a_trace_has_the_arguments_of_a_call() -> None:
+    given = {"tool": "find_word", "arguments": {"word": "tea"}}
+    (line,) = trace_lines([TraceEntry(3, 0, "tool", "a.md", "called", given)])
+    assert line == '   3  tool find_word with {"word": "tea"} at a.md: called'
+
+
 def test_long_list_of_ruled_out_options_is_cut_and_says_so() -> None:
     unviable = {f"n{number}": "no" for number in range(20)}
     entry = _entry(
