@@ -63,14 +63,15 @@ SHAPES: Final = (
     _shape(
         "a private key",  # as a text of base64, in settings of clusters, in one line or many: -----BEGIN … PRIVATE
         "LS0tLS1CRUdJTi",
-        r"LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFU|BQUklWQVRF|BFQyBQUklWQVRF|BPUEVOU1NI|BFTkNSWVBURUQg)[A-Za-z0-9+/=]{40,}+"
+        r"LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFU|BQUklWQVRF|BFQyBQUklWQVRF|BPUEVOU1NI|BFTkNSWVBURUQg|BQR1AgUFJJVkFU|BEU0EgUFJJVkFU|BPcGVuVlBOIFN0"
+        r"YXRpYyBrZX)[A-Za-z0-9+/=]{40,}+"
         r"(?:(?:\\r)?(?:\\n|\r?\n)[ \t]{0,40}[A-Za-z0-9+/]{4,}+={0,2}(?![^\s\"'\\]))*+",
         inside=True,
     ),
     _shape(  # three parts that are signed, or five that are encrypted; what is none is passed over as a whole
         "a JSON web token",
         "eyJ .ey .ew",
-        r"(?P<value>(?:ey|ew[0ko])(?=[a-z_-]{0,99}[A-Z\d])[\w-]{10,}+(?:\.e[yw][\w-]{10,}+\.[\w-]{5,}+|\.[\w-]*+\.[\w-]{10,}+\.[\w-]{10,}+\.[\w-]{10,}+))"
+        r"(?P<value>(?:ey|ew[0ko])(?=[a-z_-]{0,99}[A-Z\d])[\w-]{10,}+(?:\.e[yw][\w-]{6,}+\.[\w-]{5,}+|\.[\w-]*+\.[\w-]{10,}+\.[\w-]{10,}+\.[\w-]{10,}+))"
         r"|e[yw][\w-]*+",
     ),
     _shape(  # the same once more in base64
@@ -93,9 +94,10 @@ SHAPES: Final = (
     ),
     _shape(  # in DER as base64, without the lines of PEM around it
         "a private key",
-        "IBADANBgkqhkiG9w0B IBAAKCA MBMGByqGSM49AgEGC MHcCAQEEI MIGkAgEBBDA MC4CAQAwBQYDK2VwBCIEI",
-        r"(?:MII[A-Za-z0-9+/]{2,6}(?:IBADANBgkqhkiG9w0BAQEFAAS|IBAAKCA)|M[EI][A-Za-z0-9+/]{1,4}AgEAMBMGByqGSM49AgEGC|MHcCAQEEI"
-        r"|MIGkAgEBBDA|MC4CAQAwBQYDK2VwBCIEI)[A-Za-z0-9+/]{20,}+"
+        "IBADANBgkqhkiG9w0B IBAAKCA IBAAKB IBAAJB MBMGByqGSM49AgEGC AgEAMBAGByqGSM49 MHcCAQEEI MHQCAQEEI MIGkAgEBBD"
+        " MIHcAgEBBEI MC4CAQAwBQYDK2VwBCIEI",
+        r"(?:MII[A-Za-z0-9+/]{2,6}(?:IBADANBgkqhkiG9w0BAQEFAAS|IBAAK[BC]|IBAAJB)|M[EI][A-Za-z0-9+/]{1,4}AgEAMB[MA]GByqGSM49AgEG"
+        r"|MH[cQ]CAQEEI|MIGkAgEBBD|MIHcAgEBBEI|MC4CAQAwBQYDK2VwBCIEI)[A-Za-z0-9+/]{20,}+"
         r"(?:(?:\\r)?(?:\\n|\r?\n)[ \t]{0,40}[A-Za-z0-9+/]{4,}+={0,2})*+={0,2}",
     ),
     _shape(

@@ -19,7 +19,7 @@ from metatree_memory_tools.text.lines import text_of
 from metatree import Tree, search
 from metatree._util.secret_columns import masked_columns
 from metatree._util.secret_text import masked, redacted
-from metatree.errors import StaleSource
+from metatree.errors import StaleSource, UserError
 from tests.integration.git_repository import Repository
 
 pytestmark = pytest.mark.integration
@@ -168,6 +168,24 @@ def test_a_key_that_python_reads_as_a_name_is_in_no_table(tmp_path: Path) -> Non
     with build_tree(tmp_path) as tree:
         kept = told(tree)
         assert "AKIAQQ901ZZZZYYYXXXX" not in kept and "json" in kept
+
+
+def test_a_key_in_why_something_cannot_be_read_is_in_no_table(tmp_path: Path) -> None:
+    (tmp_path / "api.yaml").write_text('openapi: "AKIAQQ951ZZZZYYYXXXX"\ninfo: {title: x}\n')
+    (tmp_path / "a.md").write_text("# A\n\nText.\n")
+    with sqlite3.connect(tmp_path / "b.db") as connection:
+        connection.execute("CREATE TABLE t(a)")
+        connection.execute("PRAGMA writable_schema = 1")
+        connection.execute("UPDATE sqlite_master SET sql = 'CREATE TABLE t(a) \"AKIAQQ964ZZZZYYYXXXX\"'")
+    with build_tree(tmp_path, f"openapi:{tmp_path / 'api.yaml'}", out=tmp_path / "tree") as tree:
+        reasons = dict(tree.omissions())
+        assert any("b.db" in path and "table option" in why for path, why in reasons.items()), reasons
+        assert any("no OpenAPI description" in why for why in reasons.values()), reasons
+        with pytest.raises(UserError, match="table option") as raised:
+            tree.content(next(node for _, node in tree.walk() if node.title == "b.db"))
+        assert tree.path is not None
+        kept = b"".join(file.read_bytes() for file in tree.path.glob("index.db*"))
+        assert b"table option" in kept and b"AKIAQQ9" not in kept and "AKIAQQ9" not in str(raised.value)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

@@ -191,6 +191,7 @@ def _public(outline: Outline, *, code: bool) -> Outline:
     said = [
         outline.description,
         outline.summary,
+        outline.problem,
         *map(str, outline.attributes.values()),
         *(text for row in (*outline.references, *outline.declares) for text in row),
         *(text for _, module, names in outline.imports for text in (module, *chain(*names))),
@@ -202,6 +203,7 @@ def _public(outline: Outline, *, code: bool) -> Outline:
         outline,
         description=hide(outline.description)[0],
         summary=hide(outline.summary)[0],
+        problem=hide(outline.problem)[0],
         attributes=without_secrets(outline.attributes, hide)[0],
         parts=tuple(map(public, outline.parts)),
         imports=tuple(

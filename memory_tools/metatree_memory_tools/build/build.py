@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from metatree._util.private import private_folder
+from metatree._util.secret_text import masked
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UntrustedStore, UserError
 from metatree.node import Node, digest_of
 from metatree.notes.left_out import OPTION, left_out
@@ -369,7 +370,7 @@ def _read_or_note(
         note = str(exc) if isinstance(exc, MetatreeError) else f"{type(exc).__name__}: {exc}"
         if not isinstance(exc, MetatreeError):
             _log.warning("reading %s failed", source.location, exc_info=True)
-        _note(source, layer, f"cannot be read: {note}", position)
+        _note(source, layer, masked(f"cannot be read: {note}")[0], position)
 
 
 def _note(source: SourceRef, layer: Layer, note: str, position: int) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from metatree._util.process import python
+from metatree._util.secret_text import masked
 from metatree.errors import UserError
 
 MEMORY_BYTES: Final = 420_000_000
@@ -177,7 +178,7 @@ def read_apart(
     answer = json.loads(_shared.ask([place, list(arguments), limit_s, memory_bytes], data, limit_s))
     if "gives" in answer:
         return answer["gives"]
-    kind, message = answer["raises"]
+    kind, message = answer["raises"][0], masked(answer["raises"][1])[0]  # an error repeats what was read
     if kind == "ReadingFailed":
         raise ReadingFailed(message, lasting=True)
     raise ValueError(message) if kind == "ValueError" else UserError(message)

@@ -238,6 +238,28 @@ def test_escaped_slashes_hide_no_key(text: str) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "MIICXQIBAAKBgQ",  # RSA of 1,024 bits
+        "MIIDfgIBAAKBwQ",  # of 1,536
+        "MHQCAQEEI",  # secp256k1
+        "MIGkAgEBBDC85O",  # P-384
+        "MIG2AgEAMBAGByqGSM49AgEGBSuBBAAiBIGeMIGb",
+        "LS0tLS1CRUdJTiBQR1AgUFJJVkFURSBLRVkg",
+        "LS0tLS1CRUdJTiBEU0EgUFJJVkFURSBLRVkt",
+    ],
+)
+def test_private_keys_in_base64_are_masked(begin: str) -> None:
+    key = begin + "aB3dE5gH" * 12 + "=="
+    assert masked(f"blob: {key}") == (f"blob: {'*' * len(key)}", 1)
+
+
+def test_a_token_with_a_short_payload_is_masked() -> None:
+    token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpZCI6N30.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
+    assert masked(f"note {token} x") == (f"note {'*' * len(token)} x", 1)
+
+
 def test_a_bracket_in_a_password_makes_no_call_of_it() -> None:
     text = "postgres://ann:hunter(hunter77@db.example.org/shop and machine h login u password net(abc77"
     assert masked(text) == (text.replace("hunter(hunter77", "*" * 15).replace("net(abc77", "*" * 9), 2)
