@@ -12,6 +12,7 @@ import pytest
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.web.addresses import AddressRules
 from metatree_memory_tools.web.chromium import find_chromium, take_screenshot
+from metatree_memory_tools.web.tools import screenshot
 
 from metatree import Blackboard, search
 from metatree.errors import FetchFailed, RefusedAddress, UserError
@@ -79,6 +80,15 @@ def test_without_a_board_the_picture_goes_to_that_of_the_tree(server: WebServer,
     with build_tree(source, out=tmp_path / "tree") as tree:
         search("Departures board in a browser: which platform is for Vienna?", tree=tree)
         assert len(Blackboard(tree).items(sections="screenshots")) == 1
+
+
+def test_keys_on_a_page_are_masked_in_what_a_browser_shows(tmp_path: Path) -> None:
+    page = "<!doctype html><title>T AKIAQQ971ZZZZYYYXXXX</title><p>Key AKIAQQ974ZZZZYYYXXXX of platform 9</p>"
+    with WebServer({"/": page}) as running:
+        source = SourceRef(f"{running.url}/", {"allow": [running.host]}, "keys")
+        with build_tree(source, out=tmp_path / "tree") as tree:
+            made = screenshot(tree.get("keys"), tree, Blackboard(tree))
+    assert "platform 9" in str(made.content) and "AKIA" not in repr(made)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import unquote, urldefrag, urlsplit
 
+from metatree._util.secret_text import masked, without_secrets
 from metatree.errors import FetchFailed, UserError
 from metatree.node import Node, Source
 from metatree.trees.layer import ROOT
@@ -73,7 +74,7 @@ class FetchedPage:
         """Return what the node of the page knows besides its words."""
         result: dict[str, Any] = {
             "url": self.fetched.url,
-            "links": [[link.text, link.url] for link in self.links],
+            "links": without_secrets([[link.text, link.url] for link in self.links], masked)[0],
         }
         for name, value in (("media_type", self.fetched.content_type), ("version", validator(self.fetched))):
             if value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from metatree._util.secret_text import masked
 from metatree.blackboard import Blackboard
 from metatree.errors import ToolFailed
 from metatree.node import Node
@@ -118,7 +119,7 @@ def screenshot(node: Node, tree: Tree, board: Blackboard, full_page: bool = True
     options = web_options(tree, node)
     robots = ROBOTS if options.get("robots", True) else None
     shot = take_screenshot(url, rules=AddressRules.of(options), full_page=full_page, robots=robots)
-    title = shorten(shot.title or node.title, 100)
+    title, text = (masked(said)[0] for said in (shorten(shot.title or node.title, 100), shot.text))
     result = {"url": shot.url, "title": title, "width": shot.width, "height": shot.height, "node": node.id}
     item = board.add_image(content=shot.png, metadata=result, sources=[node.id])
     attributes = {
@@ -131,8 +132,8 @@ def screenshot(node: Node, tree: Tree, board: Blackboard, full_page: bool = True
     return Node(
         "",
         f"{title}, in a browser",
-        first_sentence(shot.text) or "A picture without text.",
-        shot.text or "(no text)",
+        first_sentence(text) or "A picture without text.",
+        text or "(no text)",
         "screenshot",
         provenance={"url": shot.url},
         attributes=attributes,

@@ -126,6 +126,16 @@ def test_finding_in_a_page(tree: Tree) -> None:
     assert find_in_page(top, tree, "submarine") == ""
 
 
+def test_keys_in_links_are_masked(tmp_path: Path) -> None:
+    page = '<h1>H</h1><a href="/AKIAQQ975ZZZZYYYXXXX">key AKIAQQ977ZZZZYYYXXXX</a> <a href="https://u:hunter978@h.org/">z</a>'
+    with WebServer({"/": page}) as running:
+        source = SourceRef(f"{running.url}/", {"allow": [running.host]}, "keys")
+        with build_tree(source, out=tmp_path / "tree") as tree:
+            top = tree.get("keys")
+            assert links_of_page(top).count("\n") == 1
+            assert "AKIA" not in repr(top) + links_of_page(top) and "hunter978" not in repr(top)
+
+
 def test_links_of_a_page(server: WebServer, tree: Tree) -> None:
     top = tree.get("library")
     listed = links_of_page(top).split("\n")
