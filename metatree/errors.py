@@ -58,7 +58,8 @@ class UnknownNode(UserError):
     suggestions: tuple[str, ...]
 
     def __init__(self, node_id: str, *, suggestions: tuple[str, ...] = ()) -> None:
-        hint = f"; did you mean {', '.join(map(repr, suggestions))}?" if suggestions else ""
+        near = ", ".join(map(repr, suggestions))
+        hint = f"; did you mean {near}?" if near else "; `metatree find` looks for it by words"
         super().__init__(f"no node {node_id!r} in this tree{hint}", node_id=node_id, suggestions=suggestions)
 
 

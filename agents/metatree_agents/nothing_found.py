@@ -22,6 +22,8 @@ def why_empty(tree: Tree, asked: str, under: str = "") -> str:
         asked: the question, or the name.
         under: what it was searched below; empty for all of it.
     """
+    if set(tree.info()["kinds"]) <= {"folder"}:
+        return f"there is nothing to find: no file was read{left_out(tree)}"
     last = asked.strip().split()[-1:] or [""]
     words = {word.strip("`'\"?.,:()") for word in asked.split()[:_MOST_WORDS]} - {""}
     names = {
@@ -35,8 +37,15 @@ def why_empty(tree: Tree, asked: str, under: str = "") -> str:
     listed = ", ".join(names[match] for match in dict.fromkeys(near[:_NEAR]))
     where = f" below {under}" if under else ""
     what = asked.strip() if len(asked) < 80 else f"…{last[0][:60]}"
-    hint = f"; nearest names: {listed}" if listed else "; no name is near: use words of the source"
-    return f"nothing{where} was found for {what!r} in {len(tree)} nodes{left_out(tree)}{hint}"
+    if listed:
+        hint = f"nearest names: {listed}"
+    elif words:
+        hint = "no name is near: use words of the source"
+    else:
+        hint = "there is no word in it to look for"
+    count = len(tree)
+    nodes = f"{count} node{'' if count == 1 else 's'}"
+    return f"nothing{where} was found for {what!r} in {nodes}{left_out(tree)}; {hint}"
 
 
 def _alike(names: Collection[str], word: str) -> Collection[str]:
@@ -49,4 +58,5 @@ def _alike(names: Collection[str], word: str) -> Collection[str]:
 def left_out(tree: Tree) -> str:
     """Say how many files are not in the tree; empty when all are."""
     count = tree.info()["omissions"]
-    return f" ({count} file(s) were left out of the tree)" if count else ""
+    files = "1 file was" if count == 1 else f"{count} files were"
+    return f" ({files} left out of the tree)" if count else ""

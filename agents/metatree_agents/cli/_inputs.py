@@ -73,6 +73,17 @@ def texts_of(arguments: Sequence[str], *, what: str) -> list[str]:
     return [text_of(argument, what=what) for argument in arguments]
 
 
+def one_question(texts: Sequence[str]) -> list[str]:
+    """Return three words and more that came one by one as the one question that they are.
+
+    Example:
+        >>> one_question(["How", "long", "is", "it", "kept?"]), one_question(["How long?", "Why?"])
+        (['How long is it kept?'], ['How long?', 'Why?'])
+    """
+    apart = len(texts) > 2 and not any(len(text.split()) > 1 for text in texts)
+    return [" ".join(texts)] if apart else list(texts)
+
+
 def host_and_port(text: str, *, port_alone: bool) -> tuple[str, int]:
     """Return host and port of `HOST:PORT`, `:PORT` or `[::1]:PORT`; without a host it is 127.0.0.1.
 

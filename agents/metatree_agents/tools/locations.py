@@ -64,7 +64,8 @@ def earlier_lines(answer: QuestionAnswer, *, most: int = 1) -> Iterator[str]:
     """
     for said in answer.earlier[:most]:
         text = shorten(readable(said.quote, said.place), _EARLIER_CHARS, placeholder=f" {LEFT_OUT}")
-        yield f"Earlier ({said.at}): {text}"
+        where = f", {place_text(said.place, said.lines)}" if said.place else ""
+        yield f"Earlier ({said.at}{where}): {text}"
 
 
 def place_text(place: str, lines: tuple[int, int] | None, pages: tuple[int, int] | None = None) -> str:

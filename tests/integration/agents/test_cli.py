@@ -356,6 +356,35 @@ def test_trace_names_the_chosen_and_the_rejected(project: Path, capsys: pytest.C
     assert capsys.readouterr().out.startswith("mine  ")
 
 
+def test_a_question_without_quotation_marks_is_one_question(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ask", *QUESTION.split()]) == 0
+    shown = capsys.readouterr()
+    assert "14 days" in shown.out and "Still open" not in shown.out
+    assert f"read as one question: {QUESTION!r}; put each of several in quotation marks" in shown.err
+
+
+def test_a_folder_of_nothing_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["find", "refunds"]) == 1
+    assert "there is nothing to find: no file was read" in capsys.readouterr().err
+
+
+def test_one_of_several_sources_is_told_from_the_others(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["build", "docs/guide.md", "src", "--tree", "t"]) == 0
+    capsys.readouterr()
+    assert run(["find", "refunds", "--source", "docs/guide.md", "--tree", "t"]) == 0
+    said = capsys.readouterr().err
+    assert "the tree here has 1 other source, too; --start guide.md searches that alone" in said
+    assert run(["find", "refunds", "--tree", "t"]) == 0
+    assert "other source" not in capsys.readouterr().err
+
+
 def test_nothing_found_is_exit_code_1(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ask", "xylophone zeppelin quokka?", "--run", "mine"]) == 1
     shown = capsys.readouterr()
@@ -718,7 +747,10 @@ def test_ask_names_what_was_said_earlier(
         (tmp_path / f"{number}.eml").write_text(letter)
     (tmp_path / "soup.md").write_text("The soup is cooked on the stove.")
     assert run(["ask", "In which box is the spare key?", "--sure", "0.02"]) == 0
-    assert "box 9. [1]\nEarlier (2025-03-03): Ann: The spare key is in box 4.\n" in capsys.readouterr().out
+    assert (
+        "box 9. [1]\nEarlier (2025-03-03, 0.eml#1:1): Ann: The spare key is in box 4.\n"
+        in capsys.readouterr().out
+    )
     assert run(["ask", "In which box is the spare key?", "--sure", "0.02", "--json"]) == 0
     (answer,) = json.loads(capsys.readouterr().out)["answers"]
     (said,) = answer["earlier"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metatree_agents.tools.locations import earlier_lines
+from metatree_agents.tools.locations import earlier_lines, place_text
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations import ConversationLog
 
@@ -108,7 +108,9 @@ def test_the_later_letter_answers_whatever_the_order(
     assert value in answer.answer and before not in answer.answer
     (said,) = answer.earlier
     assert said.at == "2025-03-03" and before in said.quote and said.place != answer.sources[0].place
-    assert list(earlier_lines(answer)) == [f"Earlier (2025-03-03): {before}"]
+    assert list(earlier_lines(answer)) == [
+        f"Earlier (2025-03-03, {place_text(said.place, said.lines)}): {before}"
+    ]
 
 
 @pytest.mark.parametrize("question", [case[0] for case in CASES[:3]])

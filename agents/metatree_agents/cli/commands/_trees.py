@@ -78,6 +78,8 @@ class TreeOptions:
         if sources and _others(opened, sources):
             opened.close()
             return build(sources, tree)  # a folder was renamed, or the list is another one
+        if sources and not _is_folder(sources):
+            _name_other_sources(opened, sources)
         if refresh and opened.stale():
             _refresh(opened)
         return opened
@@ -94,6 +96,18 @@ class TreeOptions:
             command = f"metatree build {' '.join(self.source or ['.'])} {what}".rstrip()
             raise UserError(f"no tree at {str(place)!r}: build one with `{command}`")
         return _open(place, self.source)
+
+
+def _name_other_sources(tree: Tree, sources: Sequence[str]) -> None:
+    """Say that a tree has other sources than those that were named, and how to search one alone."""
+    from metatree_memory_tools.build.source_spec import located
+
+    named = {(source.type, source.location) for source in located(sources, {})}
+    others = [each for each in tree.sources() if (each.type, each.location) not in named]
+    mounts = [each.mount for each in tree.sources() if (each.type, each.location) in named and each.mount]
+    if others:
+        alone = f"; --start {mounts[0]} searches that alone" if len(mounts) == 1 else ""
+        note(f"the tree here has {counted(len(others), 'other source')}, too{visible(alone)}")
 
 
 def _refresh(tree: Tree) -> None:

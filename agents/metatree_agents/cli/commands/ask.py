@@ -9,7 +9,8 @@ import typer
 from metatree.errors import UserError
 from metatree.protocols import SURE
 from metatree_agents.cli import _options as options
-from metatree_agents.cli._inputs import named_file, plain, text_of, texts_of
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._inputs import named_file, one_question, plain, text_of, texts_of
 from metatree_agents.cli.commands._trees import TreeOptions, node_named, path_inside
 
 _FORMS = "- reads standard input, @FILE a file; @@… is a text that begins with @."
@@ -121,7 +122,11 @@ def ask(
     )
     from metatree_agents.cli.printing.answers import with_sources
 
-    texts = texts_of(questions or [], what="question")
+    texts = one_question(texts_of(questions or [], what="question"))
+    if len(texts) < len(questions or []):
+        output.note(
+            f"read as one question: {output.visible(texts[0])!r}; put each of several in quotation marks"
+        )
     if service is not None:
         from metatree_agents.cli.commands.service.asking import ask_service
 
