@@ -70,7 +70,7 @@ class ConversationFile:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._latest: tuple[bytes, list[str]] | None = None
+        self._latest: tuple[tuple[bytes, str, bool], list[str]] | None = None
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether it is an export of conversations, a transcript or a letter, by its beginning and its name."""
@@ -118,11 +118,12 @@ class ConversationFile:
         return turns[source.start_line - 1]
 
     def _turns(self, file: SourceFile) -> list[str]:
-        # Neighbours are asked for one by one, with the same bytes, which are parsed once.
+        # Neighbours are asked for one by one, some with bytes that were read again: they are parsed once.
+        asked = (file.data, file.path, file.secrets)
         with self._lock:
-            if self._latest is None or self._latest[0] is not file.data:
+            if self._latest is None or self._latest[0] != asked:
                 small = len(file.data) <= SMALL_BYTES
-                self._latest = (file.data, _texts(file) if small else _apart(turn_texts, file))
+                self._latest = (asked, _texts(file) if small else _apart(turn_texts, file))
             return self._latest[1]
 
 

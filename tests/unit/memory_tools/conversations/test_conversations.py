@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metatree_memory_tools.conversations import ConversationLog, Turn
+from metatree_memory_tools.conversations import ConversationLog, Turn, file_type
 from metatree_memory_tools.conversations._dates import iso
 from metatree_memory_tools.conversations._exports import of_json, of_json_lines
 from metatree_memory_tools.conversations._model import Conversations, in_sessions
@@ -313,3 +313,20 @@ def test_the_tools_of_a_conversation() -> None:
     assert fact.description == "A fact, said by Bob on 1 January 2024 10:01"
     assert fact.provenance == {"from": bob.id, "who": "Bob", "at": "2024-01-01T10:01"}
     assert "“[1 January 2024 10:01] Bob: Under the red pot.”" in fact.content
+
+
+def test_a_file_that_is_read_again_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"[01/02/24, 10:00:00] Ann: Tea\n[01/02/24, 10:00:05] Bob: Yes\n"
+    counted: list[str] = []
+
+    def counting(file: SourceFile) -> Conversations:
+        counted.append(file.path)
+        return parsed(file)
+
+    monkeypatch.setattr(file_type, "parsed", counting)
+    kind = ConversationFile()
+    place = Source(type="conversation", path="a.txt", start_line=2)
+    first = [kind.content(SourceFile("a.txt", bytes(bytearray(text))), place) for _ in range(3)]
+    assert first == [first[0]] * 3 and "Yes" in first[0]
+    assert counted == ["a.txt"]
+    assert "No" in kind.content(SourceFile("a.txt", text.replace(b"Yes", b"No.")), place)
