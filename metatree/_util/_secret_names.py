@@ -48,22 +48,14 @@ _INSIDE_QUOTES = re.compile(  # `"Server=db;Password=…;"`
     rf"(?i)(?<=[;\"']){NAME}\s?=\s?(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}}+)"
     rf"(?:(?=[;\"'])|(?<=[^\s\"'\\,;]{{200}}))"
 )
-_NAME_MARKS = ("pass", "pwd", "secret", "credential", "identified")
+_MARKS = ("pass", "pwd", "secret", "credential", "identified")
 """How the names begin: a search for these texts costs a tenth of one for the expression."""
-_KEY_MARKS = (
-    "api",
-    "private",
-    "account",
-    "signing",
-    "encryption",
-    "master",
-    "app_k",
-    "app-k",
-    "appk",
-    "hmac",
+_ENDS = (
+    ("key", re.compile(r"(?:api|access|private|account|signing|encryption|master|app|hmac)[_ -]?\Z")),
+    ("token", re.compile(r"(?:auth|access|refresh)[_ -]?\Z")),
 )
-_TOKEN_MARKS = ("auth", "refresh", "token")
-"""How those begin that end in `key`, or in `token`; `access` ends in both."""
+"""How the others end, and what stands before that: it is looked at where the end is, which is one search for many."""
+_LONGEST_BEFORE = len("encryption_")
 
 
 def named_values(text: str, *, code: bool) -> Iterator[re.Match[str]]:
@@ -80,12 +72,15 @@ def named_values(text: str, *, code: bool) -> Iterator[re.Match[str]]:
 
 def _name_places(text: str) -> list[int]:
     """Return where names of what holds a secret may begin."""
-    lower = text.lower()
-    if len(lower) != len(text):  # a few letters become two
-        lower = "".join(char.lower() if char.isascii() else char for char in text)
-    key, token = ("key" in lower, "token" in lower) if text.isascii() else (True, True)
-    marks = _NAME_MARKS + _KEY_MARKS * key + _TOKEN_MARKS * token + ("access",) * (key or token)
-    return [at for mark in marks for at in _places(lower, mark)]
+    lower = text.replace("\u0130", "I").lower()  # the one letter that becomes two
+    places = [at for mark in _MARKS for at in _places(lower, mark)]
+    for mark, before in _ENDS:
+        for at in _places(lower, mark):
+            if begin := before.search(lower, max(0, at - _LONGEST_BEFORE), at):
+                places.append(begin.start())
+            if mark == "token":
+                places.append(at)
+    return places
 
 
 def _places(text: str, mark: str) -> Iterator[int]:

@@ -43,6 +43,15 @@ def long_tokens(text: str) -> str:
     return b" ".join(long).decode("utf-8", "replace")
 
 
+_DIGIT: Final = re.compile(r"\d")
+_LETTERS: Final = re.compile(r"[A-Za-z]{20}")
+
+
+def mixed_tokens(tokens: str) -> str:
+    """Return those of `long_tokens` that have a digit, or letters in a row: names of code have neither, mostly."""
+    return " ".join(each for each in tokens.split(" ") if _DIGIT.search(each) or _LETTERS.search(each))
+
+
 SHAPES: Final = (
     _shape(
         "an AWS access key",
@@ -233,7 +242,7 @@ PROVIDERS: Final = {
     r"[0-9a-f]{64}": "s-s4t2ud- s-s4t2af-",
     r"[a-h0-9]{12,32}(?:-X)?": "FLWSECK_TEST-",
 }
-"""How keys of providers go on behind what they begin with; each has a digit, or letters of both cases."""
+"""How keys of providers go on behind what they begin with; each is of `mixed_tokens`."""
 _MIXED: Final = r"[A-Za-z_=.:%+/-]{0,100}\d|(?=[A-Za-z]{20})[a-z]{0,20}[A-Z]{1,20}[a-z]{1,20}[A-Z]"
 
 
