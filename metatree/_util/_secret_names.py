@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+
+compiled = cache(re.compile)
+"""Expressions of secrets are made when a text has their marks: a search that reads no such text needs none of them."""
 
 NAME = (
     r"(?:(?:password|passwd|passphrase|passcode|pwd|credential|secret(?:[_-]?access)?(?:[_-]?key)?"
@@ -21,30 +25,30 @@ _GAP = r"(?:[ \t]{0,40}|\s{0,3})"
 _YAML = r"(?:[!&][\w./:-]{1,40}[ \t]{1,3})?(?:[|>][-+\d]{0,2}[ \t]{0,3}\r?\n[ \t]{1,40})?"
 """A tag, an anchor, and the sign of a block, whose value begins on the next line."""
 _LETTERS_AND_DIGITS = r"(?=[^\s\"'\\]{0,200}\d)(?=[^\s\"'\\]{0,200}[A-Za-z])"
-_ASSIGNED = re.compile(
+_ASSIGNED = (
     rf"(?i){NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}{_GAP}(?:[:?+]?=>?|:|\bis\b)[*_]{{0,2}}{_GAP}{_YAML}[\"'\\*`]{{0,4}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
 )
-_VALUE = re.compile(  # `- name: DB_PASSWORD` with `value: …` behind it, in YAML and in JSON; `value="…"` of XML
+_VALUE = (  # `- name: DB_PASSWORD` with `value: …` behind it, in YAML and in JSON; `value="…"` of XML
     rf"(?i){NAME}[\"']{{0,2}}\s{{0,3}},?\s{{0,40}}[\"']?value[\"']?(?:\s{{0,3}}:\s{{0,3}}[\"']?|\s?=\s?[\"'])"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
 )
-_ELEMENT = re.compile(  # also `<key>password</key><string>…</string>`, and attributes in the tag
+_ELEMENT = (  # also `<key>password</key><string>…</string>`, and attributes in the tag
     rf"(?i){NAME}(?:</key>\s{{0,40}}<string)?(?:[\"'\s][^<>]{{0,200}})?>\s{{0,40}}(?:<!\[CDATA\[)?"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s<>\]]{{8,200}}+)(?:(?:\]\]>)?\s{{0,40}}</|(?<=[^\s<>\]]{{200}}))"
 )
-_QUOTED = re.compile(
+_QUOTED = (
     rf"(?i){NAME}(?![a-z0-9])[\"'\\]{{0,4}}\]?{_TYPE}{_GAP}(?:[:?+|]{{0,2}}=>?|:|<-|(?<=[\"']),){_GAP}\(?[brf]?\\?[\"'`]{{1,3}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'`\\]{{8,200}}+)(?:\\?[\"'`]|(?<=[^\s\"'`\\]{{200}}))"
 )
-_BEHIND_BLANK = re.compile(  # `PASSWORD '…'` of SQL, and `password TEXT DEFAULT '…'`
+_BEHIND_BLANK = (  # `PASSWORD '…'` of SQL, and `password TEXT DEFAULT '…'`
     rf"(?i)(?:{NAME}|identified\s{{1,3}}by)(?:\s{{1,3}}[a-z]{{3,12}}(?:\(\d{{1,5}}\))?(?:\s{{1,3}}not\s{{1,3}}null)?\s{{1,3}}default)?"
     rf"\s{{1,3}}[\"'](?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\]{{8,200}}+)(?:[\"']|(?<=[^\s\"'\\]{{200}}))"
 )
-_OPTION = re.compile(  # `--db-password …`
+_OPTION = (  # `--db-password …`
     rf"(?i)(?<=-){NAME}\s{{1,3}}[\"']?(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\-][^\s\"'\\]{{7,200}})"
 )
-_INSIDE_QUOTES = re.compile(  # `"Server=db;Password=…;"`
+_INSIDE_QUOTES = (  # `"Server=db;Password=…;"`
     rf"(?i)(?<=[;\"']){NAME}\s?=\s?(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}}+)"
     rf"(?:(?=[;\"'])|(?<=[^\s\"'\\,;]{{200}}))"
 )
@@ -67,7 +71,8 @@ def named_values(text: str, *, code: bool) -> Iterator[re.Match[str]]:
     shapes += [(_BEHIND_BLANK, ""), (_OPTION, "-"), (_VALUE, "value"), (_ELEMENT, "</")]
     for shape, mark in shapes:
         if mark in text:
-            yield from (match for at in places if (match := shape.match(text, at)))
+            match_at = compiled(shape).match
+            yield from (match for at in places if (match := match_at(text, at)))
 
 
 def _name_places(text: str) -> list[int]:

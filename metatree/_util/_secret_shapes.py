@@ -12,7 +12,8 @@ class SecretShape(NamedTuple):
     kind: str
     marks: tuple[str, ...]
     """One of these is in every text that has such a secret."""
-    shape: re.Pattern[str]
+    shape: str
+    """The expression; see `compiled`."""
     spaced: bool
     """Whether blanks or quotes may stand in it, so that its mark may not be in one of the `long_tokens`."""
 
@@ -23,7 +24,7 @@ def _shape(kind: str, marks: str, shape: str, *, inside: bool = False, spaced: b
     Not a boundary as `\\b` has it: between two Chinese letters there is none, and a key may stand there.
     """
     before = "" if inside else "(?<![A-Za-z0-9])"
-    return SecretShape(kind, tuple(marks.split()), re.compile(before + f"(?:{shape})"), spaced)
+    return SecretShape(kind, tuple(marks.split()), before + f"(?:{shape})", spaced)
 
 
 _LEAST_LENGTH: Final = 15

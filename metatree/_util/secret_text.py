@@ -15,7 +15,7 @@ from typing import Any, Final
 from metatree._util._private_keys import private_keys
 from metatree._util._random_tokens import has_random, random_tokens
 from metatree._util._secret_manifests import manifest_values
-from metatree._util._secret_names import named_values
+from metatree._util._secret_names import compiled, named_values
 from metatree._util._secret_shapes import PROVIDERS, SHAPES, keys_of_provider, long_tokens, mixed_tokens
 from metatree._util.entities import unescaped
 
@@ -162,7 +162,7 @@ def _plain_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]
         looked = text if spaced else tokens
         for mark in marks:
             if mark in looked:
-                spans += _matches(kind, shape.finditer(text))
+                spans += _matches(kind, compiled(shape).finditer(text))
                 break
     mixed = mixed_tokens(tokens)
     for body, begins in PROVIDERS.items() if mixed else ():
