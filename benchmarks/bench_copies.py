@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from metatree_agents.listening import listen
 from metatree_agents.service._app import create_app
 from metatree_agents.service.accounts.users import Users
 from metatree_agents.service.database.database import SqliteDatabase
@@ -25,7 +26,7 @@ from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.replication.copies import TreeCopy
 from metatree_agents.service.replication.publisher import Publication, Published
 from metatree_agents.service.replication.trees import Trees
-from metatree_agents.service.serving import listen, server_of
+from metatree_agents.service.serving import server_of
 from metatree_memory_tools import build_tree
 from metatree_routers import TextEvidence
 

@@ -11,6 +11,7 @@ where they lie: links that lead out of docs/ become links to pages of the site.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -48,7 +50,6 @@ LANGUAGES = {
     ".yaml": "yaml",
     ".yml": "yaml",
     ".json": "json",
-    ".ipynb": "json",
 }
 # Code in which nothing is a link: blocks between fences, and stretches between backticks.
 CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1`*\s*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
@@ -92,6 +93,8 @@ class Pages:
         self.texts: dict[str, str] = {}
         self.copied: dict[str, Path] = {}
         """Pictures, by their path in the site."""
+        self.drawn: dict[str, str] = {}
+        """Pictures that notebooks have as their outputs, as text."""
 
     def gather(self) -> None:
         """Take every page of docs/ and the notes, changes and examples beside it."""
@@ -99,6 +102,11 @@ class Pages:
             self._take(path.relative_to(ROOT).as_posix())
         for name in ("CHANGELOG.md", "examples/README.md"):
             self._take(name)
+        for path in sorted((ROOT / "examples" / "notebooks").glob("*.ipynb")):
+            source = path.relative_to(ROOT).as_posix()
+            text, pictures = notebook_page(path, partial(self._linked, source, page_of(source)))
+            self.texts[page_of(source)] = text
+            self.drawn.update(pictures)
         for title, text in _sections((ROOT / "NOTES.md").read_text(encoding="utf-8")):
             page, says = NOTES[title]
             self.texts[page] = self._linked("NOTES.md", page, f"# {title}\n\n{says}\n\n{_raised(text)}")
@@ -127,7 +135,7 @@ class Pages:
     def _target(self, full: str, anchor: str | None) -> str:
         if full == "NOTES.md" and anchor:
             return next((to for title, (to, _) in NOTES.items() if slug(title) == anchor[1:]), "words.md")
-        if full.endswith(".md") or full.startswith("docs/"):
+        if full.endswith((".md", ".ipynb")) or full.startswith("docs/"):
             page = page_of(full)
             if full.endswith(".md") and page not in self.texts and page.startswith("files/"):
                 self.texts[page] = ""  # so that a page that links back does not take it again
@@ -142,6 +150,8 @@ def page_of(source: str) -> str:
     """Return where a file of the repository is in the site."""
     if source in RENAMED:
         return RENAMED[source]
+    if source.endswith(".ipynb"):
+        return f"notebooks/{PurePosixPath(source).stem}.md"
     return source.removeprefix("docs/") if source.startswith("docs/") else f"files/{source}"
 
 
@@ -171,6 +181,28 @@ def listing(name: str) -> str:
         shown += [f"## {file.name}", ""] if path.is_dir() else []
         shown += [fence + LANGUAGES.get(file.suffix, "text"), text.rstrip("\n"), fence, ""]
     return "\n".join(shown)
+
+
+def notebook_page(path: Path, linked: Callable[[str], str]) -> tuple[str, dict[str, str]]:
+    """Return a notebook as a page, and the pictures that its cells show, by their path in the site.
+
+    Args:
+        path: of the notebook.
+        linked: returns its Markdown with the links of the site.
+    """
+    parts, pictures = list[str](), dict[str, str]()
+    for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
+        source = "".join(cell["source"]).rstrip("\n")
+        parts.append(linked(source) if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {"text/plain": output.get("text", ())})
+            if picture := "".join(data.get("image/svg+xml", ())):
+                name = f"{path.stem}-{number}.svg"
+                pictures[f"notebooks/{name}"] = picture
+                parts.append(f"![what the cell shows]({name})")
+            else:
+                parts.append("```text\n" + "".join(data["text/plain"]).rstrip("\n") + "\n```")
+    return "\n\n".join(parts) + "\n", pictures
 
 
 def _is_shown(path: Path) -> bool:
@@ -254,6 +286,8 @@ def main() -> int:
     for name, source in pages.copied.items():
         (BUILD / "pages" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, BUILD / "pages" / name)
+    for name, picture in pages.drawn.items():
+        (BUILD / "pages" / name).write_text(picture, encoding="utf-8")
     shutil.copyfile(CONFIG, BUILD / CONFIG.name)
     done = subprocess.run(
         [zensical, "build", "--strict", "--config-file", CONFIG.name], cwd=BUILD, check=False

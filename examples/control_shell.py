@@ -14,9 +14,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from metatree_agents.rules.sources import ModelAnswerer, RequestSplitter, TreeSearcher, suite_named
+from metatree_agents.rules.sources import ModelAnswerer, RequestSplitter, TreeSearcher
 
 from metatree import Node, Tree
+from metatree.parts import suite_named
 from metatree.rules import ControlShell, Firing, First, KnowledgeSource, ShellReport, StopWhen
 from metatree.rules.shell.control import ending_lines, trace_lines
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from metatree import plugins
 from metatree.errors import UserError
-from metatree.tools.tool import Tool, ToolGroup
+from metatree.tools.tool import Tool, ToolGroup, ToolTree
 from metatree.trees.source_types import traits_of
 
 GROUPS: Final = (
@@ -78,11 +78,13 @@ def _provides(group: str, name: str) -> tuple[str, tuple[str, ...]]:
         if not isinstance(part, Tool | ToolGroup) and callable(part) and inspect.signature(part).parameters:
             return f"tools that depend on the tree: {_words(part)}", ()
         entries = tools_of(name)
+        ToolTree(entries)
         tools = tuple(tool.id for entry in entries for tool in _tools(entry))
         return _listed(tools) if tools else "no tools", tools
     if group not in plugins.PARTS:
         return _words(plugins.load(group, name)), ()
     kind = plugins.instance(group, name)
+    ToolTree(traits_of(kind).tools)
     tools = tuple(tool.id for entry in traits_of(kind).tools for tool in _tools(entry))
     words = _words(type(kind))
     return f"{words}; {_listed(tools)}" if tools else words, tools

@@ -7,12 +7,13 @@ here on. A part that declares nothing, or a function, gets them all.
 from __future__ import annotations
 
 import inspect
+import re
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from metatree import plugins
 from metatree.errors import UserError
@@ -186,6 +187,58 @@ def as_evidence(part: AnyEvidence) -> Evidence:
     return cast(Evidence, part) if _is(part, Evidence) else _GivenEvidence(part)
 
 
+def suite_named(name: str) -> Suite:
+    """Return the parts of an installed router by its name, which may say more after a slash: `openai/gpt-4.1`.
+
+    An entry point of `metatree.routers` is a function that takes the name and returns a `Suite`, or a router itself.
+
+    Raises:
+        UserError: no router has this name, or what its entry point names gives no `Suite`.
+    """
+    name = f"openai/{name}" if _OF_OPENAI.match(name) else name
+    plugin = name.partition("/")[0]
+    installed = plugins.names(plugins.ROUTERS)
+    if plugin not in installed:
+        raise UserError(
+            f"no router {name!r} is installed; there is {', '.join(sorted(installed))}{_instead(name)}"
+        )
+    part = plugins.load(plugins.ROUTERS, plugin)
+    if takes_requests(part):
+        return whole_suite(part)
+    suite = part(name)
+    if not isinstance(suite, Suite):
+        raise UserError(
+            f"the plug-in {plugin!r} of {plugins.ROUTERS!r} gives {suite!r} for a name, not a Suite"
+        )
+    return suite
+
+
+def takes_requests(part: object) -> bool:
+    """Whether an object is a router itself: it has `route`, or is a function of a `RouteRequest`."""
+    if isinstance(part, type) or not callable(part):
+        return hasattr(part, "route") and not isinstance(part, type)
+    first = next(iter(inspect.signature(part).parameters.values()), None)
+    return first is not None and getattr(first.annotation, "__name__", first.annotation) == "RouteRequest"
+
+
+_OF_OPENAI: Final = re.compile(r"(gpt-|o\d\b|chatgpt-)[^/]*$")
+_MEANT: Final = {"claude": "anthropic/{}", "gemini": "gemini/{}", "litellm": "", "azure": ""}
+
+
+def _instead(name: str) -> str:
+    """Return what to write for a name that no router has."""
+    meant = next((how for beginning, how in _MEANT.items() if name.startswith(beginning)), None)
+    if meant:
+        return f"; write {meant.format(name)}"
+    if ":" in name and "/" not in name:
+        return f"; for a model of Ollama write ollama/{name}"
+    model = name.partition("/")[2] or name
+    return (
+        "; for a server that speaks OpenAI's protocol (LiteLLM's proxy, vLLM, LM Studio, Azure) set OPENAI_BASE_URL"
+        f" and write openai/{model}"
+    )
+
+
 def scope_of(permit: object) -> str:
     """Return what distinguishes calls, where the function that permits them has a `scope`."""
     return str(getattr(permit, "scope", ""))
@@ -230,17 +283,19 @@ def whole_suite(
     composer: AnyComposer | None = None,
     describer: AnyDescriber | None = None,
     evidence: Evidence | None = None,
+    others: Suite | None = None,
 ) -> Suite:
     """Return five parts with all of their protocols: those given, else the router's own, else the embedded ones.
 
     Args:
         evidence: what the parts that are filled in may ask about the tree's words.
+        others: parts to take before the embedded ones, such as those of a suite that `suite_named` returned.
 
     Raises:
         UserError: something given is not what its protocol asks for.
     """
     given = None if router is None else as_router(router)
-    others = (None if given is None else given.suite(evidence)) or embedded_parts(evidence)
+    others = (None if given is None else given.suite(evidence)) or others or embedded_parts(evidence)
     return Suite(
         given or as_router(others.router),
         as_reader(reader or others.reader),

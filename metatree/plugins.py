@@ -163,6 +163,10 @@ def instance(group: str, name: str) -> Any:
         missing = [each for each in PARTS.get(group, ()) if not hasattr(part, each)]
         if missing:
             raise UserError(f"the plug-in {name!r} of {group!r} lacks {', '.join(map(repr, missing))}")
+        if group in PARTS and part.name != name:
+            raise UserError(
+                f"the plug-in {name!r} of {group!r} has the name {part.name!r}: make both the same"
+            )
         _instances[group, name] = part
     return _instances[group, name]
 

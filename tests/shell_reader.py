@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from metatree_agents.service.serving import listen
+from metatree_agents.listening import listen
 
 _OUT = "%{stderr}CAME %{http_code} %{method} %{url}\\n"
 CURL = f'curl() {{ command curl --silent --show-error --write-out "{_OUT}" "$@"; }}'

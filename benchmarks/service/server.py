@@ -12,11 +12,12 @@ import resource
 import sys
 
 from fastapi import FastAPI, Request
+from metatree_agents.listening import listen
 from metatree_agents.service._app import create_app
 from metatree_agents.service.accounts.limits import Rates
 from metatree_agents.service.accounts.users import Users
 from metatree_agents.service.http.calls import admitted
-from metatree_agents.service.serving import listen, server_of
+from metatree_agents.service.serving import server_of
 from metatree_agents.service.settings import Service, ServiceSettings
 
 from benchmarks.service.caller import SECRETS

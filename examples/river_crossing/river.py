@@ -15,8 +15,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from metatree_agents.rules.sources import Structured, suite_named
+from metatree_agents.rules.sources import Structured
 
+from metatree.parts import suite_named
 from metatree.protocols import ToolCaller
 from metatree.rules import ControlShell, Firing, KnowledgeSource, OverridingSelfTransition, ShellReport
 from metatree.rules.shell.control import ending_lines, trace_lines

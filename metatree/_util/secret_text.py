@@ -19,13 +19,15 @@ from metatree._util._secret_names import compiled, named_values
 from metatree._util._secret_shapes import PROVIDERS, SHAPES, keys_of_provider, long_tokens, mixed_tokens
 from metatree._util.entities import unescaped
 
-SHAPES_VERSION: Final = "12"
+SHAPES_VERSION: Final = "13"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(
-    r"^\$|\$[{(]|\{[^}]*\}|^<.*>$|%s(?![A-Za-z0-9])|%\(|^[\w.]+[(\[]|\*\*\*|\.\.\.|^(?:pass(?:word|wd)?|pwd|secret|token|user(?:name)?|x+|changeme|none|null)$",
+    r"^\$|\$[{(]|\{[^}]*\}|^<.*>$|%s(?![A-Za-z0-9])|%\(|\*\*\*|\.\.\.|^(?:pass(?:word|wd)?|pwd|secret|token|user(?:name)?|x+|changeme|none|null)$",
     re.IGNORECASE,
 )
+_CALL = re.compile(r"^[\w.]+[(\[]")
+"""What is no value behind a name, but where a program gets one."""
 _WHOLE = (
     (
         "a state of Terraform",
@@ -92,7 +94,7 @@ def whole_secret(text: str, hidden: int) -> str:
     return ""
 
 
-_ESCAPED = re.compile(r"\\([_.~+=:@#*-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)")
+_ESCAPED = re.compile(r"\\([_.~+=:@#*/-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)")
 _NO_BLANK = re.compile(r"\S")
 _LONGEST_VALUE = 200
 _REST = re.compile(r"[^\s\"'`\\,;<>]*")
@@ -169,7 +171,8 @@ def _plain_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]
         for begin in begins.split():
             if begin in mixed:
                 spans += _matches("a key of a provider", keys_of_provider(text, begin, body))
-    spans += _matches("a password or key", named_values(text, code=code))
+    named = (match for match in named_values(text, code=code) if not _CALL.match(match["value"]))
+    spans += _matches("a password or key", named)
     random = random_tokens(text, code=code) if has_random(mixed) else ()
     for start, end in (*random, *(() if code else manifest_values(text))):
         if end > start and not _PLACEHOLDER.search(text, start, end):

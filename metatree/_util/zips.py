@@ -8,9 +8,23 @@ exports pack by anything but DEFLATE.
 from __future__ import annotations
 
 import zipfile
+from pathlib import Path
 from typing import IO, Final
 
 _BOUNDED: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+
+
+_MOST_TIMES: Final = 300
+_ALWAYS_ALLOWED: Final = 200_000_000
+
+
+def oversize(archive: zipfile.ZipFile, path: str) -> str:
+    """Say of an archive that is made to fill a disk (200 MB and 300 times its own size) so; empty of any other."""
+    size = Path(path).stat().st_size
+    unpacked = sum(info.file_size for info in archive.infolist())
+    if unpacked > _ALWAYS_ALLOWED and unpacked > _MOST_TIMES * size:
+        return f"{path!r} unpacks to {unpacked:,} bytes from {size:,}: nothing real does; not read"
+    return ""
 
 
 def open_member(archive: zipfile.ZipFile, member: str | zipfile.ZipInfo) -> IO[bytes]:

@@ -53,7 +53,7 @@ class RunOptions:
 
     tree: Tree | None = None
     accept: Accept | None = None
-    router: AnyRouter | None = None
+    router: AnyRouter | str | None = None
     reader: AnyReader | None = None
     tool_caller: AnyToolCaller | None = None
     composer: AnyComposer | None = None

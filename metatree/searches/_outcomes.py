@@ -179,6 +179,8 @@ class ToolOutput(TypedDict, total=False):
     node: NodeMade
     call: str
     """Names the call: the same for the same arguments."""
+    changes: bool
+    """Whether the tool says that it changes something."""
     reused: bool
     at: str
     """Of a reused call: on which node it was made."""

@@ -13,7 +13,7 @@ from metatree.durable import Effect, Journal, Replayed, Runner
 from metatree.errors import LeaseLost, MetatreeError, UserError
 from metatree.node import Node
 from metatree.notes.wishes import applying
-from metatree.parts import as_evidence, as_router, embedded_parts, find_evidence, whole_suite
+from metatree.parts import as_evidence, as_router, embedded_parts, find_evidence, suite_named, whole_suite
 from metatree.protocols import HasTraits, Suite
 from metatree.result import Limits, SearchResult, TraceEntry
 from metatree.searches._effects import ComposeAnswers, DescribeNode, FillArguments, ReadText, RouteMenu
@@ -76,18 +76,23 @@ class Search:
         self.link = link = None if options.blackboard is None else BoardLink(options.blackboard, run_id)
         """Its board, if any."""
         self.machine = SearchMachine()
+        router, named = options.router, None
+        if isinstance(router, str):
+            named = suite_named(router)
+            router = named.router
         evidence = as_evidence(options.evidence) if options.evidence else None
         if options.evidence is None:
             # For a model the index is built too: its hints save calls, and hold against a model that errs.
-            wanted = options.router is None or as_router(options.router).traits.uses_model
+            wanted = router is None or as_router(router).traits.uses_model
             evidence = find_evidence(tree, required=wanted)
         suite = whole_suite(
-            options.router,
+            router,
             options.reader,
             options.tool_caller,
             options.composer,
             options.describer,
             evidence=evidence,
+            others=named,
         )
         embedded = embedded_parts(evidence)
         accepts = _accept_function(options.accept) if returns == "nodes" else None

@@ -157,9 +157,10 @@ class ToolWalk(ReadingSteps):
         origin: dict[str, Any] = {name: entry for name, entry in value.items() if name in ("at", "from_run")}
         before = made_before(origin) if value["reused"] else ""
         reused = {"reused": True, **origin} if value["reused"] else {}
+        changes = {"changes": True} if value.get("changes") else {}
         node = value.get("node")
         where = node["id"] if node else visit.node
-        call = {"tool": visit.tool, "arguments": visit.arguments, "call": value["call"], **reused}
+        call = {"tool": visit.tool, "arguments": visit.arguments, "call": value["call"], **changes, **reused}
         note(state, frame, "missed_node" if value["reused"] else "tool", where, before or "called", **call)
         if node is None:
             if not value["text"].strip():

@@ -240,15 +240,15 @@ class Toolbox:
         else:
             made = partial(self._make, tool, payload.arguments, node, call)
             result = await self._records.make(call, made, key=attempt.key, tool=tool)
-        return self._output(call, result)
+        return self._output(tool, call, result)
 
     def _recover(self, effect: Effect, attempt: Attempt) -> ToolOutput:
         """Return what a call gave that may not be made twice and was interrupted after it was recorded."""
-        _, _, call = self._call_of(effect.payload)
+        tool, _, call = self._call_of(effect.payload)
         result = self._records.result_of(call, key=attempt.key)
         if result is None:
             raise InDoubt("it was interrupted and may have happened")
-        return self._output(call, result)
+        return self._output(tool, call, result)
 
     def _call_of(self, payload: CallTool) -> tuple[Tool, Node, Call]:
         tool = self.tools.tool(payload.tool)
@@ -290,11 +290,13 @@ class Toolbox:
             ) from exc
         return verdict if verdict is None or isinstance(verdict, _AskPerson) else verdict is True
 
-    def _output(self, call: Call, result: CallResult) -> ToolOutput:
+    def _output(self, tool: Tool, call: Call, result: CallResult) -> ToolOutput:
         if "failed" in result.result:
             raise ToolFailed(result.result["failed"])
         origin = {**result.origin(), "own": result.run_id == self.run_id} if result.reused else {}
-        output = cast(ToolOutput, {"reused": result.reused, "call": call.hash, **result.result, **origin})
+        changes = {"changes": True} if tool.changes else {}
+        about = {"reused": result.reused, "call": call.hash, **changes}
+        output = cast(ToolOutput, {**about, **result.result, **origin})
         if "node" in output:
             node = self.tree.find(output["node"]["id"])
             same = node is not None and (

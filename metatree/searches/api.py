@@ -53,8 +53,8 @@ async def asearch(options: SearchOptions) -> SearchResult:
         accept: for `nodes`: kinds, or a function that says which nodes count.
         context: what the router and the reader should know besides.
         router: an object with `route`, or a plain function of a `RouteRequest` that returns a `RouteDecision`, sync or
-            async: `router=lambda request: RouteDecision(request.options[0].id)`. None for the embedded one, which needs
-            no model.
+            async: `router=lambda request: RouteDecision(request.options[0].id)`; or the name of an installed one, as
+            for `--router`: `"openai/gpt-4.1"`. None for the embedded one, which needs no model.
         reader, tool_caller, composer, describer: what reads nodes, fills in the arguments of tools, joins several
             answers, describes nodes that tools make. None for those that come with the router.
         evidence: None for the text index; False for none at all.

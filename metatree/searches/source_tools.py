@@ -12,7 +12,7 @@ from typing import Any
 from metatree import plugins
 from metatree.errors import UserError
 from metatree.node import Node
-from metatree.tools.tool import Tool, ToolGroup
+from metatree.tools.tool import Tool, ToolGroup, ToolTree
 from metatree.trees.layer import Layer
 from metatree.trees.source_types import answers_outside_tree, load_memory_type, load_source_type, traits_of
 from metatree.trees.sources import FILES
@@ -43,10 +43,13 @@ def with_own(tree: Tree, given: Sequence[Entry], own: bool | None, *, filled: bo
     # What a node of somebody else says leads elsewhere: a link of a page, the path of a file that was left out.
     here = [partial(_is_of_here, tree)]
     for entry in (*_of_types(tree, files=files), *_of_plugins(tree)):
+        try:
+            ToolTree([entry])
+        except UserError as exc:
+            _log.warning("the tools of %r are left out: %s", entry.id, exc)
+            continue
         ids = set(_ids(entry))
-        if len(ids) < sum(1 for _ in _ids(entry)):
-            _log.warning("the tools of %r are left out: two of them have the same id", entry.id)
-        elif not ids & used_ids:
+        if not ids & used_ids:
             used_ids |= ids
             entries.append(_limited(entry, here))
     return entries

@@ -7,7 +7,7 @@ import json
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -67,12 +67,34 @@ class Tool:
     search by rules calls it there before it reads any text. Quick; when it raises, there are none."""
 
     def __post_init__(self) -> None:
+        kinds: object = self.kinds
+        if isinstance(kinds, str):
+            raise UserError(
+                f"tool {self.id!r}: kinds={kinds!r}: give a collection, such as kinds=[{kinds!r}]"
+            )
         reuse: object = self.reuse
         seconds = type(reuse) in (int, float) and isfinite(reuse) and reuse > 0  # type: ignore[arg-type,operator]
         if not (seconds or reuse is None or (isinstance(reuse, str) and reuse in ("forever", "run"))):
             raise UserError(
                 f"tool {self.id!r}: reuse={reuse!r}: use 'forever', 'run' or a number of seconds above 0"
             )
+
+    def check(self) -> None:
+        """Say before the first call why arguments of the function could not be filled in.
+
+        Raises:
+            UserError: a parameter has no name of its own, no type, or a type that its module does not know.
+        """
+        hints = self._hints
+        for name, parameter in _parameters(self.function).items():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                raise UserError(
+                    f"tool {self.id!r}: parameter {name!r} must have a name of its own to be filled in"
+                )
+            if name not in hints:
+                raise UserError(
+                    f"tool {self.id!r}: parameter {name!r} has no type: write {name}: str, or another"
+                )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -170,15 +192,25 @@ class Tool:
         """Whether a blackboard is among its parameters."""
         return any(issubclass(kind, GivenToTools) for kind in self._injected.values())
 
+    @property
+    def _hints(self) -> dict[str, Any]:
+        try:
+            return _hints_of(self.function)
+        except NameError as exc:
+            raise UserError(
+                f"tool {self.id!r}: the type {exc.name!r} of a parameter is not known in {self.function.__module__}:"
+                " import or define it at the level of the module, not in a function or under TYPE_CHECKING"
+            ) from exc
+
     @cached_property
     def _injected(self) -> dict[str, type]:
         from metatree.trees.tree import Tree
 
-        hints = typing.get_type_hints(self.function)
+        hints = self._hints
         return {
             name: hint
-            for name in inspect.signature(self.function).parameters
-            if (hint := hints.get(name)) in (Node, Tree)
+            for name in _parameters(self.function)
+            if (hint := _plain(hints.get(name))) in (Node, Tree)
             or (isinstance(hint, type) and issubclass(hint, GivenToTools))
         }
 
@@ -186,18 +218,30 @@ class Tool:
     def _model(self) -> Any:
         from pydantic import ConfigDict, create_model
 
-        hints = typing.get_type_hints(self.function, include_extras=True)
+        hints = self._hints
         fields: dict[str, Any] = {}
-        for name, parameter in inspect.signature(self.function).parameters.items():
+        for name, parameter in _parameters(self.function).items():
             if name in self._injected:
                 continue
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-                raise UserError(
-                    f"tool {self.id!r}: parameter {name!r} must have a name of its own to be filled in"
-                )
             default = ... if parameter.default is parameter.empty else parameter.default
-            fields[name] = (hints.get(name, str), default)
+            fields[name] = (hints[name], default)
         return create_model(f"{self.id}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+# A search makes its tools anew, from the same functions.
+@lru_cache(maxsize=1000)
+def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    return typing.get_type_hints(function, include_extras=True)
+
+
+@lru_cache(maxsize=1000)
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function).parameters
+
+
+def _plain(hint: Any) -> Any:
+    """Return a type without what `Annotated` says of it."""
+    return hint.__origin__ if typing.get_origin(hint) is typing.Annotated else hint
 
 
 @dataclass(frozen=True)
@@ -243,6 +287,8 @@ def tool(
     """
     if kind not in ("exploratory", "interactive"):
         raise UserError(f"kind={kind!r}: use 'exploratory' or 'interactive'")
+    if isinstance(kinds, str):
+        raise UserError(f"kinds={kinds!r}: give a collection, such as kinds=[{kinds!r}]")
 
     def make(function: Callable[..., Any]) -> Tool:
         doc = inspect.getdoc(function) or ""
@@ -273,7 +319,7 @@ class ToolTree:
     """All tools that a search may use, by id, in their groups.
 
     Raises:
-        UserError: two tools or groups share an id.
+        UserError: two tools or groups share an id, or arguments of a tool could not be filled in.
     """
 
     def __init__(self, tools: Sequence[Tool | ToolGroup | Callable[..., Any]]) -> None:
@@ -287,6 +333,8 @@ class ToolTree:
     def _add(self, entry: Tool | ToolGroup, group_id: str) -> None:
         if entry.id in self._entries or not entry.id:
             raise UserError(f"two tools are called {entry.id!r}: give one another name")
+        if isinstance(entry, Tool):
+            entry.check()
         self._entries[entry.id] = entry
         self._children[group_id].append(entry.id)
         if isinstance(entry, ToolGroup):

@@ -162,6 +162,14 @@ def test_a_secret_in_the_name_of_a_part_is_in_no_id(source: Path) -> None:
         assert [secret for secret in (TOKEN, heading) if secret in kept] == []
 
 
+def test_a_key_that_python_reads_as_a_name_is_in_no_table(tmp_path: Path) -> None:
+    """Python takes letters of full width in names for those of ASCII."""
+    (tmp_path / "a.py").write_text("import \uff21KIAQQ901ZZZZYYYXXXX\nimport json\n")
+    with build_tree(tmp_path) as tree:
+        kept = told(tree)
+        assert "AKIAQQ901ZZZZYYYXXXX" not in kept and "json" in kept
+
+
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_histories(tmp_path: Path) -> None:
     made = Repository(tmp_path / "shop")

@@ -34,6 +34,40 @@ def echo(node: Node, text: str) -> str:
 
 tools = ToolGroup("twice", "Twice", "The same twice", (echo, echo))
 """,
+    "no_annotation": """
+from metatree import Node, tool
+
+@tool(kind="exploratory")
+def count(node: Node, word):
+    "Count a word."
+    return "3"
+""",
+    "local_type": """
+from __future__ import annotations
+from metatree import Node, tool
+
+def made():
+    from typing import Literal
+    Size = Literal["small", "large"]
+
+    @tool(kind="exploratory")
+    def size(node: Node, size: Size) -> str:
+        "Say how large it is."
+        return size
+
+    return size
+""",
+    "a_router": """
+from metatree import RouteDecision, RouteRequest
+
+def last(request: RouteRequest) -> RouteDecision:
+    "Choose the last option."
+    return RouteDecision(request.options[-1].id)
+
+def no_suite(name):
+    "Return what is no suite."
+    return last
+""",
     "whole": """
 from metatree import Node, tool
 
@@ -74,6 +108,7 @@ ENTRIES = {
         "no_attribute": "whole:Nothing",
         "raising": "raising_kind:Kind",
         "raising_outline": "raising_outline:Kind",
+        "other_name": "raising_outline:Kind",
     },
     "metatree.sources": {"raises": "raises:Source", "exits": "exits:Source"},
     "metatree.tools": {
@@ -82,8 +117,14 @@ ENTRIES = {
         "raises": "raises:tools",
         "twice": "twice:tools",
         "whole": "whole:shout",
+        "no_annotation": "no_annotation:count",
+        "local_type": "local_type:made",
     },
-    "metatree.routers": {"no_import": "no_import:suite"},
+    "metatree.routers": {
+        "no_import": "no_import:suite",
+        "last": "a_router:last",
+        "no_suite": "a_router:no_suite",
+    },
     "metatree.evidence": {"raises": "raises:evidence"},
     "metatree.builders": {"exits": "exits:builder"},
 }
@@ -143,6 +184,9 @@ def test_each_broken_plugin_says_what_is_wrong_with_it(
         ("memory_types", "no_type"): "lacks 'version', 'source_type', 'recognises', 'outline', 'content'",
         ("memory_types", "no_attribute"): "AttributeError",
         ("sources", "raises"): "ZeroDivisionError",
+        ("memory_types", "other_name"): "has the name 'raising_outline': make both the same",
+        ("tools", "no_annotation"): "parameter 'word' has no type: write word: str",
+        ("tools", "local_type"): "the type 'Size' of a parameter is not known in local_type",
         ("tools", "no_tools"): "TypeError",
         ("tools", "not_a_tool"): "which is no tool",
         ("routers", "no_import"): "a_module_that_nobody_has",
@@ -176,6 +220,15 @@ def test_a_broken_plugin_harms_neither_build_nor_search(
     assert plugged("find", "kettle").returncode == 0
     assert plugged("doctor").returncode == 0
     assert plugged("remember", "Tea is at four").returncode == 0
+
+
+def test_an_entry_point_may_be_a_router_itself(
+    plugged: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    asked = plugged("ask", "Where is the kettle?", "--router", "last")
+    assert asked.returncode == 0 and "The kettle is in the cellar." in asked.stdout, asked.stderr
+    wrong = plugged("ask", "Where is the kettle?", "--router", "no_suite")
+    assert wrong.returncode == 2 and "gives <function last" in wrong.stderr and "not a Suite" in wrong.stderr
 
 
 def test_what_lies_in_the_current_folder_is_not_installed(tmp_path: Path) -> None:

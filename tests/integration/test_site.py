@@ -79,9 +79,16 @@ def test_links_of_every_page_of_the_site_lead_to_pages_of_it(pages: Pages) -> No
         for target, anchor in links(text):
             to = os.path.normpath(PurePosixPath(page).parent / target) if target else page
             named = not anchor or (to in pages.texts and anchor in anchors(pages.texts[to]))
-            if (to not in pages.texts and to not in pages.copied) or not named:
+            if to not in {*pages.texts, *pages.copied, *pages.drawn} or not named:
                 missing.append(f"{page}: {target}#{anchor}")
     assert missing == []
+
+
+def test_notebooks_are_pages_with_what_their_cells_show(pages: Pages) -> None:
+    text = pages.texts["notebooks/search.md"]
+    assert "```python\nfrom metatree import" in text and '"cell_type"' not in text
+    assert "](search-8.svg)" in text and pages.drawn["notebooks/search-8.svg"].startswith("<svg")
+    assert "(../plugins.md#write-a-plug-in)" in pages.texts["notebooks/plugin.md"]
 
 
 def test_a_link_that_leads_nowhere_ends_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

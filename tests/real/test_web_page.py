@@ -331,7 +331,8 @@ def test_a_whole_conversation(site: Site, visit: Visit, axe: str, size: tuple[in
     check(page, axe)
     picture(page, "recommend")
     page.check("[name=type][value='Add Missing Info']")
-    page.fill("[name=fragment]", "Members of the club pay no tax.")
+    assert not page.is_visible("[name=fragment]"), "the answer is not what is missing"
+    page.fill("[name=missing]", "Members of the club pay no tax.")
     page.click("button:has-text('Send')")
     page.wait_for_selector("[role=status].notice")
     assert "remembers it" in page.inner_text(".notice")
@@ -392,11 +393,18 @@ def test_trees_are_chosen_beside_the_question_and_opened_by_tabs(
     page.locator("[role=treeitem]").first.press("ArrowDown")
     page.goto(f"{several.url}/admin/trees")
     page.fill("#i-who", "everybody")
-    page.click("button:has-text('Let in')")
+    page.click("button:has-text('Give access')")
     page.wait_for_selector("[role=status].notice")
     assert "everybody may ask handbook now." in page.inner_text(".notice")
     check(page, axe)
     picture(page, "admin-trees-two")
+    page.click("summary:has-text('Remove access of everybody')")
+    asks, does = (page.locator(f"details[open] form.act > {each}").bounding_box() for each in ("p", "button"))
+    assert does["y"] >= asks["y"] + asks["height"], "the button is below what it asks"
+    check(page, axe)
+    picture(page, "admin-trees-asks")
+    page.click("button:has-text('Remove access of everybody to handbook')")
+    page.wait_for_selector("[role=status].notice:has-text('may not ask handbook any more')")
 
 
 def test_the_printed_link_logs_in_once_and_leaves_the_address(site: Site, visit: Visit, axe: str) -> None:
@@ -990,9 +998,7 @@ def test_a_question_that_nothing_answers_shows_what_comes_closest(
     assert "not answered" in page.inner_text(".question .meta")
     assert page.locator(".closest li").count() == 3 and "The fourth" not in page.inner_text("main")
     assert page.locator(".answer").count() == 0
-    assert (
-        page.locator("form.recommend").count() == 1 and page.get_by_text("You know it? Add it").count() == 1
-    )
+    assert page.locator("form.recommend").count() == 1 and page.is_visible("[name=fragment]")
     assert "<script>" in page.inner_text(".closest") and page.locator("main img, main script").count() == 0
     assert "number == 9:" not in page.inner_text(".closest li:last-child") and "…" in page.inner_text(
         ".closest"
@@ -1008,3 +1014,46 @@ def test_a_question_that_nothing_answers_shows_what_comes_closest(
     bare.log_in(large)
     bare.page.goto(page.locator("text=Back to the answer").evaluate("e => e.href"))
     assert bare.page.inner_text(".not-said") == said and bare.page.locator(".closest li").count() == 3
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_three_passages_are_seen_at_once_and_whoever_knows_it_adds_it_by_keyboard(
+    large: Site, visit: Visit, axe: str, size: tuple[int, int]
+) -> None:
+    watch = visit(large, size)
+    watch.log_in(large)
+    page = watch.page
+    page.fill("#question", "Who waters the roses of the archive?")
+    page.click(".ask button.main")
+    page.wait_for_url("**/thread?*")
+    claim = large.claim(page)
+    ((_, text),) = claim["Queries"][0].items()
+    passages = [
+        {"Question": text, "Node": "note", "Title": f"Letter {number}", "Place": f"letters/{number}.md",
+         "Lines": [1, 9], "Quote": "The roses stand behind the archive, in a row of nine. " * 10}
+        for number in range(3)
+    ]  # fmt: skip
+    body = {"Topic": claim["Topic"], "Seq": 1, "Query": text, "Answer": ["The sources do not say."], "End": "closest",
+            "Open": [text], "Closest": passages}  # fmt: skip
+    large.call("Engine_1", "POST", "give-new-answer", body)
+    page.wait_for_selector(".closest")
+    bottoms = "all => all.map(each => each.getBoundingClientRect().bottom)"
+    assert max(page.eval_on_selector_all(".closest .exact", bottoms)) <= size[1], "seen without scrolling"
+    first = page.locator(".closest .exact").first
+    height = first.bounding_box()["height"]
+    page.locator(".question").focus()
+    tab_to(page, "Whole passage: Letter 0")
+    page.keyboard.press("Enter")
+    assert first.bounding_box()["height"] > height
+    check(page, axe)
+    page.keyboard.press("Enter")
+    assert first.bounding_box()["height"] == height
+    tab_to(page, "Do you know the answer? Write it here")
+    picture(page, "add")
+    page.keyboard.type("Ann waters them.")
+    tab_to(page, "Add it to the memory")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[role=status].notice")
+    assert "Ann waters them." in page.inner_text(".said-of"), "shown at once"
+    kept = large.call("Engine_1", "GET", "get-recommendations", After="0")
+    assert kept[-1]["type"] == "Add Missing Info" and kept[-1]["fragment"] == "Ann waters them."

@@ -21,7 +21,7 @@ from metatree.rules.language.values import value_text
 if TYPE_CHECKING:
     from metatree import Limits, Tree
     from metatree.durable import Policy
-    from metatree.protocols import Suite, ToolCaller
+    from metatree.protocols import ToolCaller
 
 _SOURCES_KEPT: Final = 5
 
@@ -159,18 +159,6 @@ class Structured:
             except BadModelAnswer as error:
                 errors = (*errors, str(error))
         raise BadModelAnswer(errors[-1])
-
-
-def suite_named(name: str) -> Suite:
-    """Return the parts of a router that is installed, by its name and perhaps its model (`openai/gpt-…`).
-
-    Raises:
-        UserError: no router has this name.
-    """
-    from metatree import plugins
-
-    suite: Suite = plugins.load(plugins.ROUTERS, name.partition("/")[0])(name)
-    return suite
 
 
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {

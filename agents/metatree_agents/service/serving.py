@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import socket
 import sys
@@ -19,6 +18,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from metatree import Limits, Tree
 from metatree.errors import UserError
+from metatree_agents.listening import listen
 from metatree_agents.service._app import create_app
 from metatree_agents.service.accounts.keys import Keys
 from metatree_agents.service.accounts.other_logins import PeerMark
@@ -257,27 +257,3 @@ def _browser_host(host: str) -> str:
     if host in ("", "0.0.0.0", "::"):
         return "127.0.0.1" if host != "::" else "[::1]"
     return f"[{host}]" if ":" in host else host
-
-
-def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:
-    """Return a socket that listens; raises `UserError` when it cannot.
-
-    Its protocol is named, or else asyncio leaves Nagle's algorithm on: 40 ms for each answer.
-    """
-    made = None
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, protocol)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-    except OSError as exc:
-        if made is not None:
-            made.close()
-        if option == "--port" and exc.errno not in (errno.EADDRINUSE, errno.EACCES):
-            option = "--host"
-        raise UserError(
-            f"cannot listen on {host} port {port}: {exc.strerror or exc}; choose another {option}"
-        ) from exc
-    made.listen(2048)
-    made.setblocking(False)
-    return made

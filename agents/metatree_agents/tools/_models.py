@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, Field, PrivateAttr
+from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr
 
 from metatree._util.visible import visible
 
 Query = Annotated[str, Field(description="Question or key words", max_length=20_000)]
 Issue = Annotated[str, Field(description="Its whole text", max_length=50_000)]
-Questions = Annotated[list[str], Field(description="In plain language", min_length=1, max_length=20)]
+Questions = Annotated[
+    list[str],
+    Field(description="In plain language", min_length=1, max_length=20),
+    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),  # models forget the list
+]
 NodeId = Annotated[str, Field(description="Path or id, as `src/a.py` or `src/a.py::f`")]
 Under = Annotated[str, Field(description="Path or id to stay below")]
 Lines = Annotated[str, Field(description="Of the file, as `10-80`", pattern=r"^(\d+(-\d*)?)?$")]
@@ -218,11 +222,13 @@ class Answers(Answer):
     def lines(self) -> Sequence[str]:
         rows = []
         for one in self.answers:
-            rows.append(f"Q: {visible(one.question)}\nA: {one.answer}")
-            rows += [
-                visible(f"  from {source.place} [{source.node}] {source.said_by}: {source.quote!r}")
-                for source in one.sources
-            ]
+            rows.append(f"Q: {visible(one.question)}\nA: {one.cited}")
+            for source in one.sources:
+                rows.append(
+                    visible(f"  [{source.number}] {source.place} [{source.node}] {source.said_by}".rstrip())
+                )
+                if " ".join(source.quote.split()) not in " ".join(one.answer.split()):
+                    rows += [f"    | {visible(line)}" for line in source.quote.splitlines()]
             rows += map(visible, one.earlier)
         rows += [visible(f"not answered: {question}") for question in self.open_questions]
         rows += [visible(f"note: {note}") for note in self.notes]

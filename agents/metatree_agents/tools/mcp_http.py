@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from metatree.errors import MissingExtra, UserError
+from metatree_agents.listening import listen
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -108,13 +109,7 @@ def serve_http(app: _Asgi, host: str, port: int, *, listening: Callable[[str], N
         import uvicorn
     except ImportError as exc:
         raise MissingExtra("mcp", what="an MCP server over HTTP") from exc
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        sock = socket.create_server((host, port), family=family)
-    except OSError as exc:
-        raise UserError(
-            f"cannot listen on {host}:{port}: {exc.strerror or exc}; choose another port"
-        ) from exc
+    sock = listen(host, port, option="--http")
     with sock:
         url_host = f"[{host}]" if ":" in host else host
         listening(f"http://{url_host}:{sock.getsockname()[1]}{PATH}")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,7 @@ def _public(outline: Outline, *, code: bool) -> Outline:
         outline.summary,
         *map(str, outline.attributes.values()),
         *(text for row in (*outline.references, *outline.declares) for text in row),
+        *(text for _, module, names in outline.imports for text in (module, *chain(*names))),
         *_texts(outline.parts),
     ]
     if not hide("\n".join(said))[1]:
@@ -202,6 +204,10 @@ def _public(outline: Outline, *, code: bool) -> Outline:
         summary=hide(outline.summary)[0],
         attributes=without_secrets(outline.attributes, hide)[0],
         parts=tuple(map(public, outline.parts)),
+        imports=tuple(
+            (level, hide(module)[0], tuple((hide(name)[0], hide(known)[0]) for name, known in names))
+            for level, module, names in outline.imports
+        ),
         references=_public_rows(outline.references, hide),
         declares=_public_rows(outline.declares, hide),
     )

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from metatree._util.zips import open_member, read_member
+from metatree._util.zips import open_member, oversize, read_member
 from metatree.errors import BrokenStore, UserError
 from metatree.notes.archive.format import (
     FORMAT,
@@ -27,9 +27,7 @@ from metatree.notes.archive.format import (
     row_of,
 )
 
-_MOST_TIMES: Final = 300
 _LARGEST_IMAGE: Final = 100_000_000
-_ALWAYS_ALLOWED: Final = 200_000_000
 _IMAGE_NAME: Final = re.compile(r"[0-9a-f]{32}[\w.-]{0,40}\.[a-z0-9]{1,10}")
 
 
@@ -39,12 +37,8 @@ class Archive:
     def __init__(self, archive: zipfile.ZipFile, path: str) -> None:
         self._archive = archive
         self.path = path
-        size = Path(path).stat().st_size
-        unpacked = sum(info.file_size for info in archive.infolist())
-        if unpacked > _ALWAYS_ALLOWED and unpacked > _MOST_TIMES * size:
-            raise UserError(
-                f"{path!r} unpacks to {unpacked:,} bytes from {size:,}: it is no honest export; not read"
-            )
+        if wrong := oversize(archive, path):
+            raise UserError(wrong)
         self.manifest: dict[str, Any] = self._manifest()
         self.own = hmac.compare_digest(ascii(self.manifest.get("mark")), ascii(mark_of(self.manifest)))
         """Whether this user exported it, on a machine with the same key. Then a member that was changed is damage."""
@@ -137,7 +131,7 @@ def opened(path: str | Path) -> Iterator[Archive]:
         raise UserError(f"there is no file {str(file)!r}: name one that `metatree export` wrote")
     try:
         archive = zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, OSError, ValueError) as exc:
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as exc:
         with file.open("rb") as head:
             ours = head.read(4) == b"PK\x03\x04"
         what = "is cut off or damaged" if ours else "is no export of metatree"

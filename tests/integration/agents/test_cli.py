@@ -327,9 +327,9 @@ def test_nothing_to_edit_names_no_option_that_files_does_not_have(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["files", "xylophone zeppelin quokka"]) == 1
-    said = capsys.readouterr().out
-    assert "no file to edit was found: try other words; " in said
-    assert "--start" not in said
+    said = capsys.readouterr()
+    assert said.out == "no file to edit was found\n"
+    assert "use words of the source" in said.err and "--start" not in said.err
 
 
 def test_what_was_left_out_is_listed_with_the_reason(
@@ -358,9 +358,10 @@ def test_trace_names_the_chosen_and_the_rejected(project: Path, capsys: pytest.C
 
 def test_nothing_found_is_exit_code_1(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ask", "xylophone zeppelin quokka?", "--run", "mine"]) == 1
-    said = capsys.readouterr().out
-    assert said.count("\n") == 1
-    assert said.startswith(SILENT + ", and no passage comes close: ")
+    shown = capsys.readouterr()
+    said = shown.out
+    assert said == SILENT + ", and no passage comes close\n"
+    assert "use words of the source" in shown.err
     assert run(["ask", "xylophone zeppelin quokka?", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["closest"] == []
     assert run(["resume", "mine"]) == 1

@@ -181,6 +181,10 @@ def test_keys_are_made_listed_and_ended(
     assert run(["service", "keys", "list", *where]) == 0
     line = capfd.readouterr().out
     assert line.startswith(listed["keys"][0]["id"]) and "Ann  cron  made" in line and "never used" in line
+    run(["service", "keys", "add", "Ann", *where])
+    capfd.readouterr()
+    run(["service", "keys", "list", *where])
+    assert "Ann  unnamed  made" in capfd.readouterr().out
     assert run(["service", "keys", "revoke", listed["keys"][0]["id"], *where]) == 0
     assert run(["service", "keys", "revoke", listed["keys"][0]["id"], *where]) == 2
     assert "no key" in capfd.readouterr().err

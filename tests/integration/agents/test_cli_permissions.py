@@ -90,9 +90,12 @@ def test_no_is_a_no(small: Path, zoo: Tool, calls: list[str], capsys: pytest.Cap
     assert calls == []
 
 
-def test_allow_is_for_one_run_and_one_tool(small: Path, zoo: Tool, calls: list[str]) -> None:
+def test_allow_is_for_one_run_and_one_tool(
+    small: Path, zoo: Tool, calls: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["ask", QUESTION, "--allow", "look_up"]) == 0
     assert len(calls) == 1
+    assert "look_up was called with {} at zoo.md" in capsys.readouterr().err
     assert run(["ask", QUESTION]) == 4
 
 

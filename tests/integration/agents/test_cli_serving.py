@@ -21,6 +21,7 @@ import requests
 from metatree_agents.cli._main import run
 from metatree_agents.cli.commands._search import web_parts
 from metatree_agents.cli.schemas import service
+from metatree_agents.listening import listen
 from metatree_agents.service.accounts.users import proof
 from metatree_agents.tools.toolkit import Toolkit
 from metatree_memory_tools import build_tree
@@ -387,3 +388,32 @@ def test_a_new_secret_keeps_the_role_and_the_last_administrator_stays(
 def test_a_proxy_is_an_address(source: Path, proxy: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", "--source", str(source), "--proxy", proxy]) == 2
     assert "address of a proxy" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["serve", "serve-metrics", "mcp", "gateway"])
+def test_a_taken_port_is_said_before_a_tree_is_built(
+    source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], command: str
+) -> None:
+    servers = tmp_path / "servers.json"
+    servers.write_text(json.dumps({"mcpServers": {"none": {"command": "none-such"}}}))
+    memory = tmp_path / "gateway.db"
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        address = f"127.0.0.1:{port}"
+        arguments, option = {
+            "serve": (["serve", "--source", str(source), "--port", str(port)], "--port "),
+            "serve-metrics": (
+                ["serve", "--source", str(source), "--port", "0", "--metrics-address", address],
+                "--metrics-address 127.0.0.1:",
+            ),
+            "mcp": (["mcp", "--source", str(source), "--http", address], "--http 127.0.0.1:"),
+            "gateway": (
+                ["gateway", "--servers", str(servers), "--memory", str(memory), "--http", address],
+                "--http 127.0.0.1:",
+            ),
+        }[command]
+        assert run(arguments) == 2
+    said = capfd.readouterr().err
+    assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in said
+    assert f"{option}0 for any free one" in said and "Traceback" not in said
+    assert not (source / ".metatree").exists() and not memory.exists(), "nothing was made before"

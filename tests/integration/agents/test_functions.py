@@ -154,7 +154,7 @@ def test_reading_a_file_gives_all_of_it_and_a_folder_a_list(tree: Tree, project:
     [
         ("ask", "not json", "are no JSON"),
         ("ask", "[1]", "arguments of ask are wrong"),
-        ("ask", '{"questions": "one"}', "questions: Input should be a valid list"),
+        ("ask", '{"questions": 3}', "questions: Input should be a valid list"),
         ("ask", "{}", "questions: Field required"),
         ("read", '{"node": "nowhere"}', "no node 'nowhere'"),
         ("read", '{"node": ".", "path": "/etc"}', "path: Extra inputs are not permitted"),
@@ -164,6 +164,11 @@ def test_reading_a_file_gives_all_of_it_and_a_folder_a_list(tree: Tree, project:
 )
 def test_errors_are_reported_to_the_model(tree: Tree, name: str, arguments: str, message: str) -> None:
     assert message in json.loads(_by_name(tree)[name].call(arguments))["error"]
+
+
+def test_one_question_needs_no_list(tree: Tree) -> None:
+    asked = _by_name(tree)["ask"].call('{"questions": "Within how many days are refunds paid?"}')
+    assert json.loads(asked)["answer"] == "Refunds are paid within 14 days."
 
 
 def test_only_some_tools(tree: Tree) -> None:

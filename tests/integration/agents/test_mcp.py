@@ -115,6 +115,11 @@ def test_every_tool_over_every_way(project: Path, transport: str) -> None:
             answer = asked.structured_content
             assert answer is not None and answer["answer"] == "Refunds are paid within 14 days."
             assert answer["answers"][0]["sources"][0]["place"] == "docs/guide.md:5"
+            assert asked.content[0].text.splitlines()[:3] == [  # type: ignore[union-attr]
+                "Q: When are refunds paid?",
+                "A: Refunds are paid within 14 days. [1]",
+                "  [1] docs/guide.md:5 [docs/guide.md#refunds]",
+            ]
             assert [done for done, _ in told] == sorted({done for done, _ in told})
             assert any("read docs/guide.md#refunds" in message for _, message in told), told
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import os
 import random
 import secrets
@@ -256,6 +258,41 @@ def test_a_backup_with_changed_content_and_right_archive_checksums_is_refused(tm
                     )
             with pytest.raises(BrokenStore, match="checksum"):
                 verified(bad)
+
+    asyncio.run(go())
+
+
+def _rewritten(file: Path, bad: Path, **changed: Any) -> None:
+    """Write a backup again with other values in its list, and with the right checksum of that."""
+    with zipfile.ZipFile(file) as came, zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as out:
+        manifest = json.dumps(json.loads(came.read("manifest.json")) | changed).encode()
+        for name in came.namelist():
+            said = {
+                "manifest.json": manifest,
+                "manifest.sha256": hashlib.sha256(manifest).hexdigest().encode(),
+            }
+            out.writestr(name, said.get(name) or came.read(name))
+        for name, recorded in dict(changed.get("files") or {}).items():
+            with out.open(name, "w") as stream:
+                for _ in range(recorded["bytes"] // 1_000_000):
+                    stream.write(bytes(1_000_000))
+
+
+def test_a_backup_that_is_made_to_do_harm_is_refused(tmp_path: Path) -> None:
+    async def go() -> None:
+        one = SqliteDatabase.open(tmp_path / "one.db")
+        await fill(one)
+        file, bad = tmp_path / "a.backup", tmp_path / "bad.backup"
+        await back_up(one, file)
+        await one.close()
+        wrong: list[dict[str, Any]] = [{"files": []}, {"tables": []}, {"tables": {"topic": []}}]
+        for changed in wrong:
+            _rewritten(file, bad, **changed)
+            with pytest.raises(BrokenStore, match="cut off or changed"):
+                verified(bad)
+        _rewritten(file, bad, files={"memory.db": {"bytes": 300_000_000, "sha256": ""}})
+        with pytest.raises(UserError, match=r"unpacks to 300,\d{3},\d{3} bytes from .*not read"):
+            verified(bad)
 
     asyncio.run(go())
 

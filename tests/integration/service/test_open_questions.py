@@ -349,14 +349,49 @@ def test_a_database_of_the_version_before_keeps_its_answers_and_takes_ends(place
 def test_whoever_knows_what_the_sources_do_not_say_can_add_it_beside_the_question(service: Served) -> None:
     browser = entered(service, "User_1")
     topic = asked(browser, QUESTION)
-    assert "You know it?" not in browser.get(f"/thread?topic={topic}").text
+    assert "Do you know the answer?" not in browser.get(f"/thread?topic={topic}").text
     service.engine.get("get-new-queries")
     give(service.engine, topic)
-    said = article(browser.get(f"/thread?topic={topic}").text)
-    assert "You know it? Add it" in said and 'name="fragment"' in said
+    # A page that is open already is given the same, at the event of the answer.
+    for path in (f"/thread?topic={topic}", f"/thread/question?topic={topic}&seq=1"):
+        said = article(browser.get(path).text)
+        assert "Do you know the answer? Write it here" in said and "kept in the memory word for word" in said
+        form = said[said.index('value="Add Missing Info"') :]
+        assert 'name="fragment"' in form and "<summary" not in form[: form.index("</form>")]
+    assert said.index('value="Add Missing Info"') < said.index("<summary>What the search did")
     assert 'name="tree"' not in said, "there is one tree"
     sent = browser.send("/recommend", topic=topic, seq="1", type="Add Missing Info", fragment="Ann pays.")
     assert sent.status_code == 303
+    shown = article(browser.get(sent.headers["location"].partition("#")[0]).text)
+    assert "Add Missing Info, says User_1" in " ".join(shown.split()) and ": Ann pays." in shown, "at once"
+    assert shown.count(">Undo</button>") == 1
     (kept,) = service.engine.get("get-recommendations", After="0").json()
     assert (kept["type"], kept["query"], kept["fragment"]) == ("Add Missing Info", QUESTION, "Ann pays.")
     assert "Ann pays." in article(browser.get(f"/thread?topic={topic}").text)
+
+
+def test_what_an_answer_does_not_say_is_written_into_a_box_of_its_own(service: Served) -> None:
+    browser = entered(service, "User_1")
+    topic = asked(browser, QUESTION)
+    service.engine.get("get-new-queries")
+    service.engine.answer(QUESTION, "Ann pays.", topic=topic)
+    said = article(browser.get(f"/thread?topic={topic}").text)
+    assert "What the answer does not say" in said and "beside what the sources say" in said
+    form = {"topic": topic, "seq": "1", "type": "Add Missing Info", "fragment": "Ann pays."}
+    assert browser.send("/recommend", **form, missing=" ").status_code == 422, "the answer is not missing"
+    assert browser.send("/recommend", **form, missing="Bob does in May.").status_code == 303
+    (kept,) = service.engine.get("get-recommendations", After="0").json()
+    assert (kept["type"], kept["fragment"]) == ("Add Missing Info", "Bob does in May.")
+
+
+def test_of_a_long_passage_the_beginning_is_shown_first(service: Served) -> None:
+    browser = entered(service, "User_1")
+    topic = asked(browser, QUESTION)
+    service.engine.get("get-new-queries")
+    long = passage(2, Quote="The lamp in the hall burns. " * 10, Title="Hall")
+    give(service.engine, topic, Closest=[passage(1), long])
+    said = article(browser.get(f"/thread?topic={topic}").text)
+    assert said.count("Whole passage</span>") == 1 and 'aria-label="Whole passage: Hall"' in said
+    assert said.count("The lamp in the hall burns.") == 10, (
+        "its words are there once, and the page shows some"
+    )

@@ -14,6 +14,7 @@ from typing import Any
 import openai
 import pytest
 import requests
+from metatree_agents.service.openai import routes
 from metatree_agents.service.openai._models import ASKS_BACK
 from metatree_agents.service.openai.routes import owner_of
 from metatree_agents.service.queue import waiting
@@ -328,6 +329,46 @@ def test_a_client_that_goes_away_leaves_its_query_to_its_retry(service: Served) 
 
 
 # streams
+
+
+def test_a_stream_says_that_it_waits_in_the_queue(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "QUEUED_S", 0.05)
+    monkeypatch.setattr(routes, "BEAT_S", 0.05)
+    client = client_of(service)
+    service.user.ask("First?", topic="first", user="User_1")
+    chunks = say(client, "Watts?", stream=True)
+
+    def thought() -> str:
+        while not (said := getattr(next(chunks).choices[0].delta, "reasoning_content", None)):
+            pass
+        return str(said)
+
+    assert thought() == "No engine is connected: the question is kept, and is answered as soon as one is.\n"
+    with answering(service, times=2, said="Nine watts."):
+        rest = list(chunks)
+    content = "".join(chunk.choices[0].delta.content or "" for chunk in rest)
+    assert content.startswith("Nine watts.")
+    # An engine is known now, and has nothing to do with the next two.
+    service.user.ask("Second?", topic="second", user="User_1")
+    chunks = say(client, "Volts?", stream=True)
+    assert thought() == "Waiting in the queue, 1 question before yours.\n"
+    body: dict[str, Any] = {
+        "model": "metatree",
+        "messages": [{"role": "user", "content": "Amps?"}],
+        "stream": True,
+    }
+    with requests.post(
+        f"{service.url}/v1/chat/completions",
+        json={**body, "reasoning_effort": "none"},
+        headers={"Authorization": f"Bearer {service.keys['User_1']}"},
+        stream=True,
+        timeout=60,
+    ) as answer:
+        lines = answer.iter_lines()
+        assert next(line for line in lines if line.startswith(b":")) == (
+            b": Waiting in the queue, 2 questions before yours."
+        )
+    chunks.close()
 
 
 def test_a_stream_has_steps_then_the_answer_then_the_usage(service: Served) -> None:

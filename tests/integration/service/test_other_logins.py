@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from metatree_agents.cli._main import run
+from metatree_agents.listening import listen
 from metatree_agents.service._app import create_app
 from metatree_agents.service.accounts.other_logins import PEER, OtherLogins
 from metatree_agents.service.accounts.users import Users
-from metatree_agents.service.serving import listen, server_of
+from metatree_agents.service.serving import server_of
 from metatree_agents.service.settings import ServiceSettings
 
 from .conftest import SECRETS, Client, opened

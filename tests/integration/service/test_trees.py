@@ -35,6 +35,7 @@ from metatree.errors import UserError
 from .conftest import Client, Served, opened, served
 from .test_engine import working
 from .test_openai import client_of
+from .test_pages import buttons
 from .test_roles import ROUTES
 from .test_web import Browser, asked, entered
 
@@ -644,7 +645,13 @@ def test_an_administrator_lets_people_in_on_the_page(serve: Serve, trees: dict[s
     assert service.user.get("trees").json() == [{"Name": "recipes", "Title": "Our recipes"}]
     assert admin.send("/admin/trees/title", choice="nothing", title="x").status_code == 422
     assert admin.send("/admin/trees/right", choice="recipes", who="two words").status_code == 422
-    admin.send("/admin/trees/right", tree="recipes", who="group:cooks")
+    listed = admin.get("/admin/trees").text
+    assert "Remove access of group:cooks to recipes</button>" in listed
+    assert "Everybody in the group cooks can no longer ask recipes then," in listed
+    assert "Remove User_1 from cooks</button>" in listed and "Take out" not in listed
+    (one,) = buttons(listed, "/admin/trees/right")[:1]
+    assert (one["tree"], one["who"]) == ("recipes", "group:cooks")
+    assert "group:cooks may not ask recipes any more." in admin.post("/admin/trees/right", one).text
     assert names_of(service.user) == []
     assert entered(service, "User_1").get("/admin/trees").status_code == 403
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from metatree_agents.service.engine.answering import said_of
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.engine import Engine
 from metatree_agents.service.http import events
+from metatree_agents.service.queue.thanks import WELCOME
 from metatree_memory_tools import build_tree
 
 from metatree import Node, Tree, search
@@ -257,6 +259,30 @@ def test_a_follow_up_is_read_in_its_topic_on_the_page_and_in_chats(serve: Serve,
     assert read_as in words(user.get(f"/thread?topic={topic}").text)
     assert "Read in this topic as" in held_elsewhere and "bash, zsh and fish" in held_elsewhere
     assert "Read in this topic as" not in alone
+
+
+def test_thanks_are_no_question_and_the_next_one_refers_to_what_was_asked_before(
+    serve: Serve, tmp_path: Path
+) -> None:
+    for name, text in SHELLS.items():
+        (tmp_path / name).write_text(text)
+    with build_tree(tmp_path) as made:
+        service = serve(memory=made, answer_timeout_s=30.0, claim_timeout_s=5.0)
+        user = entered(service, "User_1")
+        with working(service, made):
+            topic = asked(user, "How does completion work?")
+            for text in ("Thanks, that helps!", "Which shells does that work for?"):
+                user.send("/ask", question=text, topic=topic)
+            thanked, after = (
+                service.user.get("check-query", Topic=topic, Seq=seq).json() for seq in ("2", "3")
+            )
+    assert (thanked["Answer"], thanked["End"], thanked["Sources"]) == ([WELCOME], "answered", [])
+    assert after["Notes"][0].startswith(
+        "Read in this topic as: Which shells does that (completion) work for?"
+    )
+    page = user.get(f"/thread/question?topic={topic}&seq=2").text
+    assert WELCOME in words(page) and ">answered<" in page and "not answered" not in page
+    assert "Helpful" not in page and "How it was found" not in page
 
 
 def test_what_is_found_shows_the_line_and_not_its_heading_again(serve: Serve, handbook: Tree) -> None:
@@ -509,7 +535,7 @@ def test_hidden_topics_are_counted(serve: Serve, tree: Tree) -> None:
 def test_a_key_has_a_name_and_says_where_it_goes(service: Served) -> None:
     user, root = entered(service, "User_1"), entered(service, "Admin_1")
     made = user.send("/account/key", label=" my  <laptop> ")
-    assert "my &lt;laptop&gt;" in made.text and "(such as: my laptop)" in made.text
+    assert "my &lt;laptop&gt;" in made.text and "(what it is for, such as: my laptop)" in made.text
     (key,) = re.findall(r'class="shown"[^>]*>([^<]+)<', made.text)
     example = html.unescape(re.findall(r'<pre class="example"[^>]*>(.*?)</pre>', made.text, re.S)[0])
     assert f"OPENAI_BASE_URL={service.url}/v1" in example and f"OPENAI_API_KEY={key}" in example
@@ -520,12 +546,24 @@ def test_a_key_has_a_name_and_says_where_it_goes(service: Served) -> None:
     )
     page = user.get("/account").text
     assert (
-        "End: key my &lt;laptop&gt;" in page
+        "End: the key &#39;my &lt;laptop&gt;&#39;" in page
         and "Programs that send this key are refused from then on" in page
     )
     assert "my &lt;laptop&gt;" in root.get("/admin/keys?of=User_1").text
     given = root.send("/admin/keys/add", name="User_2", label="cron").text
     assert ">cron<" in given and "OPENAI_BASE_URL" in given
+
+
+def test_a_key_without_a_name_says_when_it_was_made(service: Served) -> None:
+    user, root = entered(service, "User_1"), entered(service, "Admin_1")
+    day = f"{datetime.now(UTC):%Y-%m-%d}"
+    for page in (user.get("/account").text, root.get("/admin/keys").text):
+        assert f">unnamed, made on {day}</td>" in page
+    # The form offers a name, and so does a button without a form.
+    offered = re.search(r'name="label" value="([^"]*)" required', user.get("/account").text)
+    assert offered is not None and re.fullmatch(r"key \d+", offered[1])
+    assert f">{offered[1]}</td>" in user.send("/account/key", label="").text
+    assert re.search(r">key \d+</td>", root.send("/admin/keys/add", name="User_2").text)
 
 
 def test_a_topic_of_somebody_else_is_as_if_it_were_not_there(service: Served) -> None:

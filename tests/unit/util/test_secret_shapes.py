@@ -194,6 +194,56 @@ def test_blocks_and_json_of_a_secret_of_a_cluster() -> None:
     assert masked(json) == (json.replace("YW5uYW5u", "*" * 8), 1)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: Secret\nstringData:\n\n  a: SECRET\n\n  b: SECRET\n",
+        "kind: Secret # ours\nstringData: # theirs\n  # a note\n  a: SECRET\n",
+        '"kind": "Secret"\n"stringData":\n  "a": "SECRET"\n  \'b\': \'SECRET\'\n',
+        'kind: Secret\nstringData:\n  a: "#SECRET"\n  b: "x\'SECRET"\n  c:\n    SECRET\n  d: SECRET\n    SECRET\n',
+        "kind: Secret\nstringData:\n  a: |- # text\n    SECRET: SECRET\n    # SECRET\n  b c: SECRET\n",
+        "kind: Secret\ndata:\n  a: !!binary |\n    SECRET\n  b: !!str SECRET\n  c: SECRET\n",
+        '{"kind":"Secret","stringData":{"template":"{x}","a":"SECRET","b":"x\\"SECRET"}}\n',
+    ],
+)
+def test_values_of_a_secret_of_a_cluster_are_masked_however_they_are_written(text: str) -> None:
+    shown = masked_file("a.yaml", text.encode())[0].decode()
+    assert "SECRET" not in shown.replace("kind: Secret", "")
+    assert [line.partition(":")[0] for line in shown.splitlines() if line.startswith("  a")] == [
+        line.partition(":")[0] for line in text.splitlines() if line.startswith("  a")
+    ]
+
+
+def test_other_objects_beside_a_secret_of_a_cluster_stay() -> None:
+    text = (
+        "kind: Secret\ndata:\n  a: YW5uYW5u\nmetadata:\n  name: shop\n---\nkind: Other\ndata:\n  pot: tea\n"
+    )
+    assert masked(text) == (text.replace("YW5uYW5u", "*" * 8), 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"hook":"https:\/\/hooks.slack.com\/services\/T0AB12CD3\/B0AB12CD3\/aBcDeFgHiJkLmNoPqRsTuVwX"}',
+        r'{"hook":"https:\/\/discord.com\/api\/webhooks\/123456789012345678\/aBcDeFgHiJkLmNoPqRsTuVwXaBcDeFgHiJkLmNoPqRsTuVwX12"}',
+        r'{"google":"1\/\/0gAbCdEfGh1234567890-AbCdEfGh1234567890AbCdEfGh1234567890"}',
+        r'{"kty":"RSA","d":"abcdEFGH1234\/abcdEFGH1234abcdEFGH5678"}',
+    ],
+)
+def test_escaped_slashes_hide_no_key(text: str) -> None:
+    shown = masked(text)[0]
+    assert not set(re.findall(r"\w{12,}", text)) & set(re.findall(r"\w{12,}", shown)) - {
+        "discord",
+        "webhooks",
+    }
+
+
+def test_a_bracket_in_a_password_makes_no_call_of_it() -> None:
+    text = "postgres://ann:hunter(hunter77@db.example.org/shop and machine h login u password net(abc77"
+    assert masked(text) == (text.replace("hunter(hunter77", "*" * 15).replace("net(abc77", "*" * 9), 2)
+    assert masked("password = get_password(name77)") == ("password = get_password(name77)", 0)
+
+
 def test_a_password_behind_a_login_is_masked() -> None:
     text = "machine shop.example.org login ann password kettle\n"
     assert masked(text) == (text.replace("kettle", "******"), 1)
@@ -215,6 +265,8 @@ def test_a_value_in_quotes_is_masked_to_its_quote() -> None:
         "kind: Secret\ndata:\n  a: b\n",
         "kind: Secret\ndata:\n  a: |\n   b\n",
         '"kind": "Secret", "data": {"a": "b',
+        '"kind": "Secret", "data": {"a": "b", "c": "d", ',
+        "kind: Secret\n" + "".join(" " * n + "data:\n" for n in range(20)),
         "-----begin private key-----\n",
         "machine a login b ",
         "://a:b@",

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from metatree import plugins
-from metatree.errors import UserError
+from metatree.parts import suite_named
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import Cancelled, defer_failure_warning, exit_code
 from metatree_agents.cli.printing.progress import SearchProgress, search_line
-from metatree_agents.cli.printing.results import failed_fallbacks, file_lines, node_lines, summary, warning
+from metatree_agents.cli.printing.results import (
+    calls_that_changed,
+    failed_fallbacks,
+    file_lines,
+    node_lines,
+    summary,
+    warning,
+)
 from metatree_agents.cli.printing.traces import path_lines
 
 if TYPE_CHECKING:
@@ -51,38 +57,6 @@ def suite_parts(name: str | None) -> dict[str, Any]:
         "composer": suite.composer,
         "describer": suite.describer,
     }
-
-
-def suite_named(name: str) -> Suite:
-    """Return the parts for the name of a router; raises as `suite_parts` does."""
-    name = f"openai/{name}" if _OF_OPENAI.match(name) else name
-    # A router's name may say more after a slash, such as the model that it calls.
-    plugin = name.partition("/")[0]
-    installed = plugins.names(plugins.ROUTERS)
-    if plugin not in installed:
-        raise UserError(
-            f"no router {name!r} is installed; there is {', '.join(sorted(installed))}{_instead(name)}"
-        )
-    suite: Suite = plugins.load(plugins.ROUTERS, plugin)(name)
-    return suite
-
-
-_OF_OPENAI = re.compile(r"(gpt-|o\d\b|chatgpt-)[^/]*$")
-_MEANT = {"claude": "anthropic/{}", "gemini": "gemini/{}", "litellm": "", "azure": ""}
-
-
-def _instead(name: str) -> str:
-    """Return what to type for a name that no router has."""
-    meant = next((how for beginning, how in _MEANT.items() if name.startswith(beginning)), None)
-    if meant:
-        return f"; write --router {meant.format(name)}"
-    if ":" in name and "/" not in name:
-        return f"; for a model of Ollama write --router ollama/{name}"
-    model = name.partition("/")[2] or name
-    return (
-        "; for a server that speaks OpenAI's protocol (LiteLLM's proxy, vLLM, LM Studio, Azure) set OPENAI_BASE_URL"
-        f" and write --router openai/{model}"
-    )
 
 
 def _brings_all(suite: Suite) -> bool:
@@ -205,6 +179,8 @@ def ended(result: SearchResult, tree: Tree, *, verbose: bool, question: str = ""
             output.note(line)
     if text := warning(result):
         output.note(f"warning: {output.visible(text)}")
+    for call in calls_that_changed(result):
+        output.note(output.visible(call))
     for why in failed_fallbacks(result):
         output.note(f"warning: {output.visible(why)}")
     output.remark(output.visible(summary(result)))

@@ -89,7 +89,8 @@ def describe(
 
 def _describer(router: str | None) -> tuple[str, Describer]:
     """Return the name of the model that writes, and the part that asks it."""
-    from metatree_agents.cli.commands._search import router_of_environment, suite_named
+    from metatree.parts import suite_named
+    from metatree_agents.cli.commands._search import router_of_environment
 
     name = router or router_of_environment()
     if name is None:

@@ -206,7 +206,7 @@ def _self_test(router: str) -> str:
     """Ask the model about ten known menus and three known passages."""
     from metatree_routers.self_test import self_test
 
-    from metatree_agents.cli.commands._search import suite_named
+    from metatree.parts import suite_named
 
     try:
         return self_test(suite_named(router)).line()

@@ -14,7 +14,8 @@ from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND, NOTHING
-from metatree_agents.cli._inputs import user_name
+from metatree_agents.cli._inputs import host_and_port, user_name
+from metatree_agents.listening import require_free
 
 if TYPE_CHECKING:
     from metatree_agents.gateway.gateway import Gateway
@@ -123,6 +124,8 @@ def gateway(
         raise UserError("name what to mount: --servers FILE, or --import HOST")
     if json and not show:
         raise UserError("--json goes with --list")
+    if http is not None and not (show or permit):
+        require_free(*host_and_port(http, port_alone=True), option="--http")
     listed = entries(servers or [], host or [], folder=Path.cwd(), reuse=reuse)
     if not listed:
         raise UserError("no server is listed there; add one, or name another file")
@@ -164,7 +167,6 @@ async def _stdio(made: Any) -> None:
 def _over_http(made: Any, http: str, names: list[str]) -> None:
     import os
 
-    from metatree_agents.cli._inputs import host_and_port
     from metatree_agents.cli.commands.mcp import TOKEN
     from metatree_agents.gateway.mcp_tools import closed_at_end, gateway_server
     from metatree_agents.tools.mcp_http import http_app, serve_http

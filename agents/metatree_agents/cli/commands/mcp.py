@@ -13,6 +13,7 @@ from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
 from metatree_agents.cli._inputs import host_and_port
 from metatree_agents.cli.commands._trees import TreeOptions
+from metatree_agents.listening import require_free
 
 TOKEN = "METATREE_MCP_TOKEN"
 
@@ -51,6 +52,8 @@ def mcp(
     from metatree_agents.tools.toolkit import MAX_SECONDS, Toolkit
 
     where.place()  # a folder that is not there is said now, not at the first call
+    if http is not None:
+        require_free(*host_and_port(http, port_alone=True), option="--http")
     given = {**suite_parts(router), **web_parts(web)}
     limits = replace(budget, max_seconds=budget.max_seconds or MAX_SECONDS).limits()
     kit = Toolkit(where.ready, parts=given, limits=limits, refresh=not no_refresh)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -67,7 +68,7 @@ def file_lines(files: Sequence[FileToEdit], result: SearchResult, *, verbose: bo
         verbose: whether to say all of why, and not the first clause alone.
     """
     if not files:
-        yield nothing(result, "no file to edit was found", hint="try other words")
+        yield nothing(result, "no file to edit was found")
     names = [file.node if file.source else file.path for file in files]
     width = min(60, max(map(len, names), default=0))
     for name, file in zip(names, files, strict=True):
@@ -88,6 +89,16 @@ def summary(result: SearchResult) -> str:
 def warning(result: SearchResult) -> str:
     """Return what went wrong in a search that came to its end all the same, such as a router out of reach."""
     return result.detail if result.ended in ("answered", "exhausted") else ""
+
+
+def calls_that_changed(result: SearchResult) -> list[str]:
+    """Return which tools that change something were called, with what and where, whatever the search then found."""
+    changed = [entry for entry in result.trace if entry.event == "tool" and entry.data.get("changes")]
+    given = (json.dumps(entry.data["arguments"], ensure_ascii=False) for entry in changed)
+    return [
+        f"{entry.data['tool']} was called with {each} at {entry.node}"
+        for entry, each in zip(changed, given, strict=True)
+    ]
 
 
 def failed_fallbacks(result: SearchResult) -> list[str]:
@@ -114,8 +125,8 @@ def usage_text(usage: Usage) -> str:
     return ", ".join(parts)
 
 
-def nothing(result: SearchResult, what: str, *, hint: str = "try other words, or a --start node") -> str:
-    """Return why nothing was found, in the words of how the search ended."""
+def nothing(result: SearchResult, what: str) -> str:
+    """Return why nothing was found, in the words of how the search ended; `why_empty` says what to try."""
     match result.ended:
         case "limit":
             return f"{what} before a limit was reached: {result.detail}"
@@ -124,7 +135,7 @@ def nothing(result: SearchResult, what: str, *, hint: str = "try other words, or
         case "failed" | "cancelled":  # the last line on standard error says why
             return f"{what}: the search {'failed' if result.ended == 'failed' else 'was cancelled'}"
         case _:
-            return f"{what}: {hint}; `metatree show` lists what there is"
+            return what
 
 
 def first_line(text: str) -> str:

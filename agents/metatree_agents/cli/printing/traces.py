@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -91,7 +92,12 @@ def _words(entry: TraceEntry) -> str:
             return f"done with {node}{why}"
         case "tool" | "missed_node" if data.get("tool"):
             event = entry.event.replace("_", " ")
-            return f"{styled(event, 'bold')} {visible(str(data['tool']))} at {node}{why}"
+            given = (
+                f" with {one_line(json.dumps(found, ensure_ascii=False), _WIDE)}"
+                if (found := data.get("arguments"))
+                else ""
+            )
+            return f"{styled(event, 'bold')} {visible(str(data['tool']))}{given} at {node}{why}"
         case "end":
             left = len(data.get("open", ()))
             return f"{styled('end', 'bold')}{why}" + (f", {left} still open" if left else "")

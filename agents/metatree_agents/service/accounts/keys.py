@@ -10,9 +10,12 @@ each request. Lost: keys chosen by people; the proof's secret as bearer key, whi
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import count
 from typing import Final
 
 from metatree.errors import TransientError, UserError
@@ -37,6 +40,22 @@ class KnownKey:
     used_at: float | None
     label: str = ""
     """What its owner calls it."""
+
+    @property
+    def shown_name(self) -> str:
+        """How lists name it: what its owner calls it, or else the day when it was made (UTC)."""
+        return self.label or f"unnamed, made on {datetime.fromtimestamp(self.made_at, UTC):%Y-%m-%d}"
+
+
+def next_label(keys: Sequence[KnownKey]) -> str:
+    """Return a name for one more key of somebody who has these.
+
+    Example:
+        >>> next_label([KnownKey("3f9a1c0b7d52", "Ann", 0.0, None, label="key 2")])
+        'key 3'
+    """
+    taken = {key.label for key in keys}
+    return next(name for number in count(len(keys) + 1) if (name := f"key {number}") not in taken)
 
 
 class Keys:

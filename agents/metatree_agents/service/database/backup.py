@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from metatree._util.private import private_file, private_folder
-from metatree._util.zips import open_member, read_member
+from metatree._util.zips import open_member, oversize, read_member
 from metatree.errors import BrokenStore, TransientError, UserError
 from metatree.notes.archive.format import MAX_LINE, checked_line
 from metatree.storage.acceptance import accept, survey
@@ -224,6 +224,8 @@ def verified(file: Path) -> Backup:
         raise UserError(f"cannot read {str(file)!r}: it is no file that `metatree service backup` wrote")
     try:
         with zipfile.ZipFile(file) as archive:
+            if wrong := oversize(archive, str(file)):
+                raise UserError(wrong)
             manifest = _manifest(archive, file)
             for table, recorded in manifest["tables"].items():
                 with open_member(archive, f"{table}.jsonl") as stream:
@@ -237,6 +239,7 @@ def verified(file: Path) -> Backup:
         zipfile.BadZipFile,
         zlib.error,
         KeyError,
+        AttributeError,
         ValueError,
         TypeError,
         EOFError,

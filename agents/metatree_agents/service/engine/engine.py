@@ -28,6 +28,7 @@ from metatree_agents.service.engine.client import (
 from metatree_agents.service.engine.nearest import matches_of
 from metatree_agents.service.queue.models import Ending, EngineAnswer, EngineQuery
 from metatree_agents.service.queue.queue import LEASE_S
+from metatree_agents.service.queue.thanks import NOT_SEARCHED, WELCOME, is_thanks
 
 RENEW_MOST_S: Final = 10.0
 """How long one renewal of a lease may take; a third of the lease where that is less."""
@@ -219,7 +220,8 @@ class Engine:
             thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
         except ServiceRefused:
             thread = []  # a service that shows engines no threads: the query stands alone
-        query = replace(query, earlier=thread)
+        asked = [one for one in thread if not is_thanks(str(one.get("Query") or ""))]
+        query = replace(query, earlier=asked)
         if any(one.get("Seq") == seq and one.get("Status") == "Stopped" for one in thread):
             return EngineAnswer([], [], [], "cancelled", SKIPPED)
         steps: list[dict[str, Any]] = []
@@ -324,12 +326,14 @@ class Engine:
             _log.warning("what %s %d asks was not taken: %s", query.topic, query.seq, exc)
 
     async def _search(self, query: EngineQuery, steps: list[dict[str, Any]]) -> EngineAnswer:
-        """Search the memory as it is now.
+        """Search the memory as it is now; who thanks for an answer is answered without.
 
         Raises:
             MetatreeError, OSError: the memory is not there for now.
             TransientError: a part of the search is away or busy.
         """
+        if is_thanks(query.text) and any(one.get("Seq", 0) < query.seq for one in query.earlier):
+            return EngineAnswer([WELCOME], [NOT_SEARCHED], [], "answered", ending=Ending("answered"))
         if not query.trees:
             return await self._search_one("", query, steps.append)
         if not self._titles.keys() >= {*query.trees}:

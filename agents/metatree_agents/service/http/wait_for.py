@@ -73,6 +73,16 @@ async def has_engines(service: Service, query: Query) -> bool:
     return await service.admin.has_engines(waiting=here, trees=place.trees)
 
 
+async def questions_before(service: Service, query: Query) -> tuple[int, int]:
+    """Return how many open questions came before one, and how many are being answered now."""
+    row = await service.database.row(
+        "SELECT count(CASE WHEN status = 'Open' AND at < ? THEN 1 END), count(CASE WHEN status = 'Pending' THEN 1 END)"
+        " FROM query WHERE status IN ('Open', 'Pending')",
+        query.at,
+    )
+    return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
 async def _readable(service: Service, who: Caller, topic: str) -> bool:
     """Say whether the trees of a topic are still the caller's to ask."""
     if not await service.tree_rights.named():

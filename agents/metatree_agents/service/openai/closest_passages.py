@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,8 +17,14 @@ PASSAGES: Final = 3
 """How many passages are shown for one question."""
 QUESTIONS: Final = 20
 """For how many questions."""
+SHORT_LINES: Final = 3
+SHORT_CHARS: Final = 120
+"""What is shown of a quote whole where three passages are to be seen at once, on a phone too."""
 LINES: Final = 12
 CHARS: Final = 700
+
+_EMPTY_HEAD: Final = re.compile(r"\A(?:[ \t|]*\n)+(?=[^\n]*\|)")
+"""The head of a table that names nothing, as many a table of options has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,11 @@ class ShownPassage:
     """Empty for what is in the sources."""
     tree: str | None = None
     """The name of its tree; None where trees have none."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the page shows the beginning of the quote at first, so that all passages are seen at once."""
+        return len(self.quote) > SHORT_CHARS or self.quote.count("\n") >= SHORT_LINES
 
 
 def closest_of(query: Query) -> dict[str, list[ShownPassage]]:
@@ -96,10 +108,14 @@ def said_by_of(given: Mapping[str, Any]) -> str:
 
 
 def shown_quote(given: Mapping[str, Any], *, lines: int = LINES, chars: int = CHARS) -> str:
-    """Return what a source or passage quotes, without markup and cut; the exact words are in its JSON."""
-    return cut(
-        readable(str(given["Quote"]), given.get("Place") or given.get("Path") or ""), lines=lines, chars=chars
-    )
+    """Return what a source or passage quotes, without markup and cut; the exact words are in its JSON.
+
+    Example:
+        >>> shown_quote({"Quote": "| | |\\n|---|---|\\n| `--host` | Address to listen on. |", "Place": "a.md"})
+        '--host | Address to listen on.'
+    """
+    text = readable(str(given["Quote"]), given.get("Place") or given.get("Path") or "")
+    return cut(_EMPTY_HEAD.sub("", text), lines=lines, chars=chars)
 
 
 def _shown(given: Mapping[str, Any]) -> ShownPassage:

@@ -26,7 +26,7 @@ from metatree_agents.service.http.bodies import Body, inlined
 from metatree_agents.service.http.calls import authenticate, disconnected, unauthorized
 from metatree_agents.service.http.error_responses import openai_error
 from metatree_agents.service.http.tree_access import named_trees, trees_to_ask
-from metatree_agents.service.http.wait_for import wait_for
+from metatree_agents.service.http.wait_for import has_engines, questions_before, wait_for
 from metatree_agents.service.openai._inert import inert_step
 from metatree_agents.service.openai._models import (
     MODEL,
@@ -50,6 +50,8 @@ MAX_USER: Final = 64
 _HASH_CHARS: Final = 24
 BEAT_S: Final = 10.0
 """How often a comment is sent in a stream while nothing happens, so that proxies keep the connection."""
+QUEUED_S: Final = 1.0
+"""After how long a stream says that its query is in the queue; most are taken sooner."""
 FAILED: Final = "no engine answered this query: ask it again, or ask the administrator of the service"
 CLIENT_LEFT: Final = "its client, which went away"
 _leaving: Final[set[asyncio.Future[None]]] = set()
@@ -308,14 +310,17 @@ async def _parts(
 ) -> AsyncGenerator[str]:
     usage = chat.stream_options is not None and chat.stream_options.include_usage
     chunks = Chunks(place.id, chat.model, usage=usage, base=str(request.base_url))
-    left, after, reasoning = disconnected(request), 0, ""
+    left, after, reasoning, queued = disconnected(request), 0, "", ""
     deadline = time.monotonic() + service.settings.stream_s
     query: Query | None = None
     with service.revocation.of(who) as out, ExitStack() as ending:
         ending.callback(left.cancel)
         yield chunks.delta(role="assistant", content="", refusal=None)
         waiting = wait_for(
-            service, who, place.topic, place.seq, left, out, until=deadline, beat=lambda: BEAT_S, patient=True
+            *(service, who, place.topic, place.seq, left, out),
+            until=deadline,
+            beat=lambda: BEAT_S if queued or (query and query.status != "Open") else QUEUED_S,
+            patient=True,
         )
         first, done = True, False
         async with aclosing(waiting) as states:
@@ -341,7 +346,11 @@ async def _parts(
                 done = not taken_up and query.status in ("Done", "Waiting", "Stopped")
                 if done:
                     break
-                if quiet:
+                if quiet and query.status == "Open":
+                    queued, said = await _queued(service, query), queued
+                    news = chat.thinks and queued != said
+                    yield chunks.delta(reasoning_content=f"{queued}\n") if news else f": {queued}\n\n"
+                elif quiet:
                     yield ": still at work\n\n"
         if left.done() and not done:
             await _leave(service, place)
@@ -356,6 +365,16 @@ async def _parts(
             yield chunk
         yield chunks.end(text, query, reasoning)
         await service.conversations.delivered(place)
+
+
+async def _queued(service: Service, query: Query) -> str:
+    """Return what is said of a query that no engine has taken yet."""
+    with suppress(TransientError):  # the database is away for a moment
+        if not await has_engines(service, query):
+            return "No engine is connected: the question is kept, and is answered as soon as one is."
+        before, _ = await questions_before(service, query)
+        return f"Waiting in the queue, {before:,} question{'' if before == 1 else 's'} before yours."
+    return "Waiting in the queue."
 
 
 async def _steps(service: Service, place: ChatQuery, after: int) -> list[tuple[int, str]]:

@@ -16,7 +16,7 @@ from metatree.errors import UserError
 from metatree.notes.erasure import Said, forget_said
 from metatree.notes.notes import forget as forget_node
 from metatree.notes.notes import memories, mentions
-from metatree_agents.service.accounts.keys import MAX_LABEL, KnownKey
+from metatree_agents.service.accounts.keys import MAX_LABEL, KnownKey, next_label
 from metatree_agents.service.http.tree_access import trees_of
 from metatree_agents.service.queue.recommendations import CORRECTION, PLAIN, TYPES, Recommendation
 from metatree_agents.service.settings import Service
@@ -41,7 +41,6 @@ from metatree_agents.service.web._tables import (
 from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
-KEY_NAME: Final = FormField("label", "Name", longest=MAX_LABEL, required=False, hint="(such as: my laptop)")
 _SAID = {
     "undone": "That was taken back. An engine forgets it within half a minute.",
     "forgotten": "That is forgotten.",
@@ -214,7 +213,7 @@ async def _account_page(
             keys_table(
                 [
                     [
-                        each.label or None,
+                        each.shown_name,
                         each.id,
                         TimeCell(each.made_at),
                         None if each.used_at is None else TimeCell(each.used_at),
@@ -225,10 +224,16 @@ async def _account_page(
             )
         ],
         lead="A key is sent with each request of a program (Authorization: Bearer …) and does what you may do.",
-        forms=[PageForm("Another key", "/account/key", "Make a key", (KEY_NAME,))],
+        forms=[PageForm("Another key", "/account/key", "Make a key", (key_name_field(next_label(keys)),))],
         shown=[shown] if shown else (),
         notice=notice,
     )
+
+
+def key_name_field(name: str) -> FormField:
+    """Return the field for the name of a key, with one that it has unless another is written; empty for a number."""
+    hint = "(what it is for, such as: my laptop)" if name else "(such as: my laptop; a number if empty)"
+    return FormField("label", "Name", value=name, longest=MAX_LABEL, required=bool(name), hint=hint)
 
 
 def keys_table(rows: list[list[Cell]], *, whose: bool = False) -> ListedTable:
@@ -240,7 +245,11 @@ def keys_table(rows: list[list[Cell]], *, whose: bool = False) -> ListedTable:
 def end_key_button(key: KnownKey, action: str) -> Button:
     """Return the button that ends a key, which asks before."""
     asks = "Programs that send this key are refused from then on. Nothing brings it back."
-    return Button("End", action, {"id": key.id}, f"key {key.label or key.id}", asks=asks)
+    return Button("End", action, {"id": key.id}, _about(key), asks=asks)
+
+
+def _about(key: KnownKey) -> str:
+    return f"the key {key.label!r}" if key.label else f"the key {key.id} ({key.shown_name})"
 
 
 def use_of(request: Request, key: str) -> str:
@@ -255,10 +264,9 @@ def use_of(request: Request, key: str) -> str:
 @router.post("/account/key")
 async def make_key(request: Request, session: Entered, service: Here, given: Form) -> Response:
     """Make a key for this person, and show it this once."""
-    label = given.get("label", "").strip()
+    label = given.get("label", "").strip() or next_label(await service.keys.list(session.name))
     key = await service.keys.add(session.name, label=label)
-    named = f" ({label})" if label else ""
-    shown = ShownOnce(f"Your new API key{named}. It is shown this once:", key, use_of(request, key))
+    shown = ShownOnce(f"Your new API key ({label}). It is shown this once:", key, use_of(request, key))
     return await _account_page(request, session, service, shown=shown)
 
 

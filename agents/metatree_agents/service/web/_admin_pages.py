@@ -15,13 +15,14 @@ from fastapi.responses import Response, StreamingResponse
 
 from metatree.errors import MetatreeError, UserError
 from metatree_agents.service.accounts.former_users import Choice, NameWasUsed, delete_left, left_by_all
+from metatree_agents.service.accounts.keys import next_label
 from metatree_agents.service.accounts.users import INSIDE, ROLES
 from metatree_agents.service.database.backup import back_up
 from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.queue.statuses import SAID
 from metatree_agents.service.settings import Service
-from metatree_agents.service.web._account_pages import KEY_NAME, end_key_button, keys_table, use_of
+from metatree_agents.service.web._account_pages import end_key_button, key_name_field, keys_table, use_of
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of, sessions_of
 from metatree_agents.service.web._listing import answered, topics_by_owner, unanswered
 from metatree_agents.service.web._memory_pages import reading
@@ -470,17 +471,19 @@ async def _keys(
     shown: Sequence[ShownOnce] = (),
     notice: str = "",
 ) -> Response:
+    keys = await service.keys.list(of or None)
     rows: list[list[Cell]] = [
         [
-            each.label or None,
+            "of the service itself" if each.name == INSIDE else each.shown_name,
             each.id,
             each.name,
             TimeCell(each.made_at),
             None if each.used_at is None else TimeCell(each.used_at),
             None if each.name == INSIDE else [end_key_button(each, "/admin/keys/end")],
         ]
-        for each in await service.keys.list(of or None)
+        for each in keys
     ]
+    name = key_name_field(next_label(keys) if of else "")
     return tables_page(
         request,
         session,
@@ -491,7 +494,7 @@ async def _keys(
         notice=notice,
         forms=[
             PageForm(
-                "Another key", "/admin/keys/add", "Make a key", (FormField("name", "For", value=of), KEY_NAME)
+                "Another key", "/admin/keys/add", "Make a key", (FormField("name", "For", value=of), name)
             )
         ],
     )
@@ -502,8 +505,11 @@ async def add_key(request: Request, session: Administrator, service: Here, given
     """Make a key for a user, and show it this once."""
     name = _outside(given.get("name", "").strip())
     await _role_of(service, name)
-    key = await service.keys.add(name, label=given.get("label", ""))
-    shown = ShownOnce(f"The new API key of {name}. It is shown this once:", key, use_of(request, key))
+    label = given.get("label", "").strip() or next_label(await service.keys.list(name))
+    key = await service.keys.add(name, label=label)
+    shown = ShownOnce(
+        f"The new API key of {name} ({label}). It is shown this once:", key, use_of(request, key)
+    )
     return await _keys(request, session, service, shown=(shown,))
 
 

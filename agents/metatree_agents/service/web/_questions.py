@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from metatree_agents.service.accounts.tree_rights import NamedTree
 from metatree_agents.service.http.tree_access import may_read, named_trees
-from metatree_agents.service.http.wait_for import has_engines
+from metatree_agents.service.http.wait_for import has_engines, questions_before
 from metatree_agents.service.openai.answer_segments import numbers_of, quoted_sources, quotes_of
 from metatree_agents.service.openai.closest_passages import (
     closest_of,
@@ -23,6 +23,7 @@ from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.models import STOPPED, STOPPED_WITH
 from metatree_agents.service.queue.queue import Query
 from metatree_agents.service.queue.recommendations import PLAIN, TYPES
+from metatree_agents.service.queue.thanks import WELCOME
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._search_path import PathNode, search_path
 from metatree_agents.service.web.sessions import Session
@@ -93,7 +94,8 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "walk": walk,
         "no_engine": query.status == "Open" and not await has_engines(service, query),
         "holder": holder,
-        "before": await _before(service, query) if query.status == "Open" else (0, 0),
+        "thanks": query.answer == [WELCOME],
+        "before": await questions_before(service, query) if query.status == "Open" else (0, 0),
         "looked": list(dict.fromkeys(each.title for each in _all(walk) if each.read and not each.useful)),
         "latest": latest,
         "quotes": quotes_of(query.sources),
@@ -167,16 +169,6 @@ def _sources(query: Query) -> list[dict[str, Any]]:
                 },
             )
     return list(rows.values())
-
-
-async def _before(service: Service, query: Query) -> tuple[int, int]:
-    """Return how many open questions came before one, and how many are being answered now."""
-    row = await service.database.row(
-        "SELECT count(CASE WHEN status = 'Open' AND at < ? THEN 1 END), count(CASE WHEN status = 'Pending' THEN 1 END)"
-        " FROM query WHERE status IN ('Open', 'Pending')",
-        query.at,
-    )
-    return (int(row[0]), int(row[1])) if row else (0, 0)
 
 
 def _who_said(query: Query, quote: str) -> str:

@@ -22,7 +22,7 @@ from metatree_agents.service.http.tree_access import (
 )
 from metatree_agents.service.queue.human_input import Became
 from metatree_agents.service.queue.queue import Query, TopicTaken
-from metatree_agents.service.queue.recommendations import TYPES
+from metatree_agents.service.queue.recommendations import MISSING, TYPES
 from metatree_agents.service.queue.statuses import UNSETTLED
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._exports import TYPES as TYPES_OF_FILES
@@ -303,15 +303,21 @@ async def recommend(session: Entered, service: Here, given: Form) -> Response:
     query = await question_in(service, session, topic, seq)
     owner = await owner_of(service, session, topic)
     behalf = owner if session.role == "frontend" else session.name
+    kind = given.get("type", "")
+    text = given.get("fragment", "\n\n".join(query.answer or ())[: bodies.MAX_TEXT])
+    if (
+        kind == MISSING and "missing" in given
+    ):  # the box beside an answer, which has the answer in the other one
+        text = given["missing"]
     try:
         body = bodies.Recommend.model_validate(
             {
                 "Topic": topic,
                 "OnBehalfOf": behalf,
                 "Query": query.text,
-                "Fragment": given.get("fragment", "\n\n".join(query.answer or ())[: bodies.MAX_TEXT]).strip(),
+                "Fragment": text.strip(),
                 "Comment": given.get("comment", "").strip(),
-                "Type": given.get("type", ""),
+                "Type": kind,
             }
         )
     except ValidationError as exc:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from metatree.errors import UserError
-from metatree_agents.service.accounts.tree_rights import UNNAMED
+from metatree_agents.service.accounts.tree_rights import UNNAMED, who_named
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._admin_pages import TABS, Administrator, back_to
 from metatree_agents.service.web._guard import Form, Here
@@ -52,18 +52,14 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
                 tree.title,
                 "yes" if tree.name in here else "no",
                 ", ".join(serving) or None,
-                [
-                    Button(f"Take out {who}", "/admin/trees/right", {"tree": tree.name, "who": who})
-                    for who in may
-                ]
-                or "administrators alone",
+                [_remove_access(who, tree.name) for who in may] or "administrators alone",
                 [
                     Button(
                         "Remove",
                         "/admin/trees/remove",
                         {"tree": tree.name},
                         tree.name,
-                        asks=f"Take {tree.name} out, with the rights to it? Its folder stays.",
+                        asks=f"Remove {tree.name} from this service, with all access to it? Its folder stays.",
                     )
                 ],
             ]
@@ -72,7 +68,13 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
         [
             name,
             [
-                Button(f"Take out {one}", "/admin/groups/leave", {"group": name, "member": one})
+                Button(
+                    f"Remove {one}",
+                    "/admin/groups/leave",
+                    {"group": name, "member": one},
+                    f"from {name}",
+                    asks=f"{one} loses the access that the group {name} has.",
+                )
                 for one in members
             ],
         ]
@@ -85,14 +87,14 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
     names = [tree.name for tree in trees]
     forms = [
         PageForm(
-            "Let somebody ask a tree",
+            "Give somebody access to a tree",
             "/admin/trees/right",
-            "Let in",
+            "Give access",
             (
                 FormField("choice", "Tree", choices=names, value="".join(names[:1])),
                 FormField("who", "Who", longest=80, value="everybody"),
             ),
-            "A user's name, group:NAME, or everybody. Who is taken out does not see any more what they asked of it.",
+            "A user's name, group:NAME, or everybody. Who has lost access does not see any more what they asked of it.",
         ),
         PageForm(
             "Give a tree a title",
@@ -105,9 +107,9 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
         ),
     ]
     join = PageForm(
-        "Take somebody into a group",
+        "Add somebody to a group",
         "/admin/groups/join",
-        "Take in",
+        "Add",
         (FormField("group", "Group"), FormField("member", "User")),
         "A group begins with its first member.",
     )
@@ -120,6 +122,20 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
         forms=[*forms, join] if names else [],
         notice=notice,
         lead="A question goes to the trees that its asker chooses of those that they may ask.",
+    )
+
+
+def _remove_access(who: str, tree: str) -> Button:
+    """Return the button that removes the access of a user, a group or everybody to a tree, which asks before."""
+    kind, _, name = who_named(who).partition(":")
+    whom = {"user": name, "group": f"Everybody in the group {name}"}.get(kind, "Everybody but administrators")
+    return Button(
+        f"Remove access of {who}",
+        "/admin/trees/right",
+        {"tree": tree, "who": who},
+        f"to {tree}",
+        asks=f"{whom} can no longer ask {tree} then, and what they asked of it is hidden from them, unless another"
+        " entry of this list gives them access. It can be given again below.",
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 import time
 import warnings
 from collections import defaultdict
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 PARSE_S = 10.0
 """A file that takes more of the processor is plain text; on a busy machine, too, the same files are."""
+PARSE_BYTES = 300_000_000
+"""So is one whose parse takes more memory than this and a hundred bytes for each of its own: nesting that is wrong
+takes gigabytes."""
 _READ_BYTES = 1_024
 
 _CPP_IN_HEADER = re.compile(
@@ -83,7 +87,10 @@ class Code(TextFiles):
             elif parsed is not None:
                 return outline_of(file, language, language_name, parsed, *_queries(language))
             else:
-                problem = f"read as plain text: it takes more than {PARSE_S:.0f} seconds to parse"
+                problem = (
+                    f"read as plain text: it takes more than {PARSE_S:.0f} seconds or {PARSE_BYTES // 1_000_000} MB"
+                    " to parse"
+                )
         except (RecursionError, MemoryError, ValueError) as exc:
             problem = f"read as plain text: {type(exc).__name__} while it was parsed"
         return _plain(file, language_name, problem)
@@ -174,10 +181,21 @@ def _queries(
     return tree_sitter.Query(grammar, language.definitions), imports, comments, docs
 
 
+def _peak_bytes() -> int:
+    """Return the most memory that this process has had; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
 def _parse(language: Language, data: bytes) -> tree_sitter.Tree | None:
-    """Return the syntax tree, None when it takes too long."""
+    """Return the syntax tree, None when it takes too long or too much memory."""
     import tree_sitter
 
+    most = _peak_bytes() + PARSE_BYTES + 100 * len(data)
     until, spent = time.monotonic() + PARSE_S, time.thread_time() + PARSE_S
 
     # Little at a time: some grammars ask anew at nearly every word. Lost: views, which end the process in 0.26.1.
@@ -185,7 +203,7 @@ def _parse(language: Language, data: bytes) -> tree_sitter.Tree | None:
         return data[at : at + _READ_BYTES]
 
     def late(*_: object) -> bool:
-        return time.monotonic() > until and time.thread_time() > spent
+        return (time.monotonic() > until and time.thread_time() > spent) or _peak_bytes() > most
 
     try:
         return tree_sitter.Parser(_grammar(language)).parse(read, progress_callback=late)

@@ -158,11 +158,9 @@ def test_questions_without_any_answer_are_each_named(tree: Tree) -> None:
     assert shown[0] == "Still open: And who?"
 
 
-def test_nothing_that_comes_close_is_one_sentence_that_says_what_to_try(tree: Tree) -> None:
+def test_nothing_that_comes_close_is_one_sentence(tree: Tree) -> None:
     (line,) = answer_lines(_open(), tree)
-    assert line.startswith(
-        "The sources do not say, as far as this search can tell, and no passage comes close: try other words"
-    )
+    assert line == "The sources do not say, as far as this search can tell, and no passage comes close"
 
 
 def test_long_passage_is_cut_to_the_lines_that_share_words_with_the_question(tree: Tree) -> None:
@@ -389,6 +387,12 @@ def test_path_leaves_out_the_bookkeeping() -> None:
         "    read docs/u: 1 answer",
         "  read src/a: nothing here answers",
     ]
+
+
+def test_a_trace_has_the_arguments_of_a_call() -> None:
+    given = {"tool": "find_word", "arguments": {"word": "tea"}}
+    (line,) = trace_lines([TraceEntry(3, 0, "tool", "a.md", "called", given)])
+    assert line == '   3  tool find_word with {"word": "tea"} at a.md: called'
 
 
 def test_long_list_of_ruled_out_options_is_cut_and_says_so() -> None:

@@ -900,6 +900,13 @@ def test_what_is_no_code_is_read_as_text_in_good_time(name: str, text: str) -> N
     assert "read as plain text" in outline.problem
 
 
+def test_a_file_that_takes_much_memory_to_parse_is_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code, "PARSE_BYTES", 50_000_000)
+    text = "".join(" " * depth + "if x:\n" for depth in range(900))
+    outline = Code().outline(SourceFile("a.kt", text.encode()))
+    assert outline.problem == "read as plain text: it takes more than 10 seconds or 50 MB to parse"
+
+
 @pytest.mark.skipif(language_of("a.pl", b"") is None, reason="no grammar of Perl")
 def test_a_file_is_not_copied_at_each_of_its_words() -> None:
     class Counted(bytes):

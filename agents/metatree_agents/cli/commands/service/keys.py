@@ -48,7 +48,7 @@ def list_(
     service: ServiceOptions,
     json: options.Json = False,
 ) -> int:
-    """List the API keys: id, user, when it was made and last used (UTC).
+    """List the API keys: id, user, name, when it was made and last used (UTC).
 
     \b
     Example: metatree service keys list
@@ -72,7 +72,7 @@ def list_(
     else:
         output.write(
             output.visible(f"{each['id']}  {each['name']}  ")
-            + (output.visible(f"{each['label']}  ") if each["label"] else "")
+            + output.visible(f"{each['label'] or 'unnamed'}  ")
             + f"made {each['made']}  "
             + (f"used {each['used']}" if each["used"] else "never used")
             for each in rows

@@ -40,6 +40,7 @@ from metatree_agents.cli.commands.service._serve_options import (
     proxies_of,
     rates_of,
 )
+from metatree_agents.listening import require_free
 
 if TYPE_CHECKING:
     from metatree import Tree
@@ -200,6 +201,10 @@ def serve(
     ):
         if several_machines:
             require_service_rights(str(database))
+        # A tree may take minutes to build: a port that is taken is said before.
+        require_free(host, port)
+        if metrics_at is not None:
+            require_free(*metrics_at, option="--metrics-address")
         named = opened_trees(opened, trees, where, publish=publish)
         memory = None if copied or named else opened.enter_context(where.ready())
         for tree in named.values():

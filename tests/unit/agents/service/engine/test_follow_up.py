@@ -51,6 +51,7 @@ def test_a_question_that_refers_gets_its_subject(question: str, taken: str) -> N
         "What does this project do?",
         "Is it possible to nest groups?",
         "And what does Context do?",
+        "And how do I ask twice?",
         "Why does the pager not start, and does it end? " * 5,
     ],
 )
