@@ -120,6 +120,7 @@ class FilesBuild:
             self._clear_way(removed)
             self.state.set("readers", self.readers)
         touched: set[str] = set()
+        first = not known and self.state.get("built_at") is None
         for batch in self._read(changed):
             with self.store.transaction():
                 for file in batch:
@@ -128,7 +129,9 @@ class FilesBuild:
                         self.writer.renamed(old, file.path)
                     if file.nodes:
                         self._have_folder(parent_of(file.path))
-                    self.writer.file(file, self._position(file.path), files)
+                    self.writer.file(
+                        file, self._position(file.path), files, fresh=first and file.path != self.top
+                    )
                     if not file.same:
                         touched.add(file.path)
                         self.left_out.discard(file.path)

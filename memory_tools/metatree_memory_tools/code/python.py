@@ -46,6 +46,11 @@ It begins with a dot and not with the first name: texts are searched for one cha
 """
 _WORD = re.compile(r"\w+|[^\w\s]")
 
+_COLON = re.compile(r"\s*:\s*(@.*)?$")
+"""What ends a signature."""
+_BLANKS = re.compile(r"([(\[]) | ([)\]])|,? (?=\))")
+"""Blanks in brackets, where a signature stood in several lines."""
+
 _COMMENT_LINES = 20
 """More comment lines than this beside the definitions make a node of their own."""
 
@@ -240,8 +245,8 @@ class _ModuleReader:
         text = " ".join(" ".join(head).split())
         if "#" in text or "\\" in text:
             text = _unparsed(node)
-        text = re.sub(r"\s*:\s*(@.*)?$", "", text)
-        return re.sub(r"([(\[]) | ([)\]])|,? (?=\))", lambda m: m[1] or m[2] or "", text).replace(",)", ")")
+        text = _COLON.sub("", text)
+        return _BLANKS.sub(lambda m: m[1] or m[2] or "", text).replace(",)", ")")
 
     def _describe_module(self, module: ast.Module, summary: str, definitions: Iterable[_Definition]) -> str:
         classes = [node.name for node in definitions if isinstance(node, ast.ClassDef)]
