@@ -40,13 +40,18 @@ class SegmentProcess:
         self._texts: list[_Text] = []
         self._chars = self._waiting = self._nodes = 0
         self._outgoing: SimpleQueue[list[_Text] | None] = SimpleQueue()
+        self._segments: SimpleQueue[Segment | Exception] = SimpleQueue()
         try:
             self._process = _start()
         except OSError as error:
             raise ProcessLost from error
-        # A thread of its own writes: the pipe is full most of the time.
-        self._writer = threading.Thread(target=self._write, name="metatree-index", daemon=True)
-        self._writer.start()
+        # Threads of their own write and read: a pipe is full most of the time.
+        self._threads = [
+            threading.Thread(target=work, name="metatree-index", daemon=True)
+            for work in (self._write, self._read)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def __len__(self) -> int:
         return self._nodes
@@ -66,27 +71,29 @@ class SegmentProcess:
         if self._waiting > _PIECE_CHARS:
             self._send()
 
-    def build(self) -> Segment:
-        """Give the segment of all that was added, and begin the next one.
+    def end(self) -> None:
+        """Have the segment made of all that was added, and begin the next one."""
+        self._send()
+        self._outgoing.put([])
+        self._chars = self._nodes = 0
+
+    def segment(self) -> Segment:
+        """Give the segment that was ended first of those that were not given yet, when it is made.
 
         Raises:
             ProcessLost: there is none.
         """
-        self._send()
-        self._outgoing.put([])
-        self._chars = self._nodes = 0
-        assert self._process.stdout is not None
-        try:
-            segment: Segment = pickle.load(self._process.stdout)
-        except (OSError, EOFError, ValueError, pickle.PickleError) as error:
-            raise ProcessLost from error
+        segment = self._segments.get()
+        if isinstance(segment, Exception):
+            raise ProcessLost from segment
         return segment
 
     def close(self) -> None:
         """End the process."""
         self._process.kill()
         self._outgoing.put(None)
-        self._writer.join()
+        for thread in self._threads:
+            thread.join()
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 if pipe is not None:
@@ -106,6 +113,15 @@ class SegmentProcess:
                 if not texts:
                     self._process.stdin.flush()
             except (OSError, ValueError):  # it ended: who waits for the segment sees that
+                return
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        while True:
+            try:
+                self._segments.put(pickle.load(self._process.stdout))
+            except (OSError, EOFError, ValueError, pickle.PickleError) as error:
+                self._segments.put(error)
                 return
 
 
