@@ -195,18 +195,23 @@ class IndexWriter:
         """Record the times of status changes of files that are otherwise as they were: (ctime_ns, path)."""
         self.store.execute_many("UPDATE file SET ctime_ns = ? WHERE path = ?", times)
 
-    def links(self, source: str, kind: str, targets: Iterable[str]) -> None:
-        """Make these the links of one kind that leave a node."""
-        rows = self.store.rows("SELECT target FROM link WHERE source = ? AND kind = ?", (source, kind))
-        known, wanted = {row[0] for row in rows}, set(targets)
-        self.store.execute_many(
-            "DELETE FROM link WHERE source = ? AND kind = ? AND target = ?",
-            ((source, kind, target) for target in known - wanted),
-        )
-        self.store.execute_many(
-            "INSERT INTO link(source, kind, target) VALUES (?, ?, ?)",
-            ((source, kind, target) for target in sorted(wanted - known)),
-        )
+    def links(self, source: str, kind: str, targets: Iterable[str], *, fresh: bool = False) -> None:
+        """Make these the links of one kind that leave a node; `fresh` says that there are none."""
+        known: set[str] = set()
+        if not fresh:
+            rows = self.store.rows("SELECT target FROM link WHERE source = ? AND kind = ?", (source, kind))
+            known = {row[0] for row in rows}
+        wanted = set(targets)
+        if gone := known - wanted:
+            self.store.execute_many(
+                "DELETE FROM link WHERE source = ? AND kind = ? AND target = ?",
+                ((source, kind, target) for target in gone),
+            )
+        if added := sorted(wanted - known):
+            self.store.execute_many(
+                "INSERT INTO link(source, kind, target) VALUES (?, ?, ?)",
+                ((source, kind, target) for target in added),
+            )
 
     def all_links(self, wanted: set[tuple[str, str, str]]) -> None:
         """Make these (source, kind, target) the links that leave any node that this writer writes."""
