@@ -19,14 +19,16 @@ from queue import SimpleQueue
 from typing import IO, Any
 
 from metatree._util.process import python
-from metatree_routers.index.postings import TOKEN_CHARS, Segment, SegmentBuilder
-from metatree_routers.index.vocabulary import MOST_WORDS, Vocabulary
+from metatree_routers.index.postings import TOKEN_CHARS, Segment, SegmentBuilder, fields_of
+from metatree_routers.index.vocabulary import MOST_WORDS, Vocabulary, spaced_texts
 
 MIN_NODES = 10_000
 """Fewer changed nodes are indexed by the process itself: another one takes a third of a second to start."""
 
 _PIECE_CHARS = 1 << 18
-_Text = tuple[int, str, str, str, tuple[str, ...]]
+_Exact = list[tuple[int, tuple[str, ...]]]
+_Piece = tuple[_Exact, bytes]
+_END: _Piece = ([], b"")
 
 
 class ProcessLost(Exception):
@@ -37,9 +39,10 @@ class SegmentProcess:
     """A `SegmentBuilder` in another process; not shared between threads. Close it at the end."""
 
     def __init__(self) -> None:
-        self._texts: list[_Text] = []
+        self._exact: _Exact = []
+        self._texts: list[str] = []
         self._chars = self._waiting = self._nodes = 0
-        self._outgoing: SimpleQueue[list[_Text] | None] = SimpleQueue()
+        self._outgoing: SimpleQueue[_Piece | None] = SimpleQueue()
         self._segments: SimpleQueue[Segment | Exception] = SimpleQueue()
         try:
             self._process = _start()
@@ -63,7 +66,8 @@ class SegmentProcess:
 
     def add(self, node: int, *, title: str, about: str, content: str, exact: Iterable[str] = ()) -> None:
         """Add the text of one node; see `SegmentBuilder.add`."""
-        self._texts.append((node, title, about, content, tuple(exact)))
+        self._exact.append((node, tuple(exact)))
+        self._texts += fields_of(title, about, content)
         self._nodes += 1
         size = len(title) + len(about) + len(content)
         self._chars += size
@@ -74,7 +78,7 @@ class SegmentProcess:
     def end(self) -> None:
         """Have the segment made of all that was added, and begin the next one."""
         self._send()
-        self._outgoing.put([])
+        self._outgoing.put(_END)
         self._chars = self._nodes = 0
 
     def segment(self) -> Segment:
@@ -102,15 +106,16 @@ class SegmentProcess:
 
     def _send(self) -> None:
         if self._texts:
-            self._outgoing.put(self._texts)
-            self._texts, self._waiting = [], 0
+            # Cut as far as bytes are cut: the process beside has more to do than this one, which only reads.
+            self._outgoing.put((self._exact, spaced_texts(self._texts)))
+            self._exact, self._texts, self._waiting = [], [], 0
 
     def _write(self) -> None:
         assert self._process.stdin is not None
-        while (texts := self._outgoing.get()) is not None:
+        while (piece := self._outgoing.get()) is not None:
             try:
-                pickle.dump(texts, self._process.stdin, pickle.HIGHEST_PROTOCOL)
-                if not texts:
+                pickle.dump(piece, self._process.stdin, pickle.HIGHEST_PROTOCOL)
+                if piece is _END:
                     self._process.stdin.flush()
             except (OSError, ValueError):  # it ended: who waits for the segment sees that
                 return
@@ -142,10 +147,10 @@ def main() -> None:
     gc.set_threshold(100_000, 20, 20)
     words = Vocabulary()
     builder = SegmentBuilder(words)
-    while (texts := _next(source)) is not None:
-        for node, title, about, content, exact in texts:
-            builder.add(node, title=title, about=about, content=content, exact=exact)
-        if texts:
+    while (piece := _next(source)) is not None:
+        exact, spaced = piece
+        if spaced:
+            builder.add_spaced(exact, spaced)
             words.expand_all()  # now, while the parent reads: at the end it would wait for it
             continue
         pickle.dump(builder.build(), target, pickle.HIGHEST_PROTOCOL)
