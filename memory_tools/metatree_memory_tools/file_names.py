@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 
 _SECRET = re.compile(
@@ -23,14 +24,22 @@ _SECRET_FOLDERS = frozenset([".ssh", ".aws", ".gnupg"])
 _SECRET_PLACES = frozenset(
     [("gh", "hosts.yml"), ("gh", "hosts.yaml"), (".kube", "config"), (".docker", "config.json")]
 )
+_PLACES = frozenset(folder for folder, _ in _SECRET_PLACES)
 
 
 def is_secret(name: str, folder: str) -> bool:
     """Whether a file of this name, in the folder of this path, is likely to hold keys or passwords."""
-    parts = folder.lower().split("/")  # a disk may tell no case apart
-    if not _SECRET_FOLDERS.isdisjoint(parts) or (parts[-1], name.lower()) in _SECRET_PLACES:
+    last, holds_secrets = _folder(folder)
+    if holds_secrets or (last in _PLACES and (last, name.lower()) in _SECRET_PLACES):
         return True
     return _SECRET.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=64)  # the files of a folder come one after the other
+def _folder(path: str) -> tuple[str, bool]:
+    """Return the name of a folder, and whether one on its path is for secrets."""
+    parts = path.lower().split("/")  # a disk may tell no case apart
+    return parts[-1], not _SECRET_FOLDERS.isdisjoint(parts)
 
 
 def path_text(raw: bytes) -> str:

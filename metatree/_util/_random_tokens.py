@@ -95,6 +95,15 @@ def looks_random(token: str, *, named: bool = False) -> bool:
     return 1 < digits < letters - 1 and len({char for char in said if char.isalnum()}) > 7
 
 
+def has_random(tokens: str) -> bool:
+    """Whether one of the long tokens of a text with digits in them may be such; hardly any text of code has one."""
+    return any(_may_be_random(match[0]) for match in _TOKEN.finditer(tokens))
+
+
+def _may_be_random(token: str) -> bool:
+    return _TWO_DIGITS.search(token) is not None and looks_random(token, named=True)
+
+
 def random_tokens(text: str, *, code: bool) -> Iterator[tuple[int, int]]:
     """Yield where such tokens stand, from start to end.
 
@@ -103,11 +112,7 @@ def random_tokens(text: str, *, code: bool) -> Iterator[tuple[int, int]]:
         code: whether a token counts in quotes alone.
     """
     for match in (_QUOTED_TOKEN if code else _TOKEN).finditer(text):
-        if (
-            _TWO_DIGITS.search(match[0])
-            and looks_random(match[0], named=True)
-            and _is_named(text, match, code=code)
-        ):
+        if _may_be_random(match[0]) and _is_named(text, match, code=code):
             yield match.start(), _REST.match(text, match.end()).end()  # type: ignore[union-attr]  # of nothing at least
 
 

@@ -12,7 +12,8 @@ class SecretShape(NamedTuple):
     kind: str
     marks: tuple[str, ...]
     """One of these is in every text that has such a secret."""
-    shape: re.Pattern[str]
+    shape: str
+    """The expression; see `compiled`."""
     spaced: bool
     """Whether blanks or quotes may stand in it, so that its mark may not be in one of the `long_tokens`."""
 
@@ -23,7 +24,7 @@ def _shape(kind: str, marks: str, shape: str, *, inside: bool = False, spaced: b
     Not a boundary as `\\b` has it: between two Chinese letters there is none, and a key may stand there.
     """
     before = "" if inside else "(?<![A-Za-z0-9])"
-    return SecretShape(kind, tuple(marks.split()), re.compile(before + f"(?:{shape})"), spaced)
+    return SecretShape(kind, tuple(marks.split()), before + f"(?:{shape})", spaced)
 
 
 _LEAST_LENGTH: Final = 15
@@ -41,6 +42,15 @@ def long_tokens(text: str) -> str:
     tokens = text.encode("utf-8", "surrogatepass").translate(_BETWEEN_TOKENS).split()
     long = {token for token in tokens if len(token) >= _LEAST_LENGTH}
     return b" ".join(long).decode("utf-8", "replace")
+
+
+_DIGIT: Final = re.compile(r"\d")
+_LETTERS: Final = re.compile(r"[A-Za-z]{20}")
+
+
+def mixed_tokens(tokens: str) -> str:
+    """Return those of `long_tokens` that have a digit, or letters in a row: names of code have neither, mostly."""
+    return " ".join(each for each in tokens.split(" ") if _DIGIT.search(each) or _LETTERS.search(each))
 
 
 SHAPES: Final = (
@@ -235,7 +245,7 @@ PROVIDERS: Final = {
     r"[0-9a-f]{64}": "s-s4t2ud- s-s4t2af-",
     r"[a-h0-9]{12,32}(?:-X)?": "FLWSECK_TEST-",
 }
-"""How keys of providers go on behind what they begin with; each has a digit, or letters of both cases."""
+"""How keys of providers go on behind what they begin with; each is of `mixed_tokens`."""
 _MIXED: Final = r"[A-Za-z_=.:%+/-]{0,100}\d|(?=[A-Za-z]{20})[a-z]{0,20}[A-Z]{1,20}[a-z]{1,20}[A-Z]"
 
 

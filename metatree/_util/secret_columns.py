@@ -59,7 +59,7 @@ def masked_tables(text: str) -> tuple[str, int]:
         ('| user | password |\\n|---|---|\\n| ann | ************** |', 1)
     """
     parts, at, number = [], 0, 0
-    for line in _DASHES.finditer(text):
+    for line in _DASHES.finditer(text) if "|" in text else ():  # as each row of a table has
         begin = text.rfind("\n", 0, max(0, line.start() - 1)) + 1
         names = text[max(begin, line.start() - _LONGEST_HEAD) : max(0, line.start() - 1)].strip().split("|")
         named = {column for column, name in enumerate(names) if _NAMED.fullmatch(name.strip(" \t`*_"))}

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from metatree._util._private_keys import private_keys
-from metatree._util._random_tokens import random_tokens
+from metatree._util._random_tokens import has_random, random_tokens
 from metatree._util._secret_manifests import manifest_values
-from metatree._util._secret_names import named_values
-from metatree._util._secret_shapes import PROVIDERS, SHAPES, keys_of_provider, long_tokens
+from metatree._util._secret_names import compiled, named_values
+from metatree._util._secret_shapes import PROVIDERS, SHAPES, keys_of_provider, long_tokens, mixed_tokens
 from metatree._util.entities import unescaped
 
 SHAPES_VERSION: Final = "13"
@@ -164,15 +164,17 @@ def _plain_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]
         looked = text if spaced else tokens
         for mark in marks:
             if mark in looked:
-                spans += _matches(kind, shape.finditer(text))
+                spans += _matches(kind, compiled(shape).finditer(text))
                 break
-    for body, begins in PROVIDERS.items() if tokens else ():
+    mixed = mixed_tokens(tokens)
+    for body, begins in PROVIDERS.items() if mixed else ():
         for begin in begins.split():
-            if begin in tokens:
+            if begin in mixed:
                 spans += _matches("a key of a provider", keys_of_provider(text, begin, body))
     named = (match for match in named_values(text, code=code) if not _CALL.match(match["value"]))
     spans += _matches("a password or key", named)
-    for start, end in (*random_tokens(text, code=code), *(() if code else manifest_values(text))):
+    random = random_tokens(text, code=code) if has_random(mixed) else ()
+    for start, end in (*random, *(() if code else manifest_values(text))):
         if end > start and not _PLACEHOLDER.search(text, start, end):
             spans.append((start, end, "a password or key"))
     return spans

@@ -98,9 +98,11 @@ class Search:
         accepts = _accept_function(options.accept) if returns == "nodes" else None
         kinds = accepted_kinds(options.accept)
         filled = not suite.tool_caller.traits.by_rules
+        # Who collects nodes calls no tools, and those of some types take long to load.
+        own_tools = options.own_tools if accepts is None else False
         toolbox = Toolbox(
             tree=tree,
-            tools=ToolTree(with_own(tree, _tools(options.tools), options.own_tools, filled=filled)),
+            tools=ToolTree(with_own(tree, _tools(options.tools), own_tools, filled=filled)),
             home=home,
             run_id=run_id,
             ours=ours,

@@ -44,7 +44,7 @@ def decode(data: bytes, *, python: bool = False) -> tuple[str, str]:
         ('día', 'latin-1')
     """
     candidates = [encoding for bom, encoding in _BOMS if data.startswith(bom)][:1]
-    if python and not candidates:
+    if python and not candidates and b"coding" in _two_lines(data):
         with suppress(SyntaxError):
             declared = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
             candidates += [declared] if _CHARACTERS.fullmatch(codecs.lookup(declared).name) else []
@@ -54,6 +54,13 @@ def decode(data: bytes, *, python: bool = False) -> tuple[str, str]:
         except (UnicodeError, LookupError):
             continue
     return as_text(data, "latin-1"), "latin-1"
+
+
+def _two_lines(data: bytes) -> bytes:
+    """Return the lines that may declare an encoding."""
+    first = data.find(b"\n")
+    second = data.find(b"\n", first + 1) if first >= 0 else -1
+    return data[:second] if second >= 0 else data
 
 
 def as_text(data: bytes, encoding: str) -> str:

@@ -12,6 +12,7 @@ import typer
 
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._options import Debug, Quiet
+from metatree_agents.cli._values import PlainCommand
 
 Command = TypeVar("Command", bound=Callable[..., int])
 
@@ -43,7 +44,7 @@ class CommandGroup(typer.Typer):
         """Add the function that follows as a command."""
 
         def added(function: Command) -> Command:
-            self.command(name, **settings)(_flat(function))
+            self.command(name, cls=PlainCommand, **settings)(_flat(function))
             return function
 
         return added

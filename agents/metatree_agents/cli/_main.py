@@ -18,6 +18,7 @@ from metatree_agents.cli import _output as output
 from metatree_agents.cli._config import defaults
 from metatree_agents.cli._errors import WRONG_USE, note_lines, report, show_warnings, usage_message
 from metatree_agents.cli._groups import CommandGroup
+from metatree_agents.cli._values import PlainValues
 
 _Sections = Mapping[str, Mapping[str, tuple[str, str]]]
 """Heading -> name of a command -> where it is, as MODULE:NAME below `commands`, and its words in the help.
@@ -48,7 +49,7 @@ _SERVICE: _Sections = {
 }
 
 
-class _SectionedGroup(typer.core.TyperGroup):
+class _SectionedGroup(PlainValues, typer.core.TyperGroup):
     """A group whose help lists its commands under headings; in each, groups of commands come last."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -71,6 +71,8 @@ class FilesBuild:
         self.progress = progress
         self.known = self.writer.known_files()
         self.known_folders = self.writer.known_folders()
+        self.first = not self.known and state.get("built_at") is None
+        """Whether nothing was ever read, so that there is nothing to compare with."""
         self.present = self.known_folders | ({self.top} if layer.has(self.top) else set())
         self.left_out = {path for path, known in self.known.items() if known.reader == LEFT_OUT}
         self.children = self._children()
@@ -128,7 +130,9 @@ class FilesBuild:
                         self.writer.renamed(old, file.path)
                     if file.nodes:
                         self._have_folder(parent_of(file.path))
-                    self.writer.file(file, self._position(file.path), files)
+                    self.writer.file(
+                        file, self._position(file.path), files, fresh=self.first and file.path != self.top
+                    )
                     if not file.same:
                         touched.add(file.path)
                         self.left_out.discard(file.path)
@@ -275,7 +279,8 @@ class FilesBuild:
         for path in sorted(imports.keys() | (wanted & modules) if all_modules else wanted & modules):
             if self.prefix + path in self.scan.files:
                 linked = targets(path, imports.get(path, ()), index, imports)
-                self.writer.links(self.prefix + path, "imports", [self.prefix + target for target in linked])
+                wanted_links = [self.prefix + target for target in linked]
+                self.writer.links(self.prefix + path, "imports", wanted_links, fresh=self.first)
         self._follow_references(wanted - modules, everything or self.scan.files.keys() != self.known.keys())
 
     def _follow_references(self, wanted: set[str], everything: bool) -> None:
@@ -290,7 +295,7 @@ class FilesBuild:
             if self.prefix + path in self.scan.files:
                 for kind, linked in files.targets(path, references.get(path, ())).items():
                     targets = [self.top if target == "." else self.prefix + target for target in linked]
-                    self.writer.links(self.prefix + path, kind, targets)
+                    self.writer.links(self.prefix + path, kind, targets, fresh=self.first)
 
     def _facts(self, fact: str) -> dict[str, list[Any]]:
         """Return one fact of every file that has it, by its path in the source."""

@@ -59,13 +59,14 @@ class IndexWriter:
         sql = f"SELECT id FROM node WHERE kind = 'folder' AND id <> ? AND {self.within('id')}"
         return {row[0] for row in self.store.rows(sql, (top,))}
 
-    def file(self, file: FileNodes, position: int, files: Container[str]) -> None:
+    def file(self, file: FileNodes, position: int, files: Container[str], *, fresh: bool = False) -> None:
         """Put a file with all its nodes in place of what was there under its path.
 
         Args:
             file: the file.
             position: its place among its siblings.
             files: the paths of all files of the source.
+            fresh: whether nothing is there.
         """
         if file.same:
             self.store.execute(
@@ -73,7 +74,7 @@ class IndexWriter:
                 (file.size, file.mtime_ns, file.ctime_ns, file.path),
             )
             return
-        existing = self.layer.subtree(file.path)
+        existing = {} if fresh else self.layer.subtree(file.path)
         nodes = self._apart(file, files)
         wanted = {node.id for node, _ in nodes}
         self.erase([node_id for node_id in existing if node_id not in wanted])
@@ -94,7 +95,7 @@ class IndexWriter:
         )
         if file.problem:
             self.store.execute("INSERT OR REPLACE INTO omission VALUES (?, ?)", (file.path, file.problem))
-        else:
+        elif not fresh:
             self.store.execute("DELETE FROM omission WHERE path = ?", (file.path,))
 
     def _apart(self, file: FileNodes, files: Container[str]) -> list[tuple[Node, str]]:
@@ -194,18 +195,23 @@ class IndexWriter:
         """Record the times of status changes of files that are otherwise as they were: (ctime_ns, path)."""
         self.store.execute_many("UPDATE file SET ctime_ns = ? WHERE path = ?", times)
 
-    def links(self, source: str, kind: str, targets: Iterable[str]) -> None:
-        """Make these the links of one kind that leave a node."""
-        rows = self.store.rows("SELECT target FROM link WHERE source = ? AND kind = ?", (source, kind))
-        known, wanted = {row[0] for row in rows}, set(targets)
-        self.store.execute_many(
-            "DELETE FROM link WHERE source = ? AND kind = ? AND target = ?",
-            ((source, kind, target) for target in known - wanted),
-        )
-        self.store.execute_many(
-            "INSERT INTO link(source, kind, target) VALUES (?, ?, ?)",
-            ((source, kind, target) for target in sorted(wanted - known)),
-        )
+    def links(self, source: str, kind: str, targets: Iterable[str], *, fresh: bool = False) -> None:
+        """Make these the links of one kind that leave a node; `fresh` says that there are none."""
+        known: set[str] = set()
+        if not fresh:
+            rows = self.store.rows("SELECT target FROM link WHERE source = ? AND kind = ?", (source, kind))
+            known = {row[0] for row in rows}
+        wanted = set(targets)
+        if gone := known - wanted:
+            self.store.execute_many(
+                "DELETE FROM link WHERE source = ? AND kind = ? AND target = ?",
+                ((source, kind, target) for target in gone),
+            )
+        if added := sorted(wanted - known):
+            self.store.execute_many(
+                "INSERT INTO link(source, kind, target) VALUES (?, ?, ?)",
+                ((source, kind, target) for target in added),
+            )
 
     def all_links(self, wanted: set[tuple[str, str, str]]) -> None:
         """Make these (source, kind, target) the links that leave any node that this writer writes."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
+from operator import is_
 from typing import Any
 
 from metatree.trees.source_types import Outline, OutlinePart
@@ -18,6 +19,7 @@ MOST_CHARS = 5_000
 """Of a title, a description or a summary, more is left out."""
 
 _MOST_DEPTH = 100
+_FEW = 100
 _MAX_OUTLINE_CHARS = 10_000_000
 """So many characters of attributes, imports and references one file may have, written as JSON."""
 
@@ -72,21 +74,37 @@ class _Parts:
         if len(self.ids) >= MOST_PARTS:
             raise NoOutline(f"it has more than {MOST_PARTS:,} parts")
         self.ids.add(part.id)
-        for line in (part.start_line, part.end_line, *(line for pair in part.ranges for line in pair)):
+        for line in (part.start_line, part.end_line, *chain.from_iterable(part.ranges)):
             if type(line) is not int or not 0 <= line < 1 << 40:
                 raise NoOutline(f"the part {part.id[:80]!r} has the line {line!r}")
-        fields: dict[str, Any] = {
-            "title": _text(part.title, "title"),
-            "description": _text(part.description, "description"),
-            "kind": _text(part.kind, "kind"),
-            "digest": _text(part.digest, "digest"),
-            "ranges": tuple((int(first), int(last)) for first, last in part.ranges),
-            "attributes": _attributes(part.attributes),
-            "parts": self.checked(part.parts, depth + 1) if part.parts else (),
-        }
-        if type(part) is OutlinePart and all(getattr(part, name) is value for name, value in fields.items()):
-            return part  # as nearly all are: to make one anew costs more than to look at it
-        return replace(part, **fields)
+        title, description = _text(part.title, "title"), _text(part.description, "description")
+        kind, digest = _text(part.kind, "kind"), _text(part.digest, "digest")
+        attributes = _attributes(part.attributes)
+        ranges = tuple((int(first), int(last)) for first, last in part.ranges) if part.ranges else ()
+        parts = self.checked(part.parts, depth + 1) if part.parts else ()
+        # As nearly all are: to make one anew costs more than to look at it.
+        if (
+            type(part) is OutlinePart
+            and title is part.title
+            and description is part.description
+            and kind is part.kind
+            and digest is part.digest
+            and not ranges
+            and type(part.parts) is tuple
+            and len(parts) == len(part.parts)
+            and all(map(is_, parts, part.parts))
+        ):
+            return part
+        return replace(
+            part,
+            title=title,
+            description=description,
+            kind=kind,
+            digest=digest,
+            ranges=ranges,
+            attributes=attributes,
+            parts=parts,
+        )
 
 
 def _is(value: object, kind: type, what: str) -> None:
@@ -95,6 +113,8 @@ def _is(value: object, kind: type, what: str) -> None:
 
 
 def _text(value: object, what: str) -> str:
+    if type(value) is str and len(value) <= MOST_CHARS and value.isascii():
+        return value
     _is(value, str, what)
     return encodable(str(value)[:MOST_CHARS])
 
@@ -102,9 +122,16 @@ def _text(value: object, what: str) -> str:
 def _attributes(value: object) -> Mapping[str, Any]:
     _is(value, Mapping, "attributes")
     assert isinstance(value, Mapping)
-    if value:
+    if value and not (
+        len(value) <= _FEW and all(map(_is_short, value)) and all(map(_is_short, value.values()))
+    ):
         _size(dict(value), "attributes")
     return value
+
+
+def _is_short(value: object) -> bool:
+    """Whether a value is one of JSON, and so short that a few of them need not be written to be measured."""
+    return len(value) <= MOST_CHARS if type(value) is str else type(value) is int and 0 <= value < 1 << 40
 
 
 def _values(value: object, what: str) -> Any:

@@ -197,7 +197,7 @@ def _public(outline: Outline, *, code: bool) -> Outline:
         *(text for _, module, names in outline.imports for text in (module, *chain(*names))),
         *_texts(outline.parts),
     ]
-    if not hide("\n".join(said))[1]:
+    if not hide("\n".join(dict.fromkeys(said)))[1]:
         return outline
     return replace(
         outline,

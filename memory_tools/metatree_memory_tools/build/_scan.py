@@ -9,7 +9,6 @@ import heapq
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -176,20 +175,60 @@ class _Walk:
         depth: int,
         *,
         shut: bool = False,
+        above: int | None = None,
     ) -> bool:
         """Walk over one folder and return whether anything in it belongs to the tree.
 
-        With `shut` it is ignored itself, and of what lies in it that alone is not which git tracks.
+        With `shut` it is ignored itself, and of what lies in it that alone is not which git tracks. `above` is the
+        descriptor of the folder that it lies in.
         """
         try:
-            with self.entries(raw) as entries:
+            descriptor = self.opened(raw, above)
+        except OSError as exc:
+            return self.unread(path, exc)
+        try:
+            return self.inside(path, raw, rules, base, depth, descriptor, shut=shut)
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def opened(self, raw: bytes, above: int | None) -> int | None:
+        """Open a folder of the source, and never one that a link leads to by now; None where that cannot be done.
+
+        It stays open while the folders in it are walked over: each is one name to open from there.
+        """
+        if os.scandir not in os.supports_fd:
+            return None
+        flags = os.O_RDONLY | os.O_DIRECTORY
+        if above is None:
+            return open_folder(self.root, raw.split(b"/") if raw else (), flags)
+        return os.open(raw.rpartition(b"/")[2], flags | os.O_NOFOLLOW, dir_fd=above)
+
+    def unread(self, path: str, exc: OSError) -> bool:
+        """Leave out a folder that cannot be read; the source itself must be."""
+        if not path:
+            raise exc
+        self.leave(path, f"cannot be read: {exc.strerror}")
+        return False
+
+    def inside(
+        self,
+        path: str,
+        raw: bytes,
+        rules: IgnoreRules | None,
+        base: str,
+        depth: int,
+        descriptor: int | None,
+        *,
+        shut: bool,
+    ) -> bool:
+        """Walk over what lies in a folder; see `folder`."""
+        try:
+            with os.scandir(os.path.join(self.root, raw) if descriptor is None else descriptor) as entries:
                 listed = self.first(entries, path)
                 states = [_state_of(entry) for entry in listed]
         except OSError as exc:
-            if not path:
-                raise
-            self.leave(path, f"cannot be read: {exc.strerror}")
-            return False
+            return self.unread(path, exc)
         if not listed and path:
             self.leave(path, "an empty folder")
             return False
@@ -201,7 +240,7 @@ class _Walk:
         prefix = f"{path}/" if path else ""
         inside = base + prefix
         # Asked for by its name, whatever the listing says: the disk may have it as `.GITIGNORE`.
-        text, more = self.rules_text(raw)
+        text, more = self.rules_text(raw, descriptor)
         if more:
             note = "has a .gitignore of more than a megabyte, whose rest is not followed"
             self.result.notes[path or "."] = note
@@ -244,7 +283,7 @@ class _Walk:
                     self.leave(inner, f"more than {MAX_DEPTH} folders deep")
                 else:
                     self.result.folders[inner] = None
-                    if self.folder(inner, inner_raw, rules, base, depth + 1, shut=ignored):
+                    if self.folder(inner, inner_raw, rules, base, depth + 1, shut=ignored, above=descriptor):
                         anything = True
                     else:
                         del self.result.folders[inner]
@@ -256,20 +295,6 @@ class _Walk:
         if path and not anything and not files:
             self.result.omissions.setdefault(path, "nothing in it can be read")
         return anything or bool(files)
-
-    @contextmanager
-    def entries(self, raw: bytes) -> Iterator[Iterator[os.DirEntry[Any]]]:
-        """Give what lies in a folder of the source, and never in one that a link leads to by now."""
-        if os.scandir not in os.supports_fd:
-            with os.scandir(os.path.join(self.root, raw) if raw else self.root) as entries:
-                yield entries
-            return
-        folder = open_folder(self.root, raw.split(b"/") if raw else (), os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            with os.scandir(folder) as entries:
-                yield entries
-        finally:
-            os.close(folder)
 
     def first(self, entries: Iterable[os.DirEntry[Any]], path: str) -> list[os.DirEntry[Any]]:
         """Return the entries of a folder by name, at most `MAX_ENTRIES`, and say so where there are more."""
@@ -300,10 +325,13 @@ class _Walk:
             self.tracked = Tracked(Path(os.fsdecode(self.root)), self.base)
         return self.tracked.has(raw, folder=folder)
 
-    def rules_text(self, raw: bytes) -> tuple[str, bool]:
-        where = Path(os.fsdecode(os.path.join(self.root, raw, b".gitignore")))
+    def rules_text(self, raw: bytes, descriptor: int | None) -> tuple[str, bool]:
+        where = os.path.join(self.root, raw, b".gitignore")
         try:
-            return ("", False) if where.is_symlink() else rules_text(where)
+            # From the open folder: most have none, and a whole path takes long to make and to walk.
+            name = where if descriptor is None else b".gitignore"
+            state = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            return rules_text(Path(os.fsdecode(where))) if stat.S_ISREG(state.st_mode) else ("", False)
         except OSError:
             return "", False
 

@@ -27,6 +27,7 @@ class Modules:
         }
         named = ((name, path) for path in sorted(self.paths) for name in self._names(path))
         self._nearest = NearestFiles(named, rank=lambda path: (path.endswith(".pyi"), len(path)))
+        self._handed_on: dict[str, dict[str, tuple[int, str, str]]] = {}
 
     def _names(self, path: str) -> set[str]:
         """Return the dotted names that a file may be imported by."""
@@ -57,6 +58,19 @@ class Modules:
             prefix + "__init__.pyi",
         ]
         return next((option for option in options if option in self.paths), None)
+
+    def handed_on(
+        self, path: str, imports_of: Mapping[str, Sequence[Import]]
+    ) -> dict[str, tuple[int, str, str]]:
+        """Return where the names come from that a file imports: level, module and name there, the first of each."""
+        known = self._handed_on.get(path)
+        if known is None:
+            known = self._handed_on[path] = {}
+            for level, module, names in imports_of.get(path, ()):
+                assert isinstance(level, int) and isinstance(module, str)
+                for original, known_as in _pairs(names):
+                    known.setdefault(known_as, (level, module, original))
+        return known
 
     def beside(self, package: str, name: str) -> str | None:
         """Return the submodule of a package's `__init__` that has a name."""
@@ -116,13 +130,8 @@ def _source(
     below = modules.beside(target, name)
     if below or name == "*" or target == path or not hops:
         return below or target
-    for inner_level, inner_module, names in imports_of.get(target, ()):
-        assert isinstance(inner_level, int) and isinstance(inner_module, str)
-        for original, known_as in _pairs(names):
-            if known_as == name:
-                further = _source(target, inner_level, inner_module, original, modules, imports_of, hops - 1)
-                return further or target
-    return target
+    further = modules.handed_on(target, imports_of).get(name)
+    return (further and _source(target, *further, modules, imports_of, hops - 1)) or target
 
 
 def _pairs(names: object) -> Iterator[tuple[str, str]]:

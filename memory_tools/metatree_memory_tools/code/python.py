@@ -39,9 +39,17 @@ SIGNATURE_CHARS = 160
 
 _MOST_WORDS = 250_000
 """Of a longer file no tree is made: for two megabytes of the shortest statements it takes as many gigabytes."""
-_LONG_NAME = re.compile(r"(?<!\w)(?:\w++[\s\\]*+\.[\s\\]*+){500}")
-"""CPython's parser keeps each beginning of the dotted name of an import: 120 kB of `a.a.a…` take 4 GB."""
+_LONG_NAME = re.compile(r"\.(?:[\s\\]*+\w++[\s\\]*+\.){499}")
+"""CPython's parser keeps each beginning of the dotted name of an import: 120 kB of `a.a.a…` take 4 GB.
+
+It begins with a dot and not with the first name: texts are searched for one character at the speed of memory.
+"""
 _WORD = re.compile(r"\w+|[^\w\s]")
+
+_COLON = re.compile(r"\s*:\s*(@.*)?$")
+"""What ends a signature."""
+_BLANKS = re.compile(r"([(\[]) | ([)\]])|,? (?=\))")
+"""Blanks in brackets, where a signature stood in several lines."""
 
 _COMMENT_LINES = 20
 """More comment lines than this beside the definitions make a node of their own."""
@@ -237,8 +245,8 @@ class _ModuleReader:
         text = " ".join(" ".join(head).split())
         if "#" in text or "\\" in text:
             text = _unparsed(node)
-        text = re.sub(r"\s*:\s*(@.*)?$", "", text)
-        return re.sub(r"([(\[]) | ([)\]])|,? (?=\))", lambda m: m[1] or m[2] or "", text).replace(",)", ")")
+        text = _COLON.sub("", text)
+        return _BLANKS.sub(lambda m: m[1] or m[2] or "", text).replace(",)", ")")
 
     def _describe_module(self, module: ast.Module, summary: str, definitions: Iterable[_Definition]) -> str:
         classes = [node.name for node in definitions if isinstance(node, ast.ClassDef)]

@@ -342,6 +342,10 @@ class TextEvidence(Evidence):
 
     def near(self, question: str, texts: Sequence[str]) -> list[float]:
         """Say how near a question is in meaning to each of some short texts, in [0, 1]."""
+        if (
+            not texts
+        ):  # as nearly always: no wish was made, and the embedder takes a tenth of a second to load
+            return []
         key = (question, tuple(texts))
         known = self._nearness  # a ranking and what is offered beside it ask for the same
         if known is None or known[0] != key:

@@ -19,14 +19,16 @@ from queue import SimpleQueue
 from typing import IO, Any
 
 from metatree._util.process import python
-from metatree_routers.index.postings import TOKEN_CHARS, Segment, SegmentBuilder
-from metatree_routers.index.vocabulary import MOST_WORDS, Vocabulary
+from metatree_routers.index.postings import TOKEN_CHARS, Segment, SegmentBuilder, fields_of
+from metatree_routers.index.vocabulary import MOST_WORDS, Vocabulary, spaced_texts
 
 MIN_NODES = 10_000
 """Fewer changed nodes are indexed by the process itself: another one takes a third of a second to start."""
 
 _PIECE_CHARS = 1 << 18
-_Text = tuple[int, str, str, str, tuple[str, ...]]
+_Exact = list[tuple[int, tuple[str, ...]]]
+_Piece = tuple[_Exact, bytes]
+_END: _Piece = ([], b"")
 
 
 class ProcessLost(Exception):
@@ -37,16 +39,22 @@ class SegmentProcess:
     """A `SegmentBuilder` in another process; not shared between threads. Close it at the end."""
 
     def __init__(self) -> None:
-        self._texts: list[_Text] = []
+        self._exact: _Exact = []
+        self._texts: list[str] = []
         self._chars = self._waiting = self._nodes = 0
-        self._outgoing: SimpleQueue[list[_Text] | None] = SimpleQueue()
+        self._outgoing: SimpleQueue[_Piece | None] = SimpleQueue()
+        self._segments: SimpleQueue[Segment | Exception] = SimpleQueue()
         try:
             self._process = _start()
         except OSError as error:
             raise ProcessLost from error
-        # A thread of its own writes: the pipe is full most of the time.
-        self._writer = threading.Thread(target=self._write, name="metatree-index", daemon=True)
-        self._writer.start()
+        # Threads of their own write and read: a pipe is full most of the time.
+        self._threads = [
+            threading.Thread(target=work, name="metatree-index", daemon=True)
+            for work in (self._write, self._read)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def __len__(self) -> int:
         return self._nodes
@@ -58,7 +66,8 @@ class SegmentProcess:
 
     def add(self, node: int, *, title: str, about: str, content: str, exact: Iterable[str] = ()) -> None:
         """Add the text of one node; see `SegmentBuilder.add`."""
-        self._texts.append((node, title, about, content, tuple(exact)))
+        self._exact.append((node, tuple(exact)))
+        self._texts += fields_of(title, about, content)
         self._nodes += 1
         size = len(title) + len(about) + len(content)
         self._chars += size
@@ -66,27 +75,29 @@ class SegmentProcess:
         if self._waiting > _PIECE_CHARS:
             self._send()
 
-    def build(self) -> Segment:
-        """Give the segment of all that was added, and begin the next one.
+    def end(self) -> None:
+        """Have the segment made of all that was added, and begin the next one."""
+        self._send()
+        self._outgoing.put(_END)
+        self._chars = self._nodes = 0
+
+    def segment(self) -> Segment:
+        """Give the segment that was ended first of those that were not given yet, when it is made.
 
         Raises:
             ProcessLost: there is none.
         """
-        self._send()
-        self._outgoing.put([])
-        self._chars = self._nodes = 0
-        assert self._process.stdout is not None
-        try:
-            segment: Segment = pickle.load(self._process.stdout)
-        except (OSError, EOFError, ValueError, pickle.PickleError) as error:
-            raise ProcessLost from error
+        segment = self._segments.get()
+        if isinstance(segment, Exception):
+            raise ProcessLost from segment
         return segment
 
     def close(self) -> None:
         """End the process."""
         self._process.kill()
         self._outgoing.put(None)
-        self._writer.join()
+        for thread in self._threads:
+            thread.join()
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 if pipe is not None:
@@ -95,17 +106,27 @@ class SegmentProcess:
 
     def _send(self) -> None:
         if self._texts:
-            self._outgoing.put(self._texts)
-            self._texts, self._waiting = [], 0
+            # Cut as far as bytes are cut: the process beside has more to do than this one, which only reads.
+            self._outgoing.put((self._exact, spaced_texts(self._texts)))
+            self._exact, self._texts, self._waiting = [], [], 0
 
     def _write(self) -> None:
         assert self._process.stdin is not None
-        while (texts := self._outgoing.get()) is not None:
+        while (piece := self._outgoing.get()) is not None:
             try:
-                pickle.dump(texts, self._process.stdin, pickle.HIGHEST_PROTOCOL)
-                if not texts:
+                pickle.dump(piece, self._process.stdin, pickle.HIGHEST_PROTOCOL)
+                if piece is _END:
                     self._process.stdin.flush()
             except (OSError, ValueError):  # it ended: who waits for the segment sees that
+                return
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        while True:
+            try:
+                self._segments.put(pickle.load(self._process.stdout))
+            except (OSError, EOFError, ValueError, pickle.PickleError) as error:
+                self._segments.put(error)
                 return
 
 
@@ -126,10 +147,10 @@ def main() -> None:
     gc.set_threshold(100_000, 20, 20)
     words = Vocabulary()
     builder = SegmentBuilder(words)
-    while (texts := _next(source)) is not None:
-        for node, title, about, content, exact in texts:
-            builder.add(node, title=title, about=about, content=content, exact=exact)
-        if texts:
+    while (piece := _next(source)) is not None:
+        exact, spaced = piece
+        if spaced:
+            builder.add_spaced(exact, spaced)
             words.expand_all()  # now, while the parent reads: at the end it would wait for it
             continue
         pickle.dump(builder.build(), target, pickle.HIGHEST_PROTOCOL)

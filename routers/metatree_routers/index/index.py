@@ -102,18 +102,47 @@ class TextIndex:
             if self.store.sequence() > self._tree.sequence:  # the tree was made anew in the same store
                 self.store.clear()
             with self._helper() as helper:
-                while self.store.sequence() < self._tree.sequence:
-                    try:
-                        batch = self._prepare(done, progress, helper)
-                    except ProcessLost:
-                        helper = None
-                        continue
-                    if self.store.write(batch):
-                        done += len(batch.parents) + len(batch.removed)
-                        self.store.merge()
+                if helper is not None:
+                    done = self._refresh_beside(helper, progress)
+            while self.store.sequence() < self._tree.sequence:
+                batch = Batch(self.store.generation(), self.store.sequence())
+                self._prepare(batch, _Numbers(self.store), done, progress)
+                if self.store.write(batch):
+                    done += batch.count
+                    self.store.merge()
             if done:
                 self._rebuild_when_mostly_dead()
         return done
+
+    def _refresh_beside(self, helper: SegmentProcess, progress: Progress | None) -> int:
+        """Index with a process that makes the segments, each while the texts of the next batch are read here.
+
+        Returns:
+            How many nodes were indexed or removed: all of them, unless the process ended or another writer was faster.
+        """
+        done = read = 0
+        numbers = _Numbers(self.store)
+        generation, sequence = self.store.generation(), self.store.sequence()
+        before: Batch | None = None
+        while True:
+            batch = None
+            if sequence < self._tree.sequence:
+                batch = Batch(generation, sequence)
+                self._prepare(batch, numbers, read, progress, helper)
+                read += batch.count
+                generation, sequence = generation + 1, batch.sequence
+            if before is not None:
+                try:
+                    before.segment = helper.segment()
+                except ProcessLost:
+                    return done
+                if not self.store.write(before):
+                    return done
+                done += before.count
+            if batch is None:
+                self.store.merge()
+                return done
+            before = batch
 
     @contextlib.contextmanager
     def _helper(self) -> Iterator[SegmentProcess | None]:
@@ -145,19 +174,23 @@ class TextIndex:
         if self.store.next_number() > 2 * len(self._tree) + _LEAST_DEAD:
             self.store.clear()
             while self.store.sequence() < self._tree.sequence:
-                self.store.write(self._prepare(0, None, None))
+                batch = Batch(self.store.generation(), self.store.sequence())
+                self._prepare(batch, _Numbers(self.store), 0, None)
+                self.store.write(batch)
 
-    def _prepare(self, done: int, progress: Progress | None, helper: SegmentProcess | None) -> Batch:
-        """Read the next changed nodes and index them, up to the size of one batch.
-
-        Raises:
-            ProcessLost: the helper ended.
-        """
-        store, tree = self.store, self._tree
-        batch = Batch(generation=store.generation(), sequence=store.sequence())
+    def _prepare(
+        self,
+        batch: Batch,
+        numbers: _Numbers,
+        done: int,
+        progress: Progress | None,
+        helper: SegmentProcess | None = None,
+    ) -> None:
+        """Read the next changed nodes into a batch, up to the size of one; a helper is left to make the segment."""
+        tree = self._tree
         end = tree.sequence
         changed: dict[int, bool] = {}
-        numbers = _Numbers(store, batch)
+        numbers.fresh = batch.numbers
         builder = SegmentBuilder(self._vocabulary()) if helper is None else helper
         for page in pages(tree.changes(batch.sequence), _PAGE):
             ids = [id_ for _, id_, there in page if there]
@@ -203,8 +236,10 @@ class TextIndex:
         else:
             batch.sequence = max(batch.sequence, end)
         batch.removed = [number for number, there in changed.items() if not there]
-        batch.segment = builder.build()
-        return batch
+        if isinstance(builder, SegmentProcess):
+            builder.end()
+        else:
+            batch.segment = builder.build()
 
     def _vocabulary(self) -> Vocabulary:
         """Return the vocabulary of the batch before, unless it has grown large: most words come again."""
@@ -267,11 +302,12 @@ class IndexSnapshot:
 
 
 class _Numbers:
-    """Node numbers, known ones from the tables and fresh ones noted in the batch."""
+    """Node numbers, known ones from the tables and fresh ones."""
 
-    def __init__(self, store: IndexStore, batch: Batch) -> None:
+    def __init__(self, store: IndexStore) -> None:
         self._store = store
-        self._batch = batch
+        self.fresh: dict[str, int] = {}
+        """Where those that are given out are noted."""
         self._next = store.next_number()
         self._known: dict[str, int] = {".": ROOT_NUMBER}
         self._absent: set[str] = set()
@@ -292,7 +328,7 @@ class _Numbers:
         if number is None:
             number = None if id_ in self._absent else self._store.numbers([id_]).get(id_)
             if number is None:
-                number = self._batch.numbers[id_] = self._next
+                number = self.fresh[id_] = self._next
                 self._next += 1
             self._known[id_] = number
         return number

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree_routers.index._posting_blocks import pack_joined
-from metatree_routers.index.vocabulary import TEXT_END, Vocabulary
+from metatree_routers.index.vocabulary import TEXT_END, Vocabulary, spaced_texts
 
 POSTING = np.dtype([("node", "<i4"), ("content", "<u2"), ("title", "u1"), ("about", "u1")])
 """One node that holds a term: its number, and how often the term is in each field (saturating)."""
@@ -67,19 +67,29 @@ class SegmentBuilder:
         Args:
             exact: terms that are kept as they are, as part of the title; they do not count for its length.
         """
-        slot = len(self._nodes) << _FIELD_BITS
-        self._nodes.append(node)
-        self._pending += (title, about, content, "")
+        self._add_exact(node, exact)
+        self._pending += fields_of(title, about, content)
         self._pending_chars += len(title) + len(about) + len(content)
-        for term in exact:
-            self._exact_terms.append(self._vocabulary.number(term))
-            self._exact_slots.append(slot)
         if self._pending_chars > _PENDING_CHARS:
             self._cut()
 
+    def add_spaced(self, nodes: Iterable[tuple[int, Iterable[str]]], spaced: bytes) -> None:
+        """Add the texts of many nodes, each with its exact terms; `spaced` are all their `fields_of`, one by one."""
+        self._cut()
+        for node, exact in nodes:
+            self._add_exact(node, exact)
+        self._raw.extend(self._vocabulary.encode_all(spaced))
+
+    def _add_exact(self, node: int, exact: Iterable[str]) -> None:
+        slot = len(self._nodes) << _FIELD_BITS
+        self._nodes.append(node)
+        for term in exact:
+            self._exact_terms.append(self._vocabulary.number(term))
+            self._exact_slots.append(slot)
+
     def _cut(self) -> None:
         """Cut the texts that wait, all together: most are a few words, and each call costs more than these."""
-        self._raw.extend(self._vocabulary.encode_all(self._pending))
+        self._raw.extend(self._vocabulary.encode_all(spaced_texts(self._pending)))
         self._pending.clear()
         self._pending_chars = 0
 
@@ -103,6 +113,11 @@ class SegmentBuilder:
         nodes = np.array(self._nodes, dtype=np.int32)
         lengths = lengths.reshape(-1, _SLOTS)[:, : len(FIELDS)]
         return _segment(terms, nodes, lengths, keys, shift)
+
+
+def fields_of(title: str, about: str, content: str) -> tuple[str, ...]:
+    """Return the texts of a node in the order of their places in the stream; see `spaced_texts`."""
+    return title, about, content, ""
 
 
 class Segment:

@@ -102,6 +102,11 @@ class Batch:
     """Of the nodes in the segment that have figures; see `digit_density`."""
     removed: list[int] = field(default_factory=list)
 
+    @property
+    def count(self) -> int:
+        """How many nodes it indexes or removes."""
+        return len(self.parents) + len(self.removed)
+
 
 class _Known:
     """What was read of the tables of one database, for as long as that is open: each search has a store of its own."""

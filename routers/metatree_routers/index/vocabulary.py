@@ -69,12 +69,12 @@ class Vocabulary:
         spaced = text.encode("utf-8", "surrogatepass").translate(_SPACES)
         return map(self._chunk_number.__getitem__, spaced.split())
 
-    def encode_all(self, texts: Sequence[str]) -> Iterable[int]:
-        """Give the chunk numbers of many texts, one after the other, each with `TEXT_END` behind it."""
-        joined = "\n\0\n".join([*texts, ""])
-        if joined.count("\0") != len(texts):
-            joined = "\n\0\n".join([*(text.replace("\0", " ") for text in texts), ""])
-        spaced = joined.encode("utf-8", "surrogatepass").translate(_SPACES_AND_MARKS)
+    def encode_all(self, spaced: bytes) -> Iterable[int]:
+        """Give the chunk numbers of many texts, one after the other, each with `TEXT_END` behind it.
+
+        Args:
+            spaced: what `spaced_texts` gives for them.
+        """
         return map(self._chunk_number.__getitem__, spaced.split())
 
     def expand_all(self) -> tuple[array[int], array[int]]:
@@ -107,6 +107,14 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self._term_number)
+
+
+def spaced_texts(texts: Sequence[str]) -> bytes:
+    """Return many texts in one, with spaces for signs that no raw token holds and a mark behind each."""
+    joined = "\n\0\n".join([*texts, ""])
+    if joined.count("\0") != len(texts):
+        joined = "\n\0\n".join([*(text.replace("\0", " ") for text in texts), ""])
+    return joined.encode("utf-8", "surrogatepass").translate(_SPACES_AND_MARKS)
 
 
 class _WordNumbers(dict[str, int]):

@@ -712,6 +712,11 @@ def test_the_version_costs_no_pydantic() -> None:
     assert done.stdout.splitlines()[1:] == ["False"]
 
 
+def test_find_loads_no_pydantic(project: Path) -> None:
+    assert run(["build", "."]) == 0
+    assert "pydantic" not in _loaded("find", "refunds", "-k", "3", "--kind", "section")
+
+
 def test_find_loads_no_other_command(project: Path) -> None:
     run(["build", "."])
     program = (

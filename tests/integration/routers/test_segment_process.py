@@ -10,6 +10,7 @@ import pytest
 from metatree_routers.index import _segment_process
 from metatree_routers.index import index as index_module
 from metatree_routers.index.index import TextIndex
+from metatree_routers.index.store import Batch
 
 from metatree import Node, Tree
 
@@ -85,16 +86,37 @@ def test_killed(
     started: list[subprocess.Popen[bytes]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It ends after the first segment: the second is made here."""
-    build = _segment_process.SegmentProcess.build
+    """It ends after the first segment: what it has not given is made here."""
+    give = _segment_process.SegmentProcess.segment
 
     def killed(self: _segment_process.SegmentProcess) -> object:
-        segment = build(self)
+        segment = give(self)
         started[0].kill()
         return segment
 
-    monkeypatch.setattr(_segment_process.SegmentProcess, "build", killed)
+    monkeypatch.setattr(_segment_process.SegmentProcess, "segment", killed)
     TextIndex(tree).refresh()
+    assert everything(tree) == alone
+
+
+def test_another_writer(
+    tree: Tree,
+    alone: object,
+    started: list[subprocess.Popen[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It indexes the first batch meanwhile: what was read for the next ones is read again."""
+    give, index = _segment_process.SegmentProcess.segment, TextIndex(tree)
+
+    def late(self: _segment_process.SegmentProcess) -> object:
+        monkeypatch.setattr(_segment_process.SegmentProcess, "segment", give)
+        batch = Batch(index.store.generation(), index.store.sequence())
+        index._prepare(batch, index_module._Numbers(index.store), 0, None)
+        assert index.store.write(batch)
+        return give(self)
+
+    monkeypatch.setattr(_segment_process.SegmentProcess, "segment", late)
+    assert index.refresh() == 301 - 120
     assert everything(tree) == alone
 
 

@@ -306,3 +306,8 @@ def test_a_value_in_quotes_is_masked_to_its_quote() -> None:
 def test_no_shape_takes_long(text: str, code: bool) -> None:
     whole = text * (300_000 // len(text))
     assert len(masked(whole, code=code)[0]) == len(whole)
+
+
+@pytest.mark.parametrize("name", ["api_\u212aey", "auth-to\u212aen", "İ access \u212aEY", "İ TO\u212aEN"])
+def test_a_name_in_letters_that_are_the_same_in_lower_case_is_one(name: str) -> None:
+    assert masked(f"{name.replace(' ', '_')} = 'hunter2hunter2'", code=True)[1] == 1

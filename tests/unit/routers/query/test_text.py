@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from metatree_routers.embedded._sentences import sentences
 from metatree_routers.index.roles import Role, factors, role_of
-from metatree_routers.index.vocabulary import TEXT_END, Vocabulary
+from metatree_routers.index.vocabulary import TEXT_END, Vocabulary, spaced_texts
 from metatree_routers.query.mentions import find_mentions
 from metatree_routers.query.parse import MAX_CHARS, sections
 from metatree_routers.query.terms import (
@@ -73,7 +73,7 @@ def test_any_text_has_the_same_terms_by_both_ways(text: str) -> None:
 @example(["a\0b", "", "see os.path.join. At", "\0"])
 def test_texts_that_are_encoded_together_are_cut_as_if_alone(texts: list[str]) -> None:
     together, alone = Vocabulary(), Vocabulary()
-    chunks = list(together.encode_all(texts))
+    chunks = list(together.encode_all(spaced_texts(texts)))
     flat, sizes = together.expand_all()
     ends = list(accumulate(sizes, initial=0))
     said: list[list[str]] = [[]]
