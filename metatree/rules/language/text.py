@@ -82,6 +82,12 @@ _FOREIGN_CONDITIONS: Final = {
     "eval": "the test alone, such as (<x> > 3), or (#name(<x>)) with a function of your own",
     "declare": 'salience and a number after the name, such as "name" salience 10',
 }
+_FOREIGN_COMPARISONS: Final = {"eq": "=", "neq": "<>"}
+_FOREIGN_PLACES: Final = {
+    "<<": "<x> and |{ (<x> = red) | (<x> = blue) }",
+    "{": "<x> and a test, (<x> > 3)",
+    "<>": "<x> and a test, (<x> <> 1)",
+}
 _FOREIGN_CONSTRUCTS: Final = {
     **dict.fromkeys(("defrule", "rule", "sp"), '( conditions -> actions "name" )'),
     "deffacts": "the facts one after the other, (id attribute value)",
@@ -292,6 +298,10 @@ class Parser(LexemeReader):
             self.wrong(
                 begins, f"found {begins}: write it between its two sides, such as (<x> {begins.text} 3)"
             )
+        if (instead := _FOREIGN_COMPARISONS.get(begins.text)) and self.peek(1).kind == "variable":
+            self.wrong(
+                begins, f"found {begins}: write {instead} between its two sides, such as (<x> {instead} 3)"
+            )
         left = self._expression()
         if isinstance(left, FunctionCall) and self.peek().kind == ")":
             self.take()
@@ -447,6 +457,9 @@ class Parser(LexemeReader):
         if self.peek().kind == "variable":
             return Var(self._variable("a variable"))
         if self.peek().kind not in ("(", "text", "word"):
+            pair = self.peek().text + (self.peek(1).text if self.peek().kind == "<" else "")
+            if pair in _FOREIGN_PLACES:
+                self.wrong(self.peek(), f"found {pair!r}: write {_FOREIGN_PLACES[pair]}")
             self.fail("a variable, a symbol, a number, or a text in quotes")
         return self.value()
 
