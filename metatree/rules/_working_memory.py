@@ -226,6 +226,8 @@ class WorkingMemory:
             UserError: one of them is no fact.
             RulesDoNotRest: productions go on asserting without an end.
         """
+        if not isinstance(facts, Iterable):
+            raise UserError(f"{facts!r} is no list of facts")
         checked = [check_fact(fact) for fact in facts]
         event = self._network.event
         with self.batch():
@@ -400,8 +402,14 @@ class WorkingMemory:
     def query(
         self, conditions: str | tuple[Condition, ...], *, limit: int | None = None
     ) -> list[dict[str, Value]]:
-        """Return the values of the variables for each way in which conditions are met now."""
-        if isinstance(conditions, str):
+        """Return the values of the variables for each way in which conditions are met now, `limit` of them at most.
+
+        Raises:
+            UserError: the conditions are malformed, or the limit is no whole number from 0.
+        """
+        if limit is not None and (type(limit) is not int or limit < 0):
+            raise UserError(f"limit is {limit!r}: give a whole number from 0, or None")
+        if not isinstance(conditions, tuple):
             conditions = parse_conditions(conditions, self._functions)
         name = "query"
         while name in self._productions:

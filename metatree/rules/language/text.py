@@ -110,6 +110,8 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 def lexemes(source: str, *, column: int = 1) -> list[Lexeme]:
     """Cut a text into words; its first character is in this column."""
+    if not isinstance(source, str):
+        raise UserError(f"{source!r} is no text of rules: give a str")
     return cut(source, _TOKEN, "a word, a number, or a bracket", column=column)
 
 

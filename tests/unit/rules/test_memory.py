@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from metatree.errors import UserError
-from metatree.rules import FactChange, FunctionFailed, RulesDoNotRest, WorkingMemory
+from metatree.rules import ControlShell, FactChange, FunctionFailed, RulesDoNotRest, WorkingMemory
 
 
 def test_tokens_wait_until_they_are_committed() -> None:
@@ -374,3 +374,29 @@ def test_undo_restores_a_fact_that_was_retracted() -> None:
         memory.retract("a", "on", "b")
     assert memory.event_of(("a", "on", "b")) == event
     assert next(iter(memory)) == ("a", "on", "b")
+
+
+untyped_memory: Any = WorkingMemory
+untyped_shell: Any = ControlShell
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: untyped_memory().query(3), "3 is no text of rules: give a str"),
+        (lambda: untyped_memory().state(None), "None is no text of rules"),
+        (lambda: untyped_memory().add_productions(5), "5 is no text of rules"),
+        (lambda: untyped_memory().add_all(5), "5 is no list of facts"),
+        (
+            lambda: untyped_memory().query("(a b <c>)", limit=-1),
+            "limit is -1: give a whole number from 0, or None",
+        ),
+        (lambda: untyped_memory().query("(a b <c>)", limit="2"), "limit is '2'"),
+        (lambda: untyped_memory(functions=[1]), r"functions is \[1\]: give a dict of names and functions"),
+        (lambda: untyped_shell([], inferences=3), "inferences has 3: give productions, as text or as a list"),
+        (lambda: untyped_shell([], inferences=[3]), "inferences has 3"),
+    ],
+)
+def test_wrong_arguments_are_user_errors(call: Any, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        call()
