@@ -23,7 +23,7 @@ Fact: TypeAlias = tuple[Value, Value, Value]
 """Id, attribute, value."""
 
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.)([eE][+-]?\d+)?\Z")
-_SYMBOL = re.compile(r"(?:(?!->)[^\s()<>{}\"#;])+\Z")
+_SYMBOL = re.compile(r"(?:[^\s()<>{}\"#;-]++|-(?!>))++\Z")
 _RESERVED = frozenset(
     {"->", "<-", "as", "from", "=", "<>", "<", ">", "<=", ">=", "-{", "+{", "|{", "!", "!!", ":=", "|"}
 )
@@ -46,7 +46,7 @@ _FOREIGN: Final = {
 }
 _FOREIGN_VARIABLE: Final = re.compile(r"~?(?:\$\?|\?|\$)([^\W\d][\w-]*)([&|:~].*)?\Z", re.DOTALL)
 _FOREIGN_NEGATION: Final = re.compile(r"~[\w.-]+\Z")
-_FOREIGN_ALTERNATIVES: Final = re.compile(r"[\w.-]+(\|[\w.-]+)+\Z")
+_FOREIGN_ALTERNATIVES: Final = re.compile(r"[\w.-]++(\|[\w.-]++)++\Z")
 _FOREIGN_ATTRIBUTE: Final = re.compile(r"\^[^\W\d][\w.-]*\Z")
 
 
