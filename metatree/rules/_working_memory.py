@@ -96,8 +96,9 @@ class WorkingMemory:
         self._failures = self._functions.failures
         self._provenance: dict[Fact, dict[str, Any]] = {}
         self._watchers: list[Callable[[FactChange], object]] = []
-        self._special: list[bool] = []
-        """Not empty once a fact was not of texts alone, or known to others than the caller: `retract` looks then."""
+        self._special = [True] if self._functions.own else []
+        """Not empty once a fact was not of texts alone, or known to others than the caller, or something may follow:
+        `retract` looks then."""
         self._holding = False
         """Whether facts are being added that count as one change."""
         self._salient = False
@@ -325,6 +326,8 @@ class WorkingMemory:
         elif not isinstance(production, Production):
             raise UserError(f"{production!r} is no production: give a Production, or its text")
         production = self._functions.put_into(production)
+        if production.actions:
+            self._special[:] = [True]
         name = production.name
         eager = bool(production.actions) and not controlled
         event = self._network.event

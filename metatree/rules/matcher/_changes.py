@@ -62,7 +62,7 @@ def retract(subject, attribute, value):
     if since is None:  # not there, or given as what becomes a text: `true`, a member of an enumeration
         return retract_any(subject, attribute, value)
     TAKE_OUT
-    if touched or failures:
+    if special and (touched or failures):
         follow((subject, attribute, value), since)
     return True
 """
@@ -113,10 +113,11 @@ class Changes:
         """Return the function that does all that a working memory does to retract a fact.
 
         Args:
-            names: what else it uses: `special`, in which nothing is while facts are of texts alone and nobody but the
-                caller knows of them; `check` of a value otherwise; `support`, `provenance` and `watchers`, in which
-                nothing is while it does all by itself; `retract_any`, which does it in any case; `failures` of
-                functions, and `follow`, which is called with the fact and its event when something follows.
+            names: what else it uses: `special`, in which nothing is while facts are of texts alone, nobody but the
+                caller knows of them, and nothing can follow from them; `check` of a value otherwise; `support`,
+                `provenance` and `watchers`, in which nothing is while it does all by itself; `retract_any`, which does
+                it in any case; `failures` of functions, and `follow`, which is called with the fact and its event when
+                something follows.
         """
         self._names |= names
         return self._functions["retract"]
@@ -165,10 +166,12 @@ class Changes:
         lines = [f"if {' and '.join(tests) or 'True'}:"]
         more, margin = f"{name}[{places_text(places[:1])}]", "    "
         if len(places) > 1:
-            lines += [f"    more = {more}.get({places_text(places[1:])})", "    if more is not None:"]
-            more, margin = "more", "        "
+            more += f".get({places_text(places[1:])})"
         if first:
-            return [*lines, f"{margin}found = {more}"]
+            return [*lines, f"    found = {more}"]
+        if len(places) > 1:
+            lines += [f"    more = {more}", "    if more is not None:"]
+            more, margin = "more", "        "
         return [
             *lines,
             f"{margin}if found is None: found = {more}",
