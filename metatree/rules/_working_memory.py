@@ -103,7 +103,7 @@ class WorkingMemory:
         """Whether facts are being added that count as one change."""
         self._salient = False
         """Whether some production has another salience than others."""
-        if keeper is None and type(self).retract is WorkingMemory.retract:
+        if keeper is None and type(self).retract is _RETRACT:  # not of a subclass, nor wrapped
             self.retract = self._retract_quickly()  # type: ignore[assignment, method-assign]
 
     # Facts ------------------------------------------------------------------------------------------------------
@@ -682,6 +682,9 @@ class WorkingMemory:
         for fact in self._justified(production, values):
             if self._truth.withdraw(fact, (production.name, values)):
                 self._retract(fact, derived=True)
+
+
+_RETRACT: Final = WorkingMemory.retract
 
 
 def open_memory(

@@ -350,6 +350,15 @@ def test_retract_takes_values_as_add_does(with_numbers: bool) -> None:
             memory.retract("a", "is", wrong)
 
 
+def test_retract_of_a_class_that_was_wrapped_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[Any] = []
+    monkeypatch.setattr(WorkingMemory, "retract", lambda self, *fact: called.append(fact))
+    memory = WorkingMemory()
+    memory.state("(a on b)")
+    memory.retract("a", "on", "b")
+    assert called == [("a", "on", "b")]
+
+
 def test_retract_of_a_subclass_is_its_own() -> None:
     class Logged(WorkingMemory):
         def retract(self, subject: Any, attribute: Any, value: Any) -> bool:
