@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -95,10 +96,15 @@ class WorkingMemory:
         self._failures = self._functions.failures
         self._provenance: dict[Fact, dict[str, Any]] = {}
         self._watchers: list[Callable[[FactChange], object]] = []
+        self._special = [True] if self._functions.own else []
+        """Not empty once a fact was not of texts alone, or known to others than the caller, or something may follow:
+        `retract` looks then."""
         self._holding = False
         """Whether facts are being added that count as one change."""
         self._salient = False
         """Whether some production has another salience than others."""
+        if keeper is None and type(self).retract is _RETRACT:  # not of a subclass, nor wrapped
+            self.retract = self._retract_quickly()  # type: ignore[assignment, method-assign]
 
     # Facts ------------------------------------------------------------------------------------------------------
 
@@ -115,11 +121,11 @@ class WorkingMemory:
             RulesDoNotRest: productions go on asserting without an end.
         """
         if type(subject) is not str:
-            subject = check_value(subject)
+            subject = self._special_value(subject)
         if type(attribute) is not str:
-            attribute = check_value(attribute)
+            attribute = self._special_value(attribute)
         if type(value) is not str:
-            value = check_value(value)
+            value = self._special_value(value)
         if provenance is not None or self._watchers or self._holding or self._keeper is not None:
             with self.batch():
                 return self._state((subject, attribute, value), provenance)
@@ -132,10 +138,17 @@ class WorkingMemory:
             self._infer(self._network.event - 1)
         return True
 
+    def _special_value(self, value: Any) -> Value:
+        if not self._special:
+            self._special.append(True)
+        return check_value(value)
+
     def _state(self, fact: Fact, provenance: dict[str, Any] | None) -> bool:
         known = fact in self._network.facts
         if known and fact not in self._truth.derived:
             return False
+        if provenance is not None or not all(type(value) is str for value in fact):
+            self._special[:] = [True]
         if provenance is not None:
             self._provenance[fact] = provenance
             self._undo.append((self._provenance.pop, fact, None))
@@ -158,23 +171,7 @@ class WorkingMemory:
         Raises:
             RulesDoNotRest: productions go on asserting without an end; it is still stated then.
         """
-        if type(subject) is not str:
-            subject = check_value(subject)
-        if type(attribute) is not str:
-            attribute = check_value(attribute)
-        if type(value) is not str:
-            value = check_value(value)
-        # The way of most facts: nobody but the caller knows anything of it.
-        if not (self._support or self._provenance or self._watchers) and self._keeper is None:
-            remove = self._network.remove
-            since = remove(subject, attribute, value)
-            if not since:
-                return False
-            if self._touched or self._failures:
-                self._undo.append((self._unretract, (subject, attribute, value), False, since))
-                self._infer(self._network.event - 1)
-            return True
-        fact = (subject, attribute, value)
+        fact = (check_value(subject), check_value(attribute), check_value(value))
         if fact in self._truth.derived or fact not in self._network.facts:
             return False
         event = self._network.event
@@ -182,6 +179,25 @@ class WorkingMemory:
             self._take_back(fact)
             self._infer(event)
         return True
+
+    def _retract_quickly(self) -> Callable[[Any, Any, Any], bool]:
+        """Return `retract` as one function, for facts that nobody but the caller knows anything of: most are."""
+
+        def follow(fact: Fact, since: int) -> None:
+            self._undo.append((self._unretract, fact, False, since))
+            self._infer(self._network.event - 1)
+
+        written = self._network.retracting(
+            check=check_value,
+            support=self._support,
+            provenance=self._provenance,
+            watchers=self._watchers,
+            retract_any=self.retract,
+            special=self._special,
+            failures=self._failures,
+            follow=follow,
+        )
+        return functools.update_wrapper(written, self.retract)
 
     def _take_back(self, fact: Fact) -> None:
         """Take a stated fact back; what follows from that is up to the caller."""
@@ -211,6 +227,8 @@ class WorkingMemory:
             UserError: one of them is no fact.
             RulesDoNotRest: productions go on asserting without an end.
         """
+        if not isinstance(facts, Iterable):
+            raise UserError(f"{facts!r} is no list of facts")
         checked = [check_fact(fact) for fact in facts]
         event = self._network.event
         with self.batch():
@@ -227,6 +245,7 @@ class WorkingMemory:
 
     def take_in(self, facts: Iterable[tuple[Fact, dict[str, Any] | None]]) -> None:
         """Take in facts with their provenance that a keeper has already: nothing is written, nobody is notified."""
+        self._special[:] = [True]
         add = self._network.add
         for fact, provenance in facts:
             add(*fact)
@@ -282,6 +301,7 @@ class WorkingMemory:
 
     def watch(self, callback: Callable[[FactChange], object]) -> Callable[[], None]:
         """Have a function called after each fact that comes or goes; return a function that ends it."""
+        self._special[:] = [True]
         self._watchers.append(callback)
         return lambda: self._watchers.remove(callback)
 
@@ -306,6 +326,8 @@ class WorkingMemory:
         elif not isinstance(production, Production):
             raise UserError(f"{production!r} is no production: give a Production, or its text")
         production = self._functions.put_into(production)
+        if production.actions:
+            self._special[:] = [True]
         name = production.name
         eager = bool(production.actions) and not controlled
         event = self._network.event
@@ -383,8 +405,14 @@ class WorkingMemory:
     def query(
         self, conditions: str | tuple[Condition, ...], *, limit: int | None = None
     ) -> list[dict[str, Value]]:
-        """Return the values of the variables for each way in which conditions are met now."""
-        if isinstance(conditions, str):
+        """Return the values of the variables for each way in which conditions are met now, `limit` of them at most.
+
+        Raises:
+            UserError: the conditions are malformed, or the limit is no whole number from 0.
+        """
+        if limit is not None and (type(limit) is not int or limit < 0):
+            raise UserError(f"limit is {limit!r}: give a whole number from 0, or None")
+        if not isinstance(conditions, tuple):
             conditions = parse_conditions(conditions, self._functions)
         name = "query"
         while name in self._productions:
@@ -603,6 +631,7 @@ class WorkingMemory:
 
     def _apply(self, agenda: Agenda, values: Values, *, again: bool = False) -> None:
         """Do what a production says for a token; `again`, after a restart: what was to stay is done already."""
+        self._special[:] = [True]
         production = agenda.production
         known = dict(zip(agenda.variables, values, strict=True))
         for action, places in conclusions(production, production.actions, known):
@@ -653,6 +682,9 @@ class WorkingMemory:
         for fact in self._justified(production, values):
             if self._truth.withdraw(fact, (production.name, values)):
                 self._retract(fact, derived=True)
+
+
+_RETRACT: Final = WorkingMemory.retract
 
 
 def open_memory(

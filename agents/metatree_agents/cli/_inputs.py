@@ -19,11 +19,12 @@ def text_of(argument: str, *, what: str, whole: bool = False) -> str:
     Args:
         argument: the text, `-`, `@FILE`, or `@@` and the rest of a text that begins with `@`.
         what: what the text is, for the error messages.
-        whole: keep surrounding white space, so that lines keep their numbers.
+        whole: it is always a file or `-`: keep surrounding white space, so that lines keep their numbers.
 
     Raises:
         UserError: the file cannot be read, the bytes are not UTF-8, or there is nothing in them.
     """
+    file = None
     if argument == "-":
         if sys.stdin is None:
             raise UserError(f"standard input is closed: give the {what} as a text or @FILE")
@@ -37,12 +38,13 @@ def text_of(argument: str, *, what: str, whole: bool = False) -> str:
         try:
             text = _decoded(read_named(path), str(path))
         except OSError as error:
-            raise UserError(
-                f"cannot read {str(path)!r}: {error.strerror or error}; check the path, "
-                "or write @@ for a text that begins with @"
-            ) from error
+            # `whole` is for files alone; where a text may be given, its @ may have been meant.
+            check = "check the path" if whole else "check the path, or write @@ for a text that begins with @"
+            raise UserError(f"cannot read {str(path)!r}: {error.strerror or error}; {check}") from error
     else:
         text = plain(argument.removeprefix("@") if argument.startswith("@@") else argument, what=what)
+    if not text.strip() and file is not None:
+        raise UserError(f"{file}: the {what} is empty")
     if not text.strip():
         raise UserError(f"the {what} is empty: give a text, @FILE, or - for standard input")
     return text if whole else text.strip()

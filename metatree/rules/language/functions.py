@@ -106,7 +106,9 @@ class Functions:
         self._own: dict[str, Function] = {}
         self.failures: list[str] = []
         """What went wrong in functions since somebody asked."""
-        for name, function in dict(own or {}).items():
+        if own is not None and not isinstance(own, Mapping):
+            raise UserError(f"functions is {own!r}: give a dict of names and functions")
+        for name, function in (own or {}).items():
             if not isinstance(name, str) or not NAME.match(name):
                 raise UserError(f"{name!r} is no name for a function: use letters, digits, '-' and '_'")
             if name in BUILT_IN or name in AGGREGATES:

@@ -62,10 +62,10 @@ _TOKEN = re.compile(
     r"""(?P<space>[\s]+|;[^\n]*)
     |(?P<function>\#(?:sum|count|min|max|avg|collect)(?=\s*\()|\#[^\W\d][\w-]*(?=\())
     |(?P<comment>\#[^\n]*)
-    |(?P<text>"(?:[^"\\]|\\.)*")
+    |(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")
     |(?P<variable><[^\s()<>{}"\#=;]+>)
     |(?P<sign>[-+|]\{|[(){}]|<-|->|<>|<=|>=|<|>|=(?=[\s()<]))
-    |(?P<word>(?:(?!->)[^\s()<>{}"\#;])+)
+    |(?P<word>(?:[^\s()<>{}"\#;-]++|-(?!>))++)
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -81,6 +81,12 @@ _FOREIGN_CONDITIONS: Final = {
     "forall": "-{ conditions -{ conditions } }: there is none for which the others do not hold",
     "eval": "the test alone, such as (<x> > 3), or (#name(<x>)) with a function of your own",
     "declare": 'salience and a number after the name, such as "name" salience 10',
+}
+_FOREIGN_COMPARISONS: Final = {"eq": "=", "neq": "<>"}
+_FOREIGN_PLACES: Final = {
+    "<<": "<x> and |{ (<x> = red) | (<x> = blue) }",
+    "{": "<x> and a test, (<x> > 3)",
+    "<>": "<x> and a test, (<x> <> 1)",
 }
 _FOREIGN_CONSTRUCTS: Final = {
     **dict.fromkeys(("defrule", "rule", "sp"), '( conditions -> actions "name" )'),
@@ -104,6 +110,8 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 def lexemes(source: str, *, column: int = 1) -> list[Lexeme]:
     """Cut a text into words; its first character is in this column."""
+    if not isinstance(source, str):
+        raise UserError(f"{source!r} is no text of rules: give a str")
     return cut(source, _TOKEN, "a word, a number, or a bracket", column=column)
 
 
@@ -292,6 +300,10 @@ class Parser(LexemeReader):
             self.wrong(
                 begins, f"found {begins}: write it between its two sides, such as (<x> {begins.text} 3)"
             )
+        if (instead := _FOREIGN_COMPARISONS.get(begins.text)) and self.peek(1).kind == "variable":
+            self.wrong(
+                begins, f"found {begins}: write {instead} between its two sides, such as (<x> {instead} 3)"
+            )
         left = self._expression()
         if isinstance(left, FunctionCall) and self.peek().kind == ")":
             self.take()
@@ -447,6 +459,9 @@ class Parser(LexemeReader):
         if self.peek().kind == "variable":
             return Var(self._variable("a variable"))
         if self.peek().kind not in ("(", "text", "word"):
+            pair = self.peek().text + (self.peek(1).text if self.peek().kind == "<" else "")
+            if pair in _FOREIGN_PLACES:
+                self.wrong(self.peek(), f"found {pair!r}: write {_FOREIGN_PLACES[pair]}")
             self.fail("a variable, a symbol, a number, or a text in quotes")
         return self.value()
 

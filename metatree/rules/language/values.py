@@ -23,7 +23,7 @@ Fact: TypeAlias = tuple[Value, Value, Value]
 """Id, attribute, value."""
 
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.)([eE][+-]?\d+)?\Z")
-_SYMBOL = re.compile(r"(?:(?!->)[^\s()<>{}\"#;])+\Z")
+_SYMBOL = re.compile(r"(?:[^\s()<>{}\"#;-]++|-(?!>))++\Z")
 _RESERVED = frozenset(
     {"->", "<-", "as", "from", "=", "<>", "<", ">", "<=", ">=", "-{", "+{", "|{", "!", "!!", ":=", "|"}
 )
@@ -44,7 +44,9 @@ _FOREIGN: Final = {
     "||": "|{ conditions | conditions }",
     "~": "a test such as (<x> <> 1)",
 }
-_FOREIGN_VARIABLE: Final = re.compile(r"(?:\$\?|\?|\$)([^\W\d][\w-]*)([&|:~].*)?\Z", re.DOTALL)
+_FOREIGN_VARIABLE: Final = re.compile(r"~?(?:\$\?|\?|\$)([^\W\d][\w-]*)([&|:~].*)?\Z", re.DOTALL)
+_FOREIGN_NEGATION: Final = re.compile(r"~[\w.-]+\Z")
+_FOREIGN_ALTERNATIVES: Final = re.compile(r"[\w.-]++(\|[\w.-]++)++\Z")
 _FOREIGN_ATTRIBUTE: Final = re.compile(r"\^[^\W\d][\w.-]*\Z")
 
 
@@ -56,6 +58,10 @@ def foreign(word: str) -> str | None:
         return f"<{name}> for a variable{test}"
     if _FOREIGN_ATTRIBUTE.match(word):
         return f"(id {word[1:]} value), one pattern for each attribute"
+    if _FOREIGN_NEGATION.match(word):
+        return f"<x> and a test, (<x> <> {word[1:]})"
+    if _FOREIGN_ALTERNATIVES.match(word):
+        return f"<x> and |{{ {' | '.join(f'(<x> = {one})' for one in word.split('|'))} }}"
     return _FOREIGN.get(word)
 
 

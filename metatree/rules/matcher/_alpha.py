@@ -220,8 +220,8 @@ class Alpha:
                 if not by
                 else [
                     f" d = {name}[{key}]",
-                    f" if len(d) == 1: del {name}[{key}]",
-                    f" else: del d[{other}]",
+                    f" del d[{other}]",
+                    f" if not d: del {name}[{key}]",
                 ]
             )
         return Code(CHANGE, "\n".join(lines) or " pass", names)

@@ -32,7 +32,8 @@ from typing import Any, Final
 from metatree.errors import UserError
 from metatree.rules.language.conditions import Negation, Pattern, Production, Var
 from metatree.rules.language.values import Fact
-from metatree.rules.matcher._alpha import Alpha, Places, Shape, places_text
+from metatree.rules.matcher._alpha import Alpha, Places, Shape
+from metatree.rules.matcher._changes import Changes
 from metatree.rules.matcher._code import CHANGE, Code, fresh
 from metatree.rules.matcher._gates import Gate
 from metatree.rules.matcher._handlers import Handler, attribute_of, place_in
@@ -51,55 +52,6 @@ from metatree.rules.matcher.tokens import Agenda
 
 _REPLAN_FACTOR: Final = 4
 _FIRST_REPLAN: Final = 64
-
-Mask = tuple[Places, tuple[tuple[int, int], ...]]
-"""Where a memory has constants, and which places hold equal values."""
-
-_CHANGES: Final = """
-def add(f0, f1, f2):
-    event = network.event + 1
-    if facts.setdefault((f0, f1, f2), event) != event:  # those that are there came before: one look-up is enough
-        return False
-    network.event = event
-    FOUND
-    if others is not None:
-        for alpha in others:
-            alpha.insert(f0, f1, f2, event)
-        for alpha in others:
-            alpha.find(f0, f1, f2, event)
-    elif found is not None:
-        do = found.add  # a function that is an attribute is called faster by a name of its own
-        do(f0, f1, f2, event)
-    if dirty:
-        network._settle(event)
-    if len(facts) >= network._replan_at:
-        network._replan()
-    return True
-
-def remove(f0, f1, f2):
-    since = facts.pop((f0, f1, f2), 0)
-    if not since:
-        return 0
-    network.event = event = network.event + 1
-    FOUND
-    if found is not None:
-        if looking:
-            facts[f0, f1, f2] = since
-        if others is None:
-            do = found.remove
-            do(f0, f1, f2, event)
-        else:
-            for alpha in others:
-                alpha.lose(f0, f1, f2, event)
-            for alpha in others:
-                alpha.delete(f0, f1, f2, event)
-        if looking:
-            del facts[f0, f1, f2]
-        if dirty:
-            network._settle(event)
-    return since
-"""
-"""FOUND sets `found` to a memory that the fact belongs to, and `others` to all of them when there are several."""
 
 
 class Network:
@@ -120,17 +72,22 @@ class Network:
         self._alphas: dict[Any, Alpha] = {}
         self._kept: dict[Any, Alpha] = {}
         """Attribute -> facts with it, whose values somebody asked for."""
-        self._masks: dict[Mask, dict[Any, Any]] = {}
-        """Where constants are -> the first of them -> the others -> the memory; one level less for one constant."""
         self._dirty: list[View | Union] = []
-        self._replan_at = _FIRST_REPLAN
+        self.replan_at = _FIRST_REPLAN
         self._handlers: list[Handler] = []
         self._joins = Joins(self.facts, self.touched, self._dirty)
-        self.add: Callable[[Any, Any, Any], bool]
-        """Asserts a fact; False when it is there already."""
-        self.remove: Callable[[Any, Any, Any], int]
-        """Retracts a fact and returns the event it came with; 0 when it is not there."""
-        self._write_changes()
+        self._changes = Changes(
+            network=self,
+            facts=self.facts,
+            pop=self.facts.pop,
+            dirty=self._dirty,
+            looking=self._joins.looking,
+            touched=self.touched,
+            settle=self._settle,
+            replan=self._replan,
+        )
+        self.add, self.remove = self._changes.add, self._changes.remove
+        self.retracting = self._changes.retract
 
     # Facts ------------------------------------------------------------------------------------------------------
 
@@ -282,19 +239,8 @@ class Network:
         self._handlers = [handler for handler in self._handlers if handler.query is not query]
         for alpha in query.alphas.values():
             alpha.users -= 1
-        masks = len(self._masks)
         for key in {key for key, alpha in self._alphas.items() if not alpha.users}:
-            alpha = self._alphas.pop(key)
-            mask, (head, *rest) = _mask(alpha.shape), _path(alpha.shape)
-            table = self._masks[mask]
-            if rest:
-                del table[head][rest[0]]
-            if not rest or not table[head]:
-                del table[head]
-            if not table:
-                del self._masks[mask]
-        if len(self._masks) != masks:
-            self._write_changes()
+            self._changes.drop(self._alphas.pop(key))
 
     def _drop_indexes(self) -> None:
         used: dict[int, set[Places]] = {}
@@ -311,36 +257,8 @@ class Network:
         alpha = self._alphas.get(shape.key)
         if alpha is None:
             alpha = self._alphas[shape.key] = Alpha(shape, self.facts)
-            masks, (*outer, last) = len(self._masks), _path(shape)
-            table = self._masks.setdefault(_mask(shape), {})
-            for constant in outer:
-                table = table.setdefault(constant, {})
-            table[last] = alpha
-            if len(self._masks) != masks:
-                self._write_changes()
+            self._changes.put(alpha)
         return alpha
-
-    def _write_changes(self) -> None:
-        """Write `add` and `remove`, with a look-up in them for each mask of constants that memories have."""
-        names: dict[str, Any] = {"network": self, "facts": self.facts, "dirty": self._dirty}
-        names["looking"] = self._joins.looking
-        found = ["found = others = None"]
-        for number, (mask, table) in enumerate(self._masks.items()):
-            (places, equal), name = mask, f"t{number}"
-            names[name] = table
-            tests = [f"f{p} == f{q}" for p, q in equal] + [f"f{p} in {name}" for p in places[:1]]
-            find = f"{name}[{places_text(places[:1])}]"
-            if len(places) > 1:
-                find += f".get({places_text(places[1:])})"
-            found += [
-                f"if {' and '.join(tests) or 'True'}:",
-                f"    more = {find}",
-                "    if more is not None:",
-                "        if found is None: found = more",
-                "        else: others = (found, more) if others is None else (*others, more)",
-            ]
-        exec(_CHANGES.replace("    FOUND\n", "".join(f"    {line}\n" for line in found)), names)
-        self.add, self.remove = names["add"], names["remove"]
 
     def _fill(self, query: CompiledQuery, limit: int | None = None) -> None:
         """Join everything there is, once; raise Enough when there are as many tokens as asked for."""
@@ -349,7 +267,7 @@ class Network:
 
     def _replan(self) -> None:
         """Order the joins anew, now that there are many more facts."""
-        self._replan_at = max(self._replan_at, len(self.facts)) * _REPLAN_FACTOR
+        self.replan_at = max(self.replan_at, len(self.facts)) * _REPLAN_FACTOR
         for handler in self._handlers:
             handler.replan()
         self._drop_indexes()
@@ -362,13 +280,3 @@ def _telling(tell: Callable[[int], None], order: Plan) -> Code:
 
 def _tell(gate: Gate, wanted: bool, key: Any, old: Any, new: Any, event: int) -> None:
     (gate.met if bool(new) is wanted else gate.unmet)(event)
-
-
-def _mask(shape: Shape) -> Mask:
-    return shape.mask, tuple(shape.equal)
-
-
-def _path(shape: Shape) -> tuple[Any, ...]:
-    """Return the keys that lead to a memory: most facts have not even the first constant, and need no tuple."""
-    first, *rest = shape.constants.values() or ((),)
-    return (first, rest[0] if len(rest) == 1 else tuple(rest)) if rest else (first,)

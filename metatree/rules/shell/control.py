@@ -141,9 +141,12 @@ class ControlShell:
                     raise UserError(f"two knowledge sources have a production {name!r}: rename one of them")
                 self.rules[name] = rule
         known = Functions(functions)
-        self.inferences = (
-            parse_productions(inferences, known) if isinstance(inferences, str) else list(inferences)
-        )
+        if isinstance(inferences, str):
+            inferences = parse_productions(inferences, known)
+        self.inferences = list(inferences) if isinstance(inferences, Iterable) else [inferences]
+        for production in self.inferences:
+            if not isinstance(production, Production):
+                raise UserError(f"inferences has {production!r}: give productions, as text or as a list")
         twice = Counter([*self.rules, *(production.name for production in self.inferences)])
         for name, times in twice.items():
             if times > 1:

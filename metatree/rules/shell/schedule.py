@@ -27,7 +27,7 @@ _TOKEN: Final = re.compile(
     r"""(?P<space>\s+|\#[^\n]*)
     |(?P<number>\d+)
     |(?P<name>[A-Za-z_][\w-]*)
-    |(?P<text>"(?:[^"\\]|\\.)*")
+    |(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")
     |(?P<sign>[=;|*+?(){},])
     """,
     re.VERBOSE,

@@ -18,6 +18,18 @@ from metatree.rules.language.values import value_text
         ('(($?rest on <y>) -> "n")', 3, "write <rest> for a variable"),
         ('(($p on <y>) -> "n")', 3, "write <p> for a variable"),
         ('((<x> on ?y&~table) -> "n")', 10, "write <y> for a variable, and a test such as (<y> <> 1)"),
+        ('((<x> color << red blue >>) -> "n")', 13, "found '<<': write <x> and |{ (<x> = red)"),
+        ('((<x> w { <w> > 3 }) -> "n")', 9, "found '{': write <x> and a test, (<x> > 3)"),
+        ('((<x> w <> 3) -> "n")', 9, "found '<>': write <x> and a test, (<x> <> 1)"),
+        ('((<x> w ~3) -> "n")', 9, "found '~3': write <x> and a test, (<x> <> 3)"),
+        ('((<x> w ~?y) -> "n")', 9, "write <y> for a variable"),
+        ('((<x> color red|blue) -> "n")', 13, "write <x> and |{ (<x> = red) | (<x> = blue) }, or"),
+        (
+            '((<x> w <y>) (eq <y> 3) -> "n")',
+            15,
+            "found 'eq': write = between its two sides, such as (<x> = 3)",
+        ),
+        ('((<x> w <y>) (neq <y> 3) -> "n")', 15, "write <> between its two sides"),
         ('((<s> ^on <y>) -> "n")', 7, "write (id on value), one pattern for each attribute"),
         ("((<x> on <y>) => (!! a b c))", 15, "write -> between conditions and actions"),
         ("((<x> on <y>) --> (!! a b c))", 15, "write -> between conditions and actions"),
@@ -57,7 +69,9 @@ def test_queries_refuse_it_too() -> None:
         WorkingMemory().query("(<x> weighs <y>) (<y> == 2)")
 
 
-@pytest.mark.parametrize("text", ["==", "!=", "?x", "$x", "^w", "=>", "-->", "?x&y", "not", "|", "or", ":="])
+@pytest.mark.parametrize(
+    "text", ["==", "!=", "?x", "$x", "^w", "=>", "-->", "?x&y", "not", "|", "or", ":=", "~3", "a|b", "eq"]
+)
 def test_as_texts_they_can_be_in_facts(text: str) -> None:
     assert parse_facts(f"({value_text(text)} {value_text(text)} {value_text(text)})") == [(text,) * 3]
     memory = WorkingMemory()
@@ -69,7 +83,9 @@ def test_as_texts_they_can_be_in_facts(text: str) -> None:
 
 def test_words_of_other_languages_are_still_words() -> None:
     memory = WorkingMemory()
-    memory.state("(test result 3) (? is unknown) ($5 is price) (not a rule) (rule is short)")
-    assert memory.query("(test result <v>) (<x> is price) (not <a> <b>)") == [
-        {"v": 3, "x": "$5", "a": "a", "b": "rule"}
+    memory.state(
+        "(test result 3) (? is unknown) ($5 is price) (not a rule) (rule is short) (~/src is ~ann/src)"
+    )
+    assert memory.query("(test result <v>) (<x> is price) (not <a> <b>) (~/src is <home>)") == [
+        {"v": 3, "x": "$5", "a": "a", "b": "rule", "home": "~ann/src"}
     ]

@@ -393,7 +393,7 @@ def test_late_and_removed_rules_see_what_a_fresh_match_sees(
     for name in list(network.agendas):
         network.remove_production(name)
     assert not network._alphas
-    assert not network._masks
+    assert not network._changes._tables
     assert not network._handlers
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
+from enum import StrEnum
 from fractions import Fraction
+from inspect import signature
 from typing import Any
 
 import pytest
 
 from metatree.errors import UserError
-from metatree.rules import FactChange, RulesDoNotRest, WorkingMemory
+from metatree.rules import ControlShell, FactChange, FunctionFailed, RulesDoNotRest, WorkingMemory
 
 
 def test_tokens_wait_until_they_are_committed() -> None:
@@ -289,3 +291,121 @@ def test_sums_beyond_all_floats_and_numbers_of_many_digits_are_no_raw_errors() -
     for number in (10**1000, Decimal("1." + "1" * 1000), Decimal("1e400")):
         with pytest.raises(UserError, match="cannot be in a fact"):
             memory.add("c", "w", number)
+
+
+def test_retract_agrees_with_its_general_way() -> None:
+    """`retract` of a memory is one written function; that of the class does the same for any memory, step by step."""
+    rules = """
+    ((<x> on <y>) -{(<z> on <x>)} -> "top")
+    ((<x> on <x>) -> "itself")
+    ((<n> <- #count(<y>)) from {(a on <y>)} -> "how many")
+    ((<x> on <y>) (<y> on <z>) -> "two")
+    """
+    inferring = '((<x> on <y>) (<y> size <n>) (<n> > 1) -> (! <x> stands well) "well")'
+    for seed, texts_only in [(seed, texts_only) for seed in range(6) for texts_only in (True, False)]:
+        rng = random.Random(seed)
+        quick, general = WorkingMemory(), WorkingMemory()
+        retract = quick.retract  # held before the productions come: it knows them all the same
+        for step in range(200):
+            if step == 20:
+                for memory in (quick, general):
+                    memory.add_productions(rules)
+            if step == 100 and not texts_only:
+                for memory in (quick, general):
+                    memory.add_production(inferring)
+            fact: tuple[Any, Any, Any] = (rng.choice("abcd"), "on", rng.choice("abcd"))
+            if not texts_only and rng.random() < 0.3:
+                fact = (rng.choice("abcd"), "size", rng.randint(1, 3))
+            if rng.random() < 0.5:
+                assert quick.add(*fact) == general.add(*fact)
+            else:
+                assert retract(*fact) is WorkingMemory.retract(general, *fact)
+            assert _state_of(quick) == _state_of(general), (seed, step, fact)
+
+
+def _state_of(memory: WorkingMemory) -> tuple[Any, ...]:
+    agendas = {name: memory.agenda(name) for name in memory.productions}
+    tokens = {name: (agenda.to_add, agenda.to_remove, agenda.committed) for name, agenda in agendas.items()}
+    return [(fact, memory.event_of(fact)) for fact in memory], tokens
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@pytest.mark.parametrize("with_numbers", [False, True])
+def test_retract_takes_values_as_add_does(with_numbers: bool) -> None:
+    memory = WorkingMemory()
+    memory.add_production('((<x> is <y>) -> "is")')
+    if with_numbers:
+        memory.add("a", "is", 1)
+    for value in (True, Colour.RED, ["x", "on", "y"], ("x", "on", "y")):
+        memory.add("a", "is", value)
+        assert memory.retract("a", "is", value)
+        assert not memory.retract("a", "is", value)
+    assert memory.retract(subject="a", attribute="is", value=1) is with_numbers
+    assert not len(memory)
+    for wrong in (None, {}, float("nan"), object()):
+        with pytest.raises(UserError, match=r"cannot be in a fact"):
+            memory.retract("a", "is", wrong)
+
+
+def test_retract_of_a_class_that_was_wrapped_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[Any] = []
+    monkeypatch.setattr(WorkingMemory, "retract", lambda self, *fact: called.append(fact))
+    memory = WorkingMemory()
+    memory.state("(a on b)")
+    memory.retract("a", "on", "b")
+    assert called == [("a", "on", "b")]
+
+
+def test_retract_of_a_subclass_is_its_own() -> None:
+    class Logged(WorkingMemory):
+        def retract(self, subject: Any, attribute: Any, value: Any) -> bool:
+            retracted.append((subject, attribute, value))
+            return super().retract(subject, attribute, value)
+
+    retracted: list[Any] = []
+    memory = Logged()
+    memory.state("(a on b)")
+    assert memory.retract("a", "on", "b")
+    assert retracted == [("a", "on", "b")]
+    assert "subject: 'Any', attribute: 'Any', value: 'Any'" in str(signature(WorkingMemory().retract))
+
+
+def test_undo_restores_a_fact_that_was_retracted() -> None:
+    memory = WorkingMemory(functions={"odd": lambda text: 1 / len(text) > 0})
+    memory.state("(a on b) (b on c)")
+    memory.add_production('((k is <t>) -{(a on b)} (#odd(<t>)) -> (!! bad is <t>) "bad")')
+    memory.add("k", "is", "")
+    event = memory.event_of(("a", "on", "b"))
+    with pytest.raises(FunctionFailed):
+        memory.retract("a", "on", "b")
+    assert memory.event_of(("a", "on", "b")) == event
+    assert next(iter(memory)) == ("a", "on", "b")
+
+
+untyped_memory: Any = WorkingMemory
+untyped_shell: Any = ControlShell
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: untyped_memory().query(3), "3 is no text of rules: give a str"),
+        (lambda: untyped_memory().state(None), "None is no text of rules"),
+        (lambda: untyped_memory().add_productions(5), "5 is no text of rules"),
+        (lambda: untyped_memory().add_all(5), "5 is no list of facts"),
+        (
+            lambda: untyped_memory().query("(a b <c>)", limit=-1),
+            "limit is -1: give a whole number from 0, or None",
+        ),
+        (lambda: untyped_memory().query("(a b <c>)", limit="2"), "limit is '2'"),
+        (lambda: untyped_memory(functions=[1]), r"functions is \[1\]: give a dict of names and functions"),
+        (lambda: untyped_shell([], inferences=3), "inferences has 3: give productions, as text or as a list"),
+        (lambda: untyped_shell([], inferences=[3]), "inferences has 3"),
+    ],
+)
+def test_wrong_arguments_are_user_errors(call: Any, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        call()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -147,3 +149,14 @@ def test_errors_of_programs(text: str, says: str) -> None:
     with pytest.raises(UserError) as caught:
         Program.parse(text)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["x" * 1_000_000, "x y" * 333_333, 'x "y" ' * 100_000, "a-b" * 333_333])
+def test_a_long_text_takes_little_more_memory_than_its_length(text: str) -> None:
+    tracemalloc.start()
+    try:
+        assert parse_facts(f"(a says {value_text(text)})") == [("a", "says", text)]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * len(text)

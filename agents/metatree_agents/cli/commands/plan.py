@@ -212,9 +212,8 @@ def _plan_goal(
         with agents_in(store, domain) as agents:
             agent = agents.start(top_goal, facts, options=AgentOptions(seed=seed, plan_s=seconds))
             return _carried_out(None, agents, agent, json)
-    if not domain.library.for_goal(top_goal[0]):
-        known = ", ".join(sorted({one.goal for one in domain.library.actions.values()})) or "none"
-        raise UserError(f"no rule and no task reaches the goal {top_goal[0]!r} (known goals: {known})")
+    if why := domain.library.why_unreached(top_goal):
+        raise UserError(why)
     made = plan_for(
         domain.library,
         {TOP: Intent(TOP, top_goal)},

@@ -113,8 +113,8 @@ def check_signal(state: AgentState, name: str, value: Mapping[str, Any]) -> None
             )
     elif name == "assert" and not isinstance(value.get("goal"), list):
         raise UserError("which goal? Give it, such as goal='go(market)'")
-    elif name == "assert" and not state.library.for_goal(str(value["goal"][0])):
-        raise UserError(f"no rule and no task reaches the goal {value['goal'][0]!r}")
+    elif name == "assert" and (why := state.library.why_unreached(tuple(value["goal"]))):
+        raise UserError(why)
     elif name in ("cancel", "fail") and value.get("goal") is not None and _find(state, value["goal"]) is None:
         raise UserError(f"the agent has no goal {value['goal']!r}: `metatree goals show` lists them")
 

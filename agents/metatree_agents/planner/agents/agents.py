@@ -97,6 +97,26 @@ class _Loop:
     board_version: int = 0
 
 
+class UnknownAgent(UnknownRun):
+    """There is no agent with this id."""
+
+    def __init__(self, run_id: str) -> None:
+        UserError.__init__(
+            self, f"no agent is called {run_id!r}: `metatree goals list` lists them", run_id=run_id
+        )
+
+
+class AgentExists(RunExists):
+    """There is an agent with this id already."""
+
+    def __init__(self, run_id: str) -> None:
+        UserError.__init__(
+            self,
+            f"there is an agent {run_id!r} already: go on with it, `run({run_id!r})`, or give another id",
+            run_id=run_id,
+        )
+
+
 class Agents:
     """The agents in one store, and what they need to act.
 
@@ -239,9 +259,8 @@ class Agents:
         """
         top_goal = goal_of(goal)
         library = self.domain.library
-        if not library.for_goal(top_goal[0]) and self.propose is None and not network:
-            known = ", ".join(sorted({one.goal for one in library.actions.values()})) or "none"
-            raise UserError(f"no rule and no task reaches the goal {top_goal[0]!r} (known goals: {known})")
+        if (why := library.why_unreached(top_goal)) and self.propose is None and not network:
+            raise UserError(why)
         listed = self._facts_given(facts)
         chosen = options_of(settings) if options is None else options
         if not isinstance(chosen, AgentOptions):
@@ -260,7 +279,7 @@ class Agents:
             "id": agent,
         }
         if not begin_agent(self.journal, agent, given):
-            raise RunExists(agent)
+            raise AgentExists(agent)
         return agent
 
     def _facts_given(self, facts: Iterable[str | Sequence[Any]]) -> list[list[Any]]:
@@ -311,8 +330,8 @@ class Agents:
                 raise UserError(f"{what}={shown(text)}: give a text")
         top_goal = goal_of(goal)
         library = self.domain.library
-        if not library.for_goal(top_goal[0]):
-            raise UserError(f"no rule and no task reaches the goal {top_goal[0]!r}")
+        if why := library.why_unreached(top_goal):
+            raise UserError(why)
         made = CronSchedule(
             name,
             cron,
@@ -467,7 +486,7 @@ class Agents:
     async def adrive(self, agent: str, on_step: OnStep | None = None) -> None:
         """Do what `arun` does, without looking at what came of it."""
         machine = PlannerMachine()
-        replayed = replay(machine, self.journal.read(agent))
+        replayed = replay(machine, self._records(agent))
         if replayed.state.ended is not None and not self.journal.is_waiting(agent, MACHINE):
             return
         world, moves = self._world_for(agent, replayed.state)
@@ -672,8 +691,14 @@ class Agents:
     # Looking ------------------------------------------------------------------------------------------------------
 
     def _state(self, agent: str) -> tuple[AgentState, list[Record]]:
-        records = self.journal.read(agent)
+        records = self._records(agent)
         return replay(PlannerMachine(), records).state, records
+
+    def _records(self, agent: str) -> list[Record]:
+        try:
+            return self.journal.read(agent)
+        except UnknownRun:
+            raise UnknownAgent(agent) from None
 
     def all(self) -> Iterator[tuple[str, tuple[Any, ...], str, float]]:
         """Yield id, goal, status and time of the last change of every agent, the last changed first."""

@@ -15,6 +15,7 @@ from metatree_agents.planner.domain.conditions import (
     TRUE,
     Condition,
     as_data,
+    atom_text,
     atoms_of,
     condition_text,
     free_variables,
@@ -130,6 +131,20 @@ class Library:
         """Return the rules or tasks for a goal, in the order of their coming."""
         return self._goals.get(name, [])
 
+    def why_unreached(self, goal: Goal) -> str:
+        """Say why no rule and no task can match a goal, whatever holds; empty when one can."""
+        name, count = goal[0], len(goal) - 1
+        actions = self.for_goal(name)
+        if not actions:
+            known = ", ".join(sorted({one.goal for one in self.actions.values()})) or "none"
+            return f"no rule and no task reaches the goal {name!r} (known goals: {known})"
+        if all(len(one.terms) != count for one in actions):
+            shapes = dict.fromkeys(atom_text((one.goal, *one.terms)) for one in actions)
+            return (
+                f"the goal {name!r} with {count} arguments is reached by nothing: write {' or '.join(shapes)}"
+            )
+        return ""
+
     def primitive(self, goal: str) -> bool | None:
         """Say whether a goal is reached by tasks; None when nothing reaches it."""
         actions = self.for_goal(goal)
@@ -205,6 +220,8 @@ class Library:
                     f"{where}: no rule or task reaches the sub-goal {goal[0]!r}; planning it will fail",
                     stacklevel=3,
                 )
+            elif why := self.why_unreached(goal):
+                warnings.warn(f"{where}: {why}; planning it will fail", stacklevel=3)
         for first, second in action.order:
             if not (0 <= first < len(action.subgoals) and 0 <= second < len(action.subgoals)):
                 raise BadDefinition(f"{where}: its order names a sub-goal that it does not have")
@@ -220,6 +237,8 @@ class Library:
             self._bound(action.undo[1:], known | {RESULT}, f"{where}: undo")
             if not self.for_goal(action.undo[0]):
                 raise BadDefinition(f"{where}: no rule or task reaches {action.undo[0]!r}, which undoes it")
+            if why := self.why_unreached(action.undo):
+                raise BadDefinition(f"{where}: undo: {why}")
         for name, seconds in (("timeout_s", action.timeout_s), ("heartbeat_s", action.heartbeat_s)):
             if seconds is not None and not seconds > 0:
                 raise BadDefinition(f"{where}: {name}={seconds}: use seconds above 0")

@@ -52,6 +52,14 @@ def test_at_sign_reads_a_file(tmp_path: Path) -> None:
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot read '.*gone': No such file"):
         text_of(f"@{tmp_path / 'gone'}", what="issue")
+    with pytest.raises(UserError, match=r"No such file or directory; check the path$"):
+        text_of(f"@{tmp_path / 'gone'}", what="program", whole=True)
+
+
+def test_an_empty_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty.rules").write_text("\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"empty\.rules: the program is empty$"):
+        text_of(f"@{tmp_path / 'empty.rules'}", what="program", whole=True)
 
 
 @pytest.mark.parametrize("empty", ["", "  \n", "\ufeff "])

@@ -290,12 +290,36 @@ def test_an_event_that_comes_twice_creates_one_agent() -> None:
     domain, _ = _gate()
     with Agents(":memory:", domain) as agents:
         agents.start("sing()", id="order-17")
-        with pytest.raises(RunExists):
+        with pytest.raises(RunExists, match="there is an agent 'order-17' already: go on with it"):
             agents.start("sing()", id="order-17")
         with pytest.raises(UserError, match="no rule and no task reaches the goal 'dance'"):
             agents.start("dance()")
         with pytest.raises(UserError, match="no fact of the domain"):
             agents.start("sing()", facts=[("open", 1)])
+        with pytest.raises(UserError, match=r"'sing' with 1 arguments is reached by nothing: write sing\(\)"):
+            agents.start("sing(loudly)")
+        with pytest.raises(UserError, match=r"write sing\(\)"):
+            agents.event("order-17", "assert", goal="sing(loudly)")
+        with pytest.raises(UserError, match=r"write sing\(\)"):
+            agents.schedule("mornings", "0 6 * * *", "sing(loudly)")
+
+
+def test_an_agent_that_is_not_there_is_told_by_that_name() -> None:
+    domain, _ = _gate()
+    with Agents(":memory:", domain) as agents:
+        for call in (agents.run, agents.show, agents.explain, agents.cancel, agents.retry):
+            with pytest.raises(UnknownRun, match="no agent is called 'order-18': `metatree goals list`"):
+                call("order-18")
+
+
+def test_a_subgoal_with_arguments_that_nothing_takes_is_told_when_the_library_is_read() -> None:
+    domain = Domain("choir")
+    domain.task("sing()")
+    domain.rule("concert()", subgoals=["sing(loudly)"])
+    with pytest.warns(
+        UserWarning, match=r"rule 'concert': the goal 'sing' with 1 arguments .* write sing\(\)"
+    ):
+        domain.check()
 
 
 # Idempotency keys -------------------------------------------------------------------------------------------------
