@@ -77,6 +77,10 @@ _DOER: Final = re.compile(
 _WHO_DOES: Final = re.compile(
     r"\bwho(?:m|se)?\s+(?:(?:has|had|is|was|will|does|did|do|can|may|must|should)\s+)?(\w+)", re.IGNORECASE
 )
+_WHO_SAID: Final = re.compile(
+    r"\bwho\s+(?:asked|said|told|mentioned|suggested|recommended|proposed)\b", re.IGNORECASE
+)
+_SPEAKER: Final = re.compile(r"^(?:\[[^\]\n]*\]\s*)?[A-Z]\w+(?: [A-Z]\w+)?: ", re.MULTILINE)
 _COUNT: Final = re.compile(
     r"(?<![\w.])\d+(?:[.,]\d+)*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty"
     r"|hundred|half|no|single|both)\b",
@@ -146,6 +150,8 @@ def _does(asked: Asked, text: str) -> bool:
     """Whether somebody does in a text what is asked: a name, or a group of people, before the verb of the question."""
     verb = _WHO_DOES.search(asked.text)
     wanted = expand(verb[1]) if verb else ()
+    if _WHO_SAID.search(asked.text) and _SPEAKER.search(text):
+        return True
     for match in _DOER.finditer(text):
         if match[1] is None:  # by somebody of that role
             return True

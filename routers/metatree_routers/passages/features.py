@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from metatree_routers.embeddings.static import Embedder
 from metatree_routers.passages._exact import holds, is_defined
-from metatree_routers.passages._wanted import WANTED, has_wanted, lacks_default, lacks_kind
+from metatree_routers.passages._wanted import has_wanted, lacks_default, lacks_kind
 from metatree_routers.passages.asked import Asked
 from metatree_routers.query.derived import derived_terms, with_originals
 from metatree_routers.query.key_terms import STRONG
@@ -33,27 +33,26 @@ from metatree_routers.query.terms import expand, raw_tokens
 Floats = npt.NDArray[np.float64]
 
 FEATURES: Final = (
-    "distinct_words", "line_cosine", "soft_cover_of_best", "exact", "wanted_kind", "cosine", "name_missing",
+    "distinct_words", "line_cosine", "soft_cover_of_best", "exact", "cosine", "name_missing",
     "is_code", "lead_cosine", "defines", "heaviest_missing", "key_missing", "evidence_of_best", "short",
-    "is_test", "cover", "exact_missing", "soft_cover", "wanted_in_entry", "wanted_missing", "title_cover",
+    "is_test", "cover", "exact_missing", "soft_cover", "wanted_in_entry", "title_cover",
     "line_cover", "title_cosine", "pairs", "is_readme", "cover_with_head", "of_its_node", "changes_if_still",
     "code_by_code", "defines_exact", "entry_cover", "kind_missing", "default_missing",
 )  # fmt: skip
 """Distinct words of the question, of eight; cosine of the nearest line; words of the question by the nearest word of
-the passage, against the best candidate; exact things of the question that are there; whether it holds the kind of
-thing that is asked for; cosine of all its lines; whether a name or rare word is missing; code; cosine of headings
-and title; whether it defines something, when `what` is asked; weight of the heaviest word that is missing; share of
-the names and rare words that are missing; evidence of its node, against the best; fewer than twelve words; a test
-or an example; share of the question's words that are there, by weight; exact things of the question that are
-missing; words of the question by the nearest word of the passage; whether what is asked for is in the entry or
-paragraph that says most of the question: nearly every passage has a number somewhere; whether it has none of the kind
-of thing that is asked for, 0 when none is; share of the question's words in the title of its node; the most that one
-line says of the question, by its nearest words; cosine of the title; share of the question's pairs of words that are
-there; a README; share of the question's words that are there, in what it stands under or in the title; how many
-candidates its node has (logarithm); a changelog, when it is asked whether something still holds; code, when code is
-asked for; whether it says what an exact thing of the question is; the most that one entry says of the question, by its
-nearest words; whether a person, a day, a number or a version is asked for and that entry has none that answers;
-nothing said of a default, when one is asked for."""
+the passage, against the best candidate; exact things of the question that are there; cosine of all its lines; whether
+a name or rare word is missing; code; cosine of headings and title; whether it defines something, when `what` is
+asked; weight of the heaviest word that is missing; share of the names and rare words that are missing; evidence of
+its node, against the best; fewer than twelve words; a test or an example; share of the question's words that are
+there, by weight; exact things of the question that are missing; words of the question by the nearest word of the
+passage; whether what is asked for is in the entry or paragraph that says most of the question: nearly every passage
+has a number somewhere; share of the question's words in the title of its node; the most that one line says of the
+question, by its nearest words; cosine of the title; share of the question's pairs of words that are there; a README;
+share of the question's words that are there, in what it stands under or in the title; how many candidates its node
+has (logarithm); a changelog, when it is asked whether something still holds; code, when code is asked for; whether it
+says what an exact thing of the question is; the most that one entry says of the question, by its nearest words;
+whether a person, a day, a number or a version is asked for and that entry has none that answers; nothing said of a
+default, when one is asked for."""
 
 LEAST_NEAR: Final = 0.4
 """Cosine of two words below which one does not stand for the other."""
@@ -170,8 +169,6 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
         whole = f"{candidate.text}\n{candidate.head}\n{candidate.about}"
         row["exact"] = sum(holds(whole, one) for one in asked.exact) / len(asked.exact)
         row["exact_missing"] = 1.0 - row["exact"]
-    row["wanted_kind"] = float(has_wanted(asked, f"{candidate.text}\n{candidate.release}"))
-    row["wanted_missing"] = float(asked.kind in WANTED) - row["wanted_kind"]
     row["name_missing"] = float(bool(missing))
     if missing:
         row["key_missing"] = sum(word.weight for word in missing) / sum(word.weight for word in strong)

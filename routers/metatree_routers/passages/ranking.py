@@ -31,7 +31,7 @@ _CLAIMED_BY = [
     for number, name in enumerate(FEATURES)
     if name
     not in {
-        "distinct_words", "soft_cover_of_best", "wanted_kind", "name_missing", "cover", "defines", "is_test",
+        "distinct_words", "soft_cover_of_best", "name_missing", "cover", "defines", "is_test",
         "evidence_of_best",
     }
 ]  # fmt: skip

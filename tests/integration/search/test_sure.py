@@ -233,7 +233,7 @@ def test_what_has_none_of_the_kind_that_is_asked_for_is_told_from_a_question_for
     def missing(question: str, text: str) -> float:
         asked = read_question(question)
         row = features(asked, [_passage("n", text)], dict.fromkeys(asked.weights, 1.0), None)[0]
-        return float(row[FEATURES.index("wanted_missing")])
+        return float(row[FEATURES.index("kind_missing")])
 
     assert missing("How many tries are made?", "Tries are made until one works.") == 1.0
     assert missing("How many tries are made?", "3 tries are made.") == missing("Tries?", "No.") == 0.0
