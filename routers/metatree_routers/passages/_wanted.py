@@ -175,7 +175,7 @@ def lacks_count(asked: Asked, text: str) -> bool:
     named = raw_tokens(measured[1] if measured else asked.text[after.end() :] if after else "")
     words = islice(takewhile(bool, map(expand, named)), _MOST_COUNTED)
     counted = {term for word in words for term in word}
-    own = asked.text.lower()
+    own, text = asked.text.lower(), " ".join(text.split())
     return bool(counted) and not any(
         match[0].lower() not in own
         and not counted.isdisjoint(

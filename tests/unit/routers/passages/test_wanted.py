@@ -38,6 +38,10 @@ def test_a_text_without_a_thing_of_the_kind_that_is_asked_for_lacks_it(question:
         ("How many states may be on the stack?", "It keeps 20 states."),
         ("Since which pubs release are the tests gone?", "0.9: the tests are gone."),
         ("Which hook says who is told?", "The hook `notes` does."),
+        (
+            "How many redirects are allowed?",
+            "#: It is models.REDIRECT_LIMIT, which is\n                #: 30.",
+        ),
     ],
 )
 def test_a_text_with_one_has_it(question: str, text: str) -> None:
