@@ -147,6 +147,18 @@ def _parts(terms: tuple[str, ...]) -> tuple[str, ...]:
     return terms[:-1] if len(terms) > 1 else terms
 
 
+_HOW_MANY = re.compile(r"\bhow (many|long|often|big|large|old|far|fast)\b", re.IGNORECASE)
+_HOW_MANY_WEIGHT = 0.15
+
+
+def _without_how_many(text: str, weights: dict[str, float]) -> dict[str, float]:
+    """Weigh down the word after `how`, as long as there are others: no answer says "many"."""
+    asking = {term for match in _HOW_MANY.finditer(text) for term in expand(match[1])} & weights.keys()
+    if len(asking) == len(weights):
+        return weights
+    return {term: weight * (_HOW_MANY_WEIGHT if term in asking else 1.0) for term, weight in weights.items()}
+
+
 @lru_cache(maxsize=64)
 def read_question(question: str, *, embeddings: bool = True) -> Asked:
     """Take a question apart.
@@ -163,7 +175,7 @@ def read_question(question: str, *, embeddings: bool = True) -> Asked:
     )
     return Asked(
         text,
-        without_asking(parts.term_weights()),
+        _without_how_many(text, without_asking(parts.term_weights())),
         tuple(one for one in exact if one),
         key_terms_of(question, embeddings=embeddings),
         next((kind for kind, pattern in KINDS if pattern.search(text)), ""),

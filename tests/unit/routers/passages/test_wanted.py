@@ -98,3 +98,9 @@ def test_the_entry_that_says_most_of_a_question_has_to_hold_what_is_asked_for() 
     rows = features(asked, candidates, weigh(asked, {}, 2), None)
     assert rows[:, FEATURES.index("kind_missing")].tolist() == [1.0, 0.0]
     assert rows[0, FEATURES.index("entry_cover")] == rows[1, FEATURES.index("entry_cover")] > 0.5
+
+
+def test_the_word_after_how_is_no_word_of_an_answer() -> None:
+    weights = read_question("How many redirects are allowed?", embeddings=False).weights
+    assert weights["mani"] < 0.2 * weights["redirect"]
+    assert set(read_question("How long?", embeddings=False).weights.values()) == {3.0}
