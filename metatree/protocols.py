@@ -21,10 +21,11 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 from metatree.node import Node
 from metatree.result import QuestionNote
 
-SURE: Final = 0.7
+SURE: Final = 0.65
 """How likely an answer must be right to be claimed.
 
-On sources that the numbers were not fitted on, two of three claims were right then (docs/benchmarks/answers.md)."""
+On sources that the numbers were not fitted on, three to four of five claims were right then
+(docs/benchmarks/answers.md)."""
 ABSTAINED = 0.01
 """Scores of evidence up to here say that nothing can answer, where it `may_abstain`."""
 

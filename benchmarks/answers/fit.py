@@ -273,7 +273,7 @@ def best_of(row: Row, ranker: Floats) -> tuple[Floats, bool]:
     scores = row.features @ ranker
     order = np.argsort(-scores, kind="stable")
     ordered = [row.candidates[number] for number in order]
-    best = joined(ordered, row.texts[ordered[0].node].content)
+    best = joined(ordered, row.texts[ordered[0].node])
     is_right = bool(row.right[order[0]]) or (
         best is not ordered[0] and bool(row.right.any()) and _is_right(row.question, best, row.texts)
     )

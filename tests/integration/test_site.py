@@ -127,7 +127,7 @@ def test_the_reference_describes_every_public_name() -> None:
         for name in names_of(package):
             assert f"\n## {name}\n" in text or f"[`{name}`](" in text.partition("## Also here")[2], name
     search = found["reference/metatree.md"].partition("\n## search\n")[2].partition("\n## ")[0]
-    assert "questions: str | Sequence[str]" in search and "sure: float = 0.7" in search
+    assert "questions: str | Sequence[str]" in search and "sure: float = 0.65" in search
     limits = found["reference/metatree.md"].partition("\n## Limits\n")[2].partition("\n## ")[0]
     assert "- `tokens`: Prompt and completion tokens together." in limits
     assert "see [`Limits`](#limits)" in found["reference/metatree.md"]

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from metatree.node import Node
 from metatree_routers.passages.candidates import is_code_text
+from metatree_routers.passages.pieces import piece_at
 from metatree_routers.passages.statement import LEFT_OUT, is_cut
 
 MOST_CODE_LINES = 20
@@ -24,7 +25,9 @@ def shown(node: Node, content: str, quote: str, release: str = "") -> str:
     """Return a quote as it is shown, below its release; a document that is full of code is a document."""
     is_document = PurePosixPath(node.path or "").suffix.lower() in _DOCUMENTS
     is_code = not is_document and is_code_text(node, content)
-    text = excerpt(content, quote, is_code=is_code)
+    begins, ends = piece_at(node, content, max(0, content.find(quote)))
+    # Only where a content begins is a signature.
+    text = excerpt(content[begins:ends], quote, is_code=is_code and begins == 0)
     return f"{release}\n{LEFT_OUT}\n{text}" if release and release not in text else text
 
 

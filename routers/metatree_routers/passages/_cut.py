@@ -9,7 +9,7 @@ the next passage more often.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 LINES = 12
@@ -72,11 +72,18 @@ def lines_of(text: str) -> list[Line]:
     return lines
 
 
-def spans_of(text: str, lines: list[Line], *, is_code: bool = False) -> Iterator[Span]:
-    """Yield the passages of a text in their order, at most `MAX_PASSAGES`; code has no headings."""
+def spans_of(
+    text: str, lines: list[Line], *, is_code: bool = False, pieces: Collection[int] = ()
+) -> Iterator[Span]:
+    """Yield the passages of a text in their order, at most `MAX_PASSAGES`; code has no headings.
+
+    Args:
+        pieces: where those pieces of it begin that do not follow what stands before them; no passage is of two.
+    """
     headings = {} if is_code else _headings(text, lines)
-    ends = sorted(headings)
-    beginnings = list(_beginnings(text, lines, headings))
+    breaks = {number for number, line in enumerate(lines) if line.start in pieces}
+    ends = sorted({*headings, *breaks})
+    beginnings = list(_beginnings(text, lines, {*headings, *breaks}))
     at_section = 0
     for number, first in enumerate(beginnings[:MAX_PASSAGES]):
         while at_section < len(ends) and ends[at_section] <= first:
@@ -85,7 +92,8 @@ def spans_of(text: str, lines: list[Line], *, is_code: bool = False) -> Iterator
         last = _fill(lines, first, stop)
         if number and last < beginnings[number - 1]:
             continue
-        yield Span(first, last, _leads(text, lines, headings, first))
+        above = max((at for at in breaks if at <= first), default=0)
+        yield Span(first, last, _leads(text, lines, headings, first, above))
 
 
 def heading_end(text: str) -> int:
@@ -129,7 +137,7 @@ def _fill(lines: list[Line], first: int, stop: int) -> int:
     return last
 
 
-def _beginnings(text: str, lines: list[Line], headings: dict[int, tuple[int, str]]) -> Iterator[int]:
+def _beginnings(text: str, lines: list[Line], ends: Collection[int]) -> Iterator[int]:
     since = 0
     blank = True
     for number, line in enumerate(lines):
@@ -137,7 +145,7 @@ def _beginnings(text: str, lines: list[Line], headings: dict[int, tuple[int, str
             blank = True
             continue
         since += 1 + (line.end - line.start) // LINE_CHARS
-        starts = blank or number in headings or since > _STEP
+        starts = blank or number in ends or since > _STEP
         if not starts and since > 1 and _ITEM.match(text, line.start, line.end):
             starts = True
         if starts:
@@ -178,7 +186,9 @@ def _headings(text: str, lines: list[Line]) -> dict[int, tuple[int, str]]:
     return found
 
 
-def _leads(text: str, lines: list[Line], headings: dict[int, tuple[int, str]], first: int) -> tuple[str, ...]:
+def _leads(
+    text: str, lines: list[Line], headings: dict[int, tuple[int, str]], first: int, above: int
+) -> tuple[str, ...]:
     leads: list[str] = []
     level = 99
     for number in sorted((n for n in headings if n <= first), reverse=True):
@@ -189,7 +199,7 @@ def _leads(text: str, lines: list[Line], headings: dict[int, tuple[int, str]], f
                 leads.insert(0, words)
         if level == 1 or len(leads) >= _MOST_LEADS:
             break
-    bottom = max((n for n in headings if n <= first), default=-1)
+    bottom = max((n for n in headings if n <= first), default=above - 1)
     indent = lines[first].indent
     under: list[str] = []
     for number in range(first - 1, bottom, -1):

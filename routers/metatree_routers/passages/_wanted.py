@@ -51,18 +51,36 @@ WANTED: Final[Mapping[str, re.Pattern[str]]] = {
 }
 """What each kind of question asks for, as it is written."""
 
+_ASKS_DATE: Final = re.compile(
+    r"\bwhen (?:did|was|were|has|had|will)\b|\b(?:which|what) (?:day|date|year|month)\b|\bsince when\b",
+    re.IGNORECASE,
+)
+_DATE: Final = re.compile(
+    rf"\b(?:19|20)\d\d\b|\b\d{{1,2}}[-./](?:\d{{1,2}}|{_MONTH})[-./]\d{{2,4}}\b"
+    rf"|\b{_MONTH}[a-z]* \d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}"
+    r"|\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b|\b\d{1,2}:\d\d\b"
+    r"|\b(?:[Yy]esterday|[Tt]oday|[Tt]omorrow|[Ll]ast (?:week|month|year|night))\b"
+)
 _BY_WHOM: Final = re.compile(
-    r"(?:\bby|\bfrom|\bthanks|\bauthor\w*|\bmaintain\w*|\bcopyright|\(c\)|\bcontribut\w*|\bwrote|\bwritten|\breport\w*"
-    r"|\bpatch\w*|\bsuggest\w*|\bcredit\w*|\bfix\w*|\bimplement\w*|\btranslat\w*|\bcreat\w*|\bdevelop\w*|\bfound\w*)"
-    r"\W{1,25}(?:\w+ ){0,2}(?-i:[A-Z@])[\w'-]+|<[\w.+-]+@|(?<!\S)@\w+"
-    r"|^[ *-]*(?-i:[A-Z]\w+ [A-Z]\w+) *[-<(,]",
+    r"(?:\bby|\bfrom|\bcourtesy of|\bthanks|\bauthor\w*|\bmaintain\w*|\bcopyright|\(c\)|\bcontribut\w*|\bwrote"
+    r"|\bwritten|\breport\w*|\bpatch\w*|\bsuggest\w*|\bcredit\w*|\bfix\w*|\bimplement\w*|\btranslat\w*|\bcreat\w*|\bdevelop\w*|\bfound\w*)"
+    r"[^\w.]{1,25}(?:\w+ ){0,2}((?-i:[A-Z@])[\w'-]*[a-z][\w'-]*)|<[\w.+-]+@|(?<!\S)@\w+"
+    r"|^[ *-]*(?-i:[A-Z]\w+ ([A-Z]\w+)) *[-<(,]|(?-i:(?<=[a-z,] )([A-Z][a-z'-]+) [A-Z][a-z'-]+(?! [A-Z]))",
     re.MULTILINE | re.IGNORECASE,
 )
-"""A person beside what they did, an address, or a name at the head of an entry."""
+"""A person beside what they did, an address, a name at the head of an entry, or of two words within a sentence."""
 _ROLE: Final = "team|committee|group|board|office|department|staff|desk|head|manager|owner|chair|lead"
 _DOER: Final = re.compile(
-    rf"\b([A-Z][\w'-]+|{_ROLE})(?: [A-Z][\w'-]+)?(?=,? (\w+)(?: (\w+))?)|\bby (?:the|an?) (?:\w+ )?(?:{_ROLE})\b"
+    rf"\b([A-Z][\w'-]*[a-z][\w'-]*|{_ROLE})(?: [A-Z][\w'-]+)?"
+    rf"(?=,? (?:who |has |had |also |is |was |will )?(\w+))|\bby (?:the|an?) (?:\w+ )?(?:{_ROLE})\b"
 )
+_WHO_DOES: Final = re.compile(
+    r"\bwho(?:m|se)?\s+(?:(?:has|had|is|was|will|does|did|do|can|may|must|should)\s+)?(\w+)", re.IGNORECASE
+)
+_WHO_SAID: Final = re.compile(
+    r"\bwho\s+(?:asked|said|told|mentioned|suggested|recommended|proposed)\b", re.IGNORECASE
+)
+_SPEAKER: Final = re.compile(r"^(?:\[[^\]\n]*\]\s*)?[A-Z]\w+(?: [A-Z]\w+)?: ", re.MULTILINE)
 _COUNT: Final = re.compile(
     r"(?<![\w.])\d+(?:[.,]\d+)*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty"
     r"|hundred|half|no|single|both)\b",
@@ -92,6 +110,22 @@ def has_wanted(asked: Asked, text: str) -> bool:
     return any(word and word[0].lower().strip(",.;") not in own for word in words)
 
 
+def lacks_kind(asked: Asked, text: str, release: str = "", head: str = "") -> bool:
+    """Say whether a person, a day, a number or a version is asked for, and a text has none that can be the answer.
+
+    Args:
+        release: that the text stands under, which tells version and day.
+        head: of what else it stands under, which may tell the day.
+    """
+    return (
+        lacks_person(asked, text)
+        or lacks_date(asked, f"{text}\n{release}\n{head}")
+        or lacks_count(asked, text)
+        or (asked.kind == "amount" and not has_wanted(asked, text))
+        or (asked.kind == "version" and not has_wanted(asked, f"{text}\n{release}"))
+    )
+
+
 def lacks_person(asked: Asked, text: str) -> bool:
     """Say whether a question asks who, and no person in a text has done anything.
 
@@ -103,20 +137,26 @@ def lacks_person(asked: Asked, text: str) -> bool:
         >>> lacks_person(read_question("Who approves trips?", embeddings=False), "Ann approves trips.")
         False
     """
-    return asked.kind == "who" and _BY_WHOM.search(text) is None and not _does(asked, text)
+    return asked.kind == "who" and not _is_by_somebody(asked, text) and not _does(asked, text)
+
+
+def _is_by_somebody(asked: Asked, text: str) -> bool:
+    """Whether a text names somebody whom the question does not, beside what they did, or with an address."""
+    names = (expand(match[1] or match[2] or match[3] or "") for match in _BY_WHOM.finditer(text))
+    return any(asked.terms.isdisjoint(name) for name in names)
 
 
 def _does(asked: Asked, text: str) -> bool:
-    """Whether somebody does in a text what the question says: a name, or a group of people, before a word of it."""
+    """Whether somebody does in a text what is asked: a name, or a group of people, before the verb of the question."""
+    verb = _WHO_DOES.search(asked.text)
+    wanted = expand(verb[1]) if verb else ()
+    if _WHO_SAID.search(asked.text) and _SPEAKER.search(text):
+        return True
     for match in _DOER.finditer(text):
         if match[1] is None:  # by somebody of that role
             return True
-        name, *after = map(expand, match.groups(""))
-        if (
-            name
-            and asked.terms.isdisjoint(name)
-            and any(not asked.terms.isdisjoint(words) for words in after)
-        ):
+        name, does = expand(match[1]), expand(match[2] or "")
+        if name and asked.terms.isdisjoint(name) and not set(wanted).isdisjoint(does):
             return True
     return False
 
@@ -135,7 +175,7 @@ def lacks_count(asked: Asked, text: str) -> bool:
     named = raw_tokens(measured[1] if measured else asked.text[after.end() :] if after else "")
     words = islice(takewhile(bool, map(expand, named)), _MOST_COUNTED)
     counted = {term for word in words for term in word}
-    own = asked.text.lower()
+    own, text = asked.text.lower(), " ".join(text.split())
     return bool(counted) and not any(
         match[0].lower() not in own
         and not counted.isdisjoint(
@@ -148,3 +188,18 @@ def lacks_count(asked: Asked, text: str) -> bool:
 def lacks_default(asked: Asked, text: str) -> bool:
     """Say whether a question asks what holds when nothing is given, and a text says nothing of that kind."""
     return _ASKS_DEFAULT.search(asked.text) is not None and _SAYS_DEFAULT.search(text) is None
+
+
+def lacks_date(asked: Asked, text: str) -> bool:
+    """Say whether a question asks on which day something happened, and a text names no day but that of the question.
+
+    Example:
+        >>> from metatree_routers.passages.asked import read_question
+        >>> asked = read_question("When was the leak found?", embeddings=False)
+        >>> lacks_date(asked, "1.2 (2021-03-05): fix a leak"), lacks_date(asked, "The leak was found.")
+        (False, True)
+        >>> lacks_date(read_question("When is a leak found?", embeddings=False), "A leak is found when it runs.")
+        False
+    """
+    own = asked.text
+    return _ASKS_DATE.search(own) is not None and all(match[0] in own for match in _DATE.finditer(text))

@@ -19,13 +19,15 @@ _EXACT = re.compile(
     r"|(?<![\w-])(--?[A-Za-z0-9][\w-]*)"
     r"|\b([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\(\))?)"
     r"|\b(\w+_\w*|_\w+)\b"
-    r"|\b([a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)\b"
+    r"|\b([A-Za-z]\w*/\d[\w.]*\w|[A-Za-z]\w*/\d)(?![\w/])"
+    r"|\b([a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Z]{2,}[a-z]{2,}\w*)\b"
     r"|(?<![\w.])(v?\d+(?:\.\d+)+)\b"
     r"|(?<![\w.-])((?=[\w-]*\d)[A-Za-z0-9][\w-]*[A-Za-z0-9])(?![\w-])"
     r"|(?<![\w.])(\d+)(?![\w.]*\d)"
     r"|(?<!\S)([!$%&*+/:<=>@\\^|~#.-]{1,3}\w?)(?=[\s?,.]|$)"
 )
 
+_VERB = "does|do|did|is|are|was|were|can|has|have|will|must|should|the|happens"
 _THING = (
     "function|method|class|module|file|exception|error|variable|attribute|argument|parameter|constant|flag|field"
     "|property|type|trigger"
@@ -48,14 +50,21 @@ KINDS: Final = tuple(
             r"\bwhat (?:day|date|year)\b",
             r"\bwann\b|\bcuándo\b",
         ),
-        "version": (r"\b(?:which|what) (?:version|release)s?\b", r"\bversions?\b"),
+        "version": (
+            rf"\b(?:which|what) (?:(?!(?:{_VERB})\b)[\w.-]+ ){{0,2}}(?:version|release)s?\b",
+            r"\bversions?\b",
+        ),
         "amount": (
             r"\bhow (?:many|much|large|big|long|old|often|far|high|wide|deep|fast|small)\b",
             MEASURED.pattern,
             r"\bwhich (?:number|port|bit)\b|\bat which column\b|\b(?:smallest|largest|maximum|minimum|lowest)\b",
+            r"^\W*(?:the )?(?:\w+ )?(?:number|port|size|length|amount) (?:of|used|for)\b|\b(?:port|exit) number\b",
             r"\b(?:wie ?viele?|cuánt\w+)\b",
         ),
-        "who": (r"\bwho(?:m|se)?\b|\bwer\b|\bquién\b",),
+        "who": (
+            r"(?:^\W*|\b(?:and|or|but|by|to|from|of|on|for|with|in|at|is|was) |[.?!:,;] )who(?:m|se)?\b",
+            r"\bwer\b|\bquién\b|^\W*(?:the )?(?:authors?|maintainers?|creators?) of\b",
+        ),
         "code": (
             r"\bwhere in the (?:code|source)\b|\bin which (?:module|file)\b|\bwhere is the code\b",
             rf"\b(?:which|what) (?:{_THING})\b",
@@ -138,6 +147,18 @@ def _parts(terms: tuple[str, ...]) -> tuple[str, ...]:
     return terms[:-1] if len(terms) > 1 else terms
 
 
+_HOW_MANY = re.compile(r"\bhow (many|long|often|big|large|old|far|fast)\b", re.IGNORECASE)
+_HOW_MANY_WEIGHT = 0.15
+
+
+def _without_how_many(text: str, weights: dict[str, float]) -> dict[str, float]:
+    """Weigh down the word after `how`, as long as there are others: no answer says "many"."""
+    asking = {term for match in _HOW_MANY.finditer(text) for term in expand(match[1])} & weights.keys()
+    if len(asking) == len(weights):
+        return weights
+    return {term: weight * (_HOW_MANY_WEIGHT if term in asking else 1.0) for term, weight in weights.items()}
+
+
 @lru_cache(maxsize=64)
 def read_question(question: str, *, embeddings: bool = True) -> Asked:
     """Take a question apart.
@@ -154,7 +175,7 @@ def read_question(question: str, *, embeddings: bool = True) -> Asked:
     )
     return Asked(
         text,
-        without_asking(parts.term_weights()),
+        _without_how_many(text, without_asking(parts.term_weights())),
         tuple(one for one in exact if one),
         key_terms_of(question, embeddings=embeddings),
         next((kind for kind, pattern in KINDS if pattern.search(text)), ""),

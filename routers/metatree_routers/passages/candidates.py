@@ -17,6 +17,7 @@ from metatree_routers.passages._cut import Line, Span, heading_end, lines_of, sp
 from metatree_routers.passages._exact import holds
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.features import Floats, PassageCandidate
+from metatree_routers.passages.pieces import pieces_of
 from metatree_routers.passages.release import IS_CHANGES, is_release, release_above, releases_of
 from metatree_routers.query.derived import derived_terms, with_originals
 from metatree_routers.query.terms import expand, raw_tokens, term_counts
@@ -114,7 +115,7 @@ def _of_text(
     in_title = [one for one in asked.exact if holds(node.title, one)]
     heaviest = max(weights.values(), default=0.0)
     scored: list[tuple[float, Span]] = []
-    for span in spans_of(content, lines, is_code=is_code):
+    for span in spans_of(content, lines, is_code=is_code, pieces=pieces_of(node, content)):
         own = content[lines[span.first].start : lines[span.last].end]
         if (is_code and len(own) > _MOST_CODE_CHARS) or asked.is_repeated_by(own[heading_end(own) :]):
             continue

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from metatree_routers.embeddings.static import Embedder
 from metatree_routers.passages._exact import holds, is_defined
-from metatree_routers.passages._wanted import WANTED, has_wanted, lacks_count, lacks_default, lacks_person
+from metatree_routers.passages._wanted import has_wanted, lacks_default, lacks_kind
 from metatree_routers.passages.asked import Asked
 from metatree_routers.query.derived import derived_terms, with_originals
 from metatree_routers.query.key_terms import STRONG
@@ -33,28 +33,26 @@ from metatree_routers.query.terms import expand, raw_tokens
 Floats = npt.NDArray[np.float64]
 
 FEATURES: Final = (
-    "distinct_words", "line_cosine", "soft_cover_of_best", "exact", "wanted_kind", "cosine", "name_missing",
+    "distinct_words", "line_cosine", "soft_cover_of_best", "exact", "cosine", "name_missing",
     "is_code", "lead_cosine", "defines", "heaviest_missing", "key_missing", "evidence_of_best", "short",
-    "is_test", "cover", "exact_missing", "soft_cover", "wanted_near", "wanted_missing", "title_cover", "line_cover",
-    "title_cosine", "pairs", "is_readme", "cover_with_head", "of_its_node", "changes_if_still", "code_by_code",
-    "defines_exact", "amount_far", "version_far", "count_missing", "person_missing", "default_missing",
+    "is_test", "cover", "exact_missing", "soft_cover", "wanted_in_entry", "title_cover",
+    "line_cover", "title_cosine", "pairs", "is_readme", "cover_with_head", "of_its_node", "changes_if_still",
+    "code_by_code", "defines_exact", "entry_cover", "kind_missing", "default_missing",
 )  # fmt: skip
 """Distinct words of the question, of eight; cosine of the nearest line; words of the question by the nearest word of
-the passage, against the best candidate; exact things of the question that are there; whether it holds the kind of
-thing that is asked for; cosine of all its lines; whether a name or rare word is missing; code; cosine of headings
-and title; whether it defines something, when `what` is asked; weight of the heaviest word that is missing; share of
-the names and rare words that are missing; evidence of its node, against the best; fewer than twelve words; a test
-or an example; share of the question's words that are there, by weight; exact things of the question that are
-missing; words of the question by the nearest word of the passage; whether what is asked for is near the lines that
-say most of the question: nearly every passage has a number somewhere; whether it has none of the kind of thing that is
-asked for, 0 when none is; share of the question's words in the title of its node; the most that one line says of the
+the passage, against the best candidate; exact things of the question that are there; cosine of all its lines; whether
+a name or rare word is missing; code; cosine of headings and title; whether it defines something, when `what` is
+asked; weight of the heaviest word that is missing; share of the names and rare words that are missing; evidence of
+its node, against the best; fewer than twelve words; a test or an example; share of the question's words that are
+there, by weight; exact things of the question that are missing; words of the question by the nearest word of the
+passage; whether what is asked for is in the entry or paragraph that says most of the question: nearly every passage
+has a number somewhere; share of the question's words in the title of its node; the most that one line says of the
 question, by its nearest words; cosine of the title; share of the question's pairs of words that are there; a README;
-share of the question's words that are there, in what it stands under or in the title; how many candidates its node has
-(logarithm); a changelog, when it is asked whether something still
-holds; code, when code is asked for; whether it says what an exact thing of
-the question is; no number, and no version, near the lines that say most of the question, when one is asked for; no
-number beside what is to be counted; no person who did anything, when `who` is asked; nothing said of a default, when
-one is asked for."""
+share of the question's words that are there, in what it stands under or in the title; how many candidates its node
+has (logarithm); a changelog, when it is asked whether something still holds; code, when code is asked for; whether it
+says what an exact thing of the question is; the most that one entry says of the question, by its nearest words;
+whether a person, a day, a number or a version is asked for and that entry has none that answers; nothing said of a
+default, when one is asked for."""
 
 LEAST_NEAR: Final = 0.4
 """Cosine of two words below which one does not stand for the other."""
@@ -63,8 +61,6 @@ DERIVED_NEAR: Final = 0.8
 MOST_WORDS: Final = 6_000
 """Different words of all candidates that are compared with those of the question."""
 _LINE_CHARS = 12
-_WINDOW = 3
-"""Lines that may say together what is asked."""
 _SHORT = 12
 _MOST_DISTINCT = 8
 
@@ -100,6 +96,7 @@ _DEFINES = re.compile(
     r"\b(?:is|are|means|stands for|returns?|represents?|refers to|specif\w+|contains?|holds?)\b",
     re.IGNORECASE,
 )
+_ITEM = re.compile(r"\s*(?:[-*+•]|\(?\d{1,3}[.)]|:\w[\w ]*:)\s+\S|\s*-{1,2}\w|\.TP\b|\.PP\b|\.IP\b|[QA][:.] ")
 _README = re.compile(r"(?:^|/)(?:read[-_]?me|pkg-info)", re.IGNORECASE)
 _STILL = re.compile(
     r"\b(?:still|now|nowadays|yet|any ?more|any longer|no longer|already|by now|these days|at the moment)\b",
@@ -124,16 +121,16 @@ def features(
     if not candidates:
         return np.zeros((0, len(FEATURES)))
     rows = np.array([_words_of(asked, candidate, weights) for candidate in candidates])
-    covers, line_covers, nearest_lines = _soft_cover(asked, candidates, weights, embedder)
+    covers, line_covers, entry_covers, entries = _soft_cover(asked, candidates, weights, embedder)
     rows[:, FEATURES.index("soft_cover")] = rows[:, FEATURES.index("soft_cover_of_best")] = covers
     rows[:, FEATURES.index("line_cover")] = line_covers
-    rows[:, FEATURES.index("wanted_near")] = [
-        has_wanted(asked, f"{lines}\n{candidate.release}")
-        for lines, candidate in zip(nearest_lines, candidates, strict=True)
-    ]
-    for name, kind in (("amount_far", "amount"), ("version_far", "version")):
-        if asked.kind == kind:
-            rows[:, FEATURES.index(name)] = 1.0 - rows[:, FEATURES.index("wanted_near")]
+    rows[:, FEATURES.index("entry_cover")] = entry_covers
+    for number, (entry, candidate) in enumerate(zip(entries, candidates, strict=True)):
+        wanted = has_wanted(asked, f"{entry}\n{candidate.release}")
+        rows[number, FEATURES.index("wanted_in_entry")] = wanted
+        rows[number, FEATURES.index("kind_missing")] = lacks_kind(
+            asked, entry, candidate.release, candidate.head
+        )
     of_node = Counter(candidate.node for candidate in candidates)
     rows[:, FEATURES.index("of_its_node")] = [math.log1p(of_node[each.node]) for each in candidates]
     if embedder is not None:
@@ -166,16 +163,12 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
     row["changes_if_still"] = float(bool(_STILL.search(asked.text)) and bool(_CHANGES.search(candidate.node)))
     row["code_by_code"] = float(asked.kind == "code" and candidate.is_code)
     row["defines_exact"] = float(any(len(one) > 1 and is_defined(candidate.text, one) for one in asked.exact))
-    row["count_missing"] = float(lacks_count(asked, candidate.text))
-    row["person_missing"] = float(lacks_person(asked, candidate.text))
     row["default_missing"] = float(lacks_default(asked, candidate.text))
     row["distinct_words"] = min(len(here & weights.keys()), _MOST_DISTINCT) / _MOST_DISTINCT
     if asked.exact:
         whole = f"{candidate.text}\n{candidate.head}\n{candidate.about}"
         row["exact"] = sum(holds(whole, one) for one in asked.exact) / len(asked.exact)
         row["exact_missing"] = 1.0 - row["exact"]
-    row["wanted_kind"] = float(has_wanted(asked, f"{candidate.text}\n{candidate.release}"))
-    row["wanted_missing"] = float(asked.kind in WANTED) - row["wanted_kind"]
     row["name_missing"] = float(bool(missing))
     if missing:
         row["key_missing"] = sum(word.weight for word in missing) / sum(word.weight for word in strong)
@@ -234,8 +227,8 @@ def _soft_cover(
     candidates: Sequence[PassageCandidate],
     weights: Mapping[str, float],
     embedder: Embedder | None,
-) -> tuple[Floats, Floats, list[str]]:
-    """Return how much of a question each passage says, by its nearest words, and its best line; and its best lines."""
+) -> tuple[Floats, Floats, Floats, list[str]]:
+    """Return how much of a question each passage says, by its nearest words, its best line and entry; that entry."""
     wanted = {
         raw: weight
         for raw in dict.fromkeys(raw_tokens(asked.text))
@@ -246,24 +239,38 @@ def _soft_cover(
     heads = [_words(c.head) for c in candidates]
     every = sorted(set().union(*heads, *(words_ for of_one in words for words_ in of_one)))[:MOST_WORDS]
     if not wanted or not every:
-        return np.zeros(len(candidates)), np.zeros(len(candidates)), [""] * len(candidates)
+        none = np.zeros(len(candidates))
+        return none, none, none, [""] * len(candidates)
     column = {word: number for number, word in enumerate(every)}
     near = _nearness(list(wanted), every, embedder)
     above = _with_derived(near, list(wanted), column)
     share = np.array(list(wanted.values())) / sum(wanted.values())
-    covers, line_covers, best_lines = np.zeros(len(candidates)), np.zeros(len(candidates)), []
+    covers, line_covers, entry_covers = np.zeros((3, len(candidates)))
+    entries = list[str]()
     for number, (of_one, head) in enumerate(zip(words, heads, strict=True)):
         by_line = np.array(
             [*(_nearest(near, column, line) for line in of_one), _nearest(above, column, head)]
         )
         covers[number] = min(1.0, by_line.max(axis=0) @ share)
         line_covers[number] = (by_line[:-1] @ share).max(initial=0.0)
-        windows = [
-            by_line[at : min(at + _WINDOW, len(of_one))].max(axis=0) @ share for at in range(len(of_one))
-        ]
-        at = int(np.argmax(windows)) if windows else 0
-        best_lines.append("\n".join(lines[number][max(0, at - 1) : at + _WINDOW + 1]))
-    return covers, line_covers, best_lines
+        begins = _entries(candidates[number].text)
+        by_entry = np.maximum.reduceat(by_line[:-1], begins, axis=0) @ share if of_one else np.zeros(1)
+        best = int(np.argmax(by_entry))
+        entry_covers[number] = by_entry[best]
+        entries.append("\n".join(lines[number][slice(*[*begins, len(of_one)][best : best + 2])]))
+    return covers, line_covers, entry_covers, entries
+
+
+def _entries(text: str) -> list[int]:
+    """Return with which of the lines of a text that are not blank its entries and paragraphs begin."""
+    starts, number, blank = list[int](), 0, True
+    for line in text.split("\n"):
+        if line.strip():
+            if blank or _ITEM.match(line):
+                starts.append(number)
+            number += 1
+        blank = not line.strip()
+    return starts or [0]
 
 
 def _words(text: str) -> frozenset[str]:

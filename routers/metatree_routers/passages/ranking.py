@@ -23,6 +23,7 @@ from metatree_routers.passages._model import BIAS, CLAIM, RANKER
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.candidates import Text, candidates_of, weigh
 from metatree_routers.passages.features import FEATURES, Floats, PassageCandidate, features
+from metatree_routers.passages.pieces import piece_at
 from metatree_routers.passages.statement import whole_statement
 
 _CLAIMED_BY = [
@@ -30,7 +31,7 @@ _CLAIMED_BY = [
     for number, name in enumerate(FEATURES)
     if name
     not in {
-        "distinct_words", "soft_cover_of_best", "wanted_kind", "name_missing", "cover", "defines", "is_test",
+        "distinct_words", "soft_cover_of_best", "name_missing", "cover", "defines", "is_test",
         "evidence_of_best",
     }
 ]  # fmt: skip
@@ -63,7 +64,7 @@ def rank_passages(
         embedder: for nearness in meaning; None for words alone.
     """
     weights = weigh(asked, df, n)
-    contents = {text.node.id: text.content for text in texts}
+    by_node = {text.node.id: text for text in texts}
     candidates = candidates_of(asked, texts, weights, embedder)
     if not candidates:
         return []
@@ -72,27 +73,29 @@ def rank_passages(
     order = np.argsort(-scores, kind="stable")
     ordered = [candidates[number] for number in order]
     best = claim_probability(claim_features(asked, ordered, rows[order], scores[order]))
-    ordered[0] = joined(ordered, contents[ordered[0].node])
+    ordered[0] = joined(ordered, by_node[ordered[0].node])
     if len(ordered[0].text) > _MOST_CHARS:
         best *= _LONG_SHARE
     likelihood = best * np.exp(scores[order] - scores[order[0]])
     return list(zip(ordered, map(float, likelihood), strict=True))
 
 
-def joined(ordered: Sequence[PassageCandidate], content: str) -> PassageCandidate:
+def joined(ordered: Sequence[PassageCandidate], text: Text) -> PassageCandidate:
     """Return the first candidate, with the next best where they go on or lead up to it: an answer was cut off there.
 
     Args:
-        content: of its node.
+        text: which it is of.
     """
     best = ordered[0]
+    begins, ends = piece_at(text.node, text.content, best.start)
     for other in ordered[1:_JOINED]:
         first, last = min(best.first, other.first), max(best.last, other.last)
         gap = max(best.first, other.first) - min(best.last, other.last) - 1
-        if other.node == best.node and gap <= _GAP and last - first < _MOST_LINES:
+        is_near = gap <= _GAP and last - first < _MOST_LINES
+        if other.node == best.node and is_near and begins <= other.start < ends:
             start = min(best.start, other.start)
             end = max(best.start + len(best.text), other.start + len(other.text))
-            best = replace(best, start=start, first=first, last=last, text=content[start:end])
+            best = replace(best, start=start, first=first, last=last, text=text.content[start:end])
     return best
 
 
@@ -141,18 +144,21 @@ def best_apart(
             kept[candidate] = score
     for each in kept:
         if each not in widened:
-            widened[each] = _whole(each, texts[each.node].content)
+            widened[each] = _whole(each, texts[each.node])
     return [replace(widened[each], score=score) for each, score in kept.items()]
 
 
-def _whole(candidate: PassageCandidate, content: str) -> Passage:
+def _whole(candidate: PassageCandidate, of: Text) -> Passage:
     """Return a passage widened to the statements that it is part of, without a heading that its node says too."""
     skipped = 0 if candidate.is_code else heading_end(candidate.text)
     end = candidate.start + len(candidate.text)
     start = candidate.start + skipped
+    begins, ends = piece_at(of.node, of.content, start)
+    content = of.content[:ends]
     # Of a paragraph in one line it is some sentences, and widened it were the paragraph.
     if not _is_in_long_line(content, start, end):
         start, end = whole_statement(content, start, end, is_code=candidate.is_code)
+        start = max(start, begins)
     first = content.count("\n", 0, start) + 1
     text = content[start:end]
     lines = (first, first + text.count("\n"))

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 _WORDS = {
     "English": "the of and to in is that it for was on are with as at be this from or have an by not but what"
-    " which how does do can where who when why will there if",
+    " which how does do can where who when why will there if i you we they my must should would has had did were",
     "German": "der die das und ist nicht ein eine einen einem einer mit auf für von dem den des wie wird werden"
     " kann sich auch aus bei nach zum zur im ich welche welcher welches welchem wer wo wann warum gibt oder als"
     " es sind wenn",

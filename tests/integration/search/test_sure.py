@@ -233,7 +233,7 @@ def test_what_has_none_of_the_kind_that_is_asked_for_is_told_from_a_question_for
     def missing(question: str, text: str) -> float:
         asked = read_question(question)
         row = features(asked, [_passage("n", text)], dict.fromkeys(asked.weights, 1.0), None)[0]
-        return float(row[FEATURES.index("wanted_missing")])
+        return float(row[FEATURES.index("kind_missing")])
 
     assert missing("How many tries are made?", "Tries are made until one works.") == 1.0
     assert missing("How many tries are made?", "3 tries are made.") == missing("Tries?", "No.") == 0.0
@@ -322,10 +322,11 @@ def test_a_passage_goes_on_with_the_next_best_where_it_ends_and_not_with_one_far
         text = "\n".join(lines[first : last + 1])
         return PassageCandidate("n", "n", "n", content.index(text), first, last, (), text, False, 1.0)
 
-    whole = joined([passage(10, 15), passage(17, 20)], content)
+    of = Text(Node(id="n", title="n"), content)
+    whole = joined([passage(10, 15), passage(17, 20)], of)
     assert (whole.first, whole.last, whole.text) == (10, 20, "\n".join(lines[10:21]))
-    assert joined([passage(10, 15), passage(40, 45)], content) == passage(10, 15)
-    assert joined([passage(10, 15), passage(16, 50)], content) == passage(10, 15), "too long together"
+    assert joined([passage(10, 15), passage(40, 45)], of) == passage(10, 15)
+    assert joined([passage(10, 15), passage(16, 50)], of) == passage(10, 15), "too long together"
 
 
 class _Overlapping(Evidence):

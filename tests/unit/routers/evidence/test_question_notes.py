@@ -128,3 +128,15 @@ def test_a_question_in_the_language_of_some_texts_is_not() -> None:
     assert note(there, "Wie wird der Port des Servers gesetzt?") is None
     assert languages_of([german, *TEXTS.values()])[0] == "English"
     assert language_of("PORT=4711 serve") is None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What must I do before I return something?",
+        "Do I need to do something?",
+        "How do I append a record to a file?",
+    ],
+)
+def test_what_i_do_is_not_polish(question: str) -> None:
+    assert language_of(question) in ("English", None)

@@ -23,7 +23,7 @@ def _titles(question: str) -> list[str]:
 
 
 def test_a_heading_says_who_does_what_the_question_asks_for() -> None:
-    assert _titles("page long output")[0] == "Pager Support"
+    assert "Pager Support" in _titles("How do I page long output?")[:2]
 
 
 def test_other_words_in_er_say_nothing_of_a_question() -> None:

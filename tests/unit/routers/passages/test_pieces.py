@@ -1,0 +1,52 @@
+"""Passages of a content that was put together of several ranges of lines."""
+
+from __future__ import annotations
+
+import pytest
+from metatree_routers.embedded._excerpt import shown
+from metatree_routers.passages.asked import read_question
+from metatree_routers.passages.candidates import Text, candidates_of, weigh
+from metatree_routers.passages.pieces import piece_at
+from metatree_routers.passages.ranking import best_apart, joined
+
+from metatree.node import Node, Source
+
+IMPORTS = "import socket\nfrom somewhere import Limit"
+CONSTANTS = "# Of a connection, in seconds.\nDEFAULT_TIMEOUT = 30\nDEFAULT_RETRIES = 2"
+LAST = "register(Limit)\nsocket.setdefaulttimeout(DEFAULT_TIMEOUT)"
+CONTENT = f"{IMPORTS}\n{CONSTANTS}\n{LAST}"
+NODE = Node(
+    id="net.py::<module>",
+    title="net.py (module level)",
+    kind="code",
+    source=Source(type="python", path="net.py", parts=((1, 2), (40, 42), (90, 91))),
+)
+
+
+def _passages(question: str) -> list[str]:
+    asked = read_question(question, embeddings=False)
+    text = Text(NODE, CONTENT, 1.0)
+    found = candidates_of(asked, [text], weigh(asked, {}, 1), None)
+    return [each.text for each in best_apart([(each, 1.0) for each in found], 3, {NODE.id: text}, {})]
+
+
+@pytest.mark.parametrize("question", ["What is the default timeout?", "How many retries by default?"])
+def test_a_passage_lies_in_one_range_of_its_file(question: str) -> None:
+    assert all(text.strip() in (IMPORTS, CONSTANTS, LAST) for text in _passages(question))
+    assert _passages(question)[0] == CONSTANTS
+
+
+def test_what_follows_in_another_range_is_not_part_of_an_answer() -> None:
+    asked = read_question("What is the default timeout of a socket?", embeddings=False)
+    text = Text(NODE, CONTENT, 1.0)
+    found = candidates_of(asked, [text], weigh(asked, {}, 1), None)
+    assert len(found) > 1 and joined(found, text) == found[0]
+
+
+def test_of_a_range_no_line_of_another_is_shown() -> None:
+    assert shown(NODE, CONTENT, CONSTANTS) == CONSTANTS
+    assert shown(NODE, CONTENT, "DEFAULT_RETRIES = 2") == "DEFAULT_RETRIES = 2"
+
+
+def test_a_text_that_is_not_of_these_ranges_is_one_piece() -> None:
+    assert piece_at(NODE, "another text\nof two lines", 15) == (0, 25)
