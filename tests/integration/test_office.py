@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -244,3 +246,17 @@ def test_a_document_that_takes_too_much_memory_is_one_note() -> None:
         extractor.close()
     assert "not read" in result.problem or "damaged" in result.problem
     assert not any(result.lines)
+
+
+def test_no_model_is_loaded_to_read_a_notebook(tmp_path: Path) -> None:
+    """The one that markitdown guesses formats by loads onnxruntime, which sends telemetry."""
+    (tmp_path / "a.ipynb").write_text(
+        json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    )
+    reads = (
+        "import sys; from metatree_memory_tools.documents._converted import extract_converted as read;"
+        f" read('notebook', open({str(tmp_path / 'a.ipynb')!r}, 'rb').read());"
+        " print(sorted({'markitdown', 'magika', 'onnxruntime'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", reads], capture_output=True, text=True, check=True)
+    assert done.stdout == "['markitdown']\n"

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Final
 
 from metatree_memory_tools.documents._document_text import (
@@ -71,8 +74,25 @@ def _unpacked_bytes(data: bytes) -> int:
         return sum(info.file_size for info in archive.infolist())
 
 
+@contextmanager
+def _without_magika() -> Iterator[None]:
+    """Give markitdown's front class, which is not used, an empty module for its model of formats.
+
+    That model loads onnxruntime, which sends telemetry some seconds later.
+    """
+    absent = "magika" not in sys.modules
+    if absent:
+        sys.modules["magika"] = ModuleType("magika")
+    try:
+        yield
+    finally:
+        if absent:
+            del sys.modules["magika"]
+
+
 def _by_markitdown(kind: str, data: bytes) -> str:
-    from markitdown import StreamInfo, converters
+    with _without_magika():
+        from markitdown import StreamInfo, converters
 
     by_kind = {
         "pptx": converters.PptxConverter,

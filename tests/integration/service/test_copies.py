@@ -125,6 +125,21 @@ def test_a_copy_is_the_same_tree_without_a_file_of_the_source(shop: Shop, source
     shop.run(check)
 
 
+@pytest.mark.parametrize("digest", ["{outside}/made/x", "/dev/zero", "../../../made", "", "0" * 31])
+def test_what_an_index_says_is_a_digest_becomes_no_path(shop: Shop, tmp_path: Path, digest: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+
+    async def check(shop: Shop, published: Published) -> None:
+        async with shop.client() as client, shop.copy(client) as copy:
+            assert copy.tree.files is not None
+            with pytest.raises(BrokenStore, match="which is no digest"):
+                copy.tree.files(digest.format(outside=outside))
+            assert list(outside.iterdir()) == [] and list((shop.folder / "m1").rglob("*made*")) == []
+
+    shop.run(check)
+
+
 def test_a_changed_file_comes_through_and_the_next_search_sees_it(shop: Shop, source: Path) -> None:
     async def check(shop: Shop, published: Published) -> None:
         async with shop.client() as client, shop.copy(client) as copy:

@@ -266,6 +266,12 @@ class TreeCopy:
 
     def _file(self, digest: str) -> bytes:
         """Return a file by its digest, from this machine's disk or else from the service."""
+        if not DIGEST.fullmatch(digest):  # the service wrote the index that says so, and it becomes a path
+            raise BrokenStore(
+                f"the copied tree names a file by {digest[:80]!r}, which is no digest",
+                path=str(self._folder),
+                reason="damaged",
+            )
         file = self._folder / "files" / digest[:2] / digest
         _make_folder(file.parent)
         with suppress(OSError):
