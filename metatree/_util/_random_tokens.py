@@ -111,9 +111,12 @@ def random_tokens(text: str, *, code: bool) -> Iterator[tuple[int, int]]:
         text: the text.
         code: whether a token counts in quotes alone.
     """
+    end = 0
     for match in (_QUOTED_TOKEN if code else _TOKEN).finditer(text):
-        if _may_be_random(match[0]) and _is_named(text, match, code=code):
-            yield match.start(), _REST.match(text, match.end()).end()  # type: ignore[union-attr]  # of nothing at least
+        # One that lies in the rest of another is in its span already.
+        if match.start() >= end and _may_be_random(match[0]) and _is_named(text, match, code=code):
+            end = _REST.match(text, match.end()).end()  # type: ignore[union-attr]  # of nothing at least
+            yield match.start(), end
 
 
 def _is_named(text: str, token: re.Match[str], *, code: bool) -> bool:

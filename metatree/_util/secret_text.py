@@ -19,7 +19,7 @@ from metatree._util._secret_names import compiled, named_values
 from metatree._util._secret_shapes import PROVIDERS, SHAPES, keys_of_provider, long_tokens, mixed_tokens
 from metatree._util.entities import unescaped
 
-SHAPES_VERSION: Final = "13"
+SHAPES_VERSION: Final = "14"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(
@@ -175,7 +175,7 @@ def _plain_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]
     spans += _matches("a password or key", named)
     random = random_tokens(text, code=code) if has_random(mixed) else ()
     for start, end in (*random, *(() if code else manifest_values(text))):
-        if end > start and not _PLACEHOLDER.search(text, start, end):
+        if end > start and not _PLACEHOLDER.search(text, start, min(end, start + _LONGEST_VALUE)):
             spans.append((start, end, "a password or key"))
     return spans
 

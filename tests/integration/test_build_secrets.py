@@ -202,6 +202,19 @@ def test_histories(tmp_path: Path) -> None:
         assert [secret for secret in SECRETS if secret in said] == []
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_password_where_a_history_is_cut_is_masked(tmp_path: Path) -> None:
+    made = Repository(tmp_path / "shop")
+    address = "postgres://ann:teapotlidkettle@db.example.org/shop"
+    body = "w" * 19_972 + f" {address}"  # to where a message is cut
+    made.commit(f"Use a database\n\n{body}", {"a.txt": "The shop.\n"})
+    hidden = "w" * 59_780 + "\n"  # of a file that is not shown: to where changes are cut
+    made.commit("Write of it", {".env": hidden, "a.txt": f"The db is at {address} {'w' * 60_000}\n"})
+    with build_tree(made.root, history=True) as tree:
+        said = told(tree) + show_commit.function(node=tree.get("a.txt"), tree=tree, commit="HEAD")
+    assert "postgres://ann:****" in said and "teapotlid" not in said
+
+
 @pytest.mark.parametrize(
     "text",
     [

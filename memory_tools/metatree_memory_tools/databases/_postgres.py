@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from metatree._util.secret_text import masked
 from metatree.errors import MissingExtra, TransientError, UserError
 from metatree_memory_tools.databases._dsn import Address, connection_arguments
 from metatree_memory_tools.databases._model import (
@@ -202,7 +203,8 @@ class Postgres:
             raise UserError(f"the query failed: {self._message(exc)}") from exc
 
     def _message(self, exc: Exception) -> str:
-        return self._address.cleaned(str(exc).strip().split("\nLINE ")[0].replace("\n", "; "))
+        said = self._address.cleaned(str(exc).strip().split("\nLINE ")[0].replace("\n", "; "))
+        return said if self._secrets else masked(said)[0]
 
     def fingerprint(self) -> str:
         """Return a hash of the schema, the comments, and how much was written into each table."""

@@ -156,6 +156,8 @@ def _diff(root: Path, objects: Objects, commit: str, paths: Sequence[str], *, se
     arguments = ("--format=", "--patch", "--find-renames", *_AGAINST_FIRST, *objects.relative, commit)
     data = objects.output("show", *arguments, "--", *(objects.prefix + path for path in paths))
     text = data[: 4 * MAX_DIFF_CHARS].decode("utf-8", "replace")
+    if len(data) > 4 * MAX_DIFF_CHARS:  # whole lines alone: a key of which half is left is not known
+        text = text[: text.rfind("\n") + 1]
     if not secrets:
         text = "".join(_file_masked(root, each) for each in _FILE.split(text))
     if len(text) <= MAX_DIFF_CHARS and len(data) <= 4 * MAX_DIFF_CHARS:

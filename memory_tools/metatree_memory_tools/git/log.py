@@ -287,8 +287,9 @@ def _commits(pieces: Iterator[bytes], mark: bytes, ends: set[str]) -> Iterator[R
         hash_, parents, at, author, subject, body = fields
         # At the end of a shallow clone everything looks as if it had been added there.
         known = [] if hash_ in ends else touched
-        text = body.strip()
-        if len(text) > MAX_BODY_CHARS:
+        body = body.strip()
+        # Masked before it is cut: a key of which half is left is not known.
+        author, subject, text = (masked(said)[0] for said in (author, subject, body[: 2 * MAX_BODY_CHARS]))
+        if len(body) > MAX_BODY_CHARS:
             text = text[:MAX_BODY_CHARS] + " …"
-        author, subject, text = (masked(said)[0] for said in (author, subject, text))
         yield ReadCommit(hash_, parents, seconds_of(at), author, subject, text, known)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlencode, urlsplit
 
+from metatree._util.secret_text import masked
 from metatree._util.threads import in_thread
 from metatree.errors import FetchFailed, MetatreeError, UserError
 from metatree.node import Node
@@ -196,7 +197,7 @@ def _page(
         "tool": "web search",
         "provider": provider,
         "query": question,
-        "said_of_it": shorten(f"{hit.title}: {hit.snippet}", 300),
+        "said_of_it": shorten(masked(f"{hit.title}: {hit.snippet}")[0], 300),
     }
     return Node(
         made.id, made.title, made.description, made.content, made.kind, None, provenance, made.attributes

@@ -297,6 +297,8 @@ def test_a_value_in_quotes_is_masked_to_its_quote() -> None:
         "InverseQ D>AAAAAAAAAAAAAAAAAAAA ",
         "MHcCAQEEI" + LINE + "\n",
         "1234567890123456|",
+        "api_key=f3k9c71e04bq58w2a6z0",
+        "eyJapi_key=Modulus\\_A1b2C3d4",
         "s.a1",
         "eyJrIjoi",
         "A3-AAAAA-",
