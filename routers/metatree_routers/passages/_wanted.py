@@ -126,6 +126,10 @@ def lacks_kind(asked: Asked, text: str, release: str = "", head: str = "") -> bo
     )
 
 
+_NO_DOER: Final = re.compile(r"\bwhom\b|\b(?:to|for|with)\s*\??\s*$", re.IGNORECASE)
+"""A question of this form asks for whoever something was done to."""
+
+
 def lacks_person(asked: Asked, text: str) -> bool:
     """Say whether a question asks who, and no person in a text has done anything.
 
@@ -136,8 +140,12 @@ def lacks_person(asked: Asked, text: str) -> bool:
         (False, True)
         >>> lacks_person(read_question("Who approves trips?", embeddings=False), "Ann approves trips.")
         False
+        >>> lacks_person(read_question("To whom was it sold?", embeddings=False), "It was sold to Peter.")
+        False
     """
-    return asked.kind == "who" and not _is_by_somebody(asked, text) and not _does(asked, text)
+    if asked.kind != "who" or _NO_DOER.search(asked.text):
+        return False
+    return not _is_by_somebody(asked, text) and not _does(asked, text)
 
 
 def _is_by_somebody(asked: Asked, text: str) -> bool:
