@@ -227,8 +227,21 @@ def test_topics_are_found_by_what_was_asked(service: Served) -> None:
         {"two"},
         {"one", "two"},
     )
+    assert found("lamps watts") == {"one"}, "each word, in whatever order and question"
     assert found("%") == {"one"} and found("_") == set()
     assert "No topic says “&lt;b&gt;”." in browser.get("/topics", params={"q": "<b>"}).text
+
+
+def test_a_topic_of_somebody_else_offers_no_rename(serve: Serve) -> None:
+    service = serve(shared=True)
+    service.user.ask("How many watts?", user="User_1", topic="one")
+    assert "Rename this topic" in entered(service, "User_1").get("/thread?topic=one").text
+    theirs = entered(service, "User_2").get("/thread?topic=one").text
+    assert (
+        "How many watts?" in theirs
+        and "Rename this topic" not in theirs
+        and "Delete this topic" not in theirs
+    )
 
 
 def test_a_topic_is_exported_as_markdown_and_json(service: Served) -> None:

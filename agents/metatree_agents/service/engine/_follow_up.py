@@ -72,6 +72,8 @@ _POINTS = re.compile(r"that|this|these|those", re.IGNORECASE)
 _CLAUSE = re.compile(r"[,;]|\b(?:if|when|while|after|before|because|and|but)\b", re.IGNORECASE)
 _CALLERS = re.compile(rf"\b(?:{_HELPERS}) (?:I|you|we|one|people)\b", re.IGNORECASE)
 _WITHOUT_SUBJECT = frozenset(terms("example detail more else explain mean reason since short exact word"))
+_ENDING = re.compile(r"(?<=\w)\.[a-z]{1,5}$")
+"""Of a file that has no other title than its name."""
 _BRACKETED = re.compile(r"\([^()]*\)")
 _TOKEN = re.compile(r"\S+")
 _AROUND = "?!.,;:()[]{}\"'“”‘’`"
@@ -202,7 +204,9 @@ def _subject(question: str, turn: Mapping[str, Any]) -> str:
     words = list(dict.fromkeys(telling))[:_MOST_WORDS]
     if turn.get("End") in (None, "answered"):
         title = next((str(source.get("Title") or "") for source in turn.get("Sources") or ()), "")
-        title = _BRACKETED.sub("", title)  # `Shell Completion (introduction)`
+        title = _ENDING.sub(
+            "", _BRACKETED.sub("", title)
+        )  # `Shell Completion (introduction)`, `completion.md`
         named = title.split()
         if len(named) <= _MOST_WORDS // 2 and not set(terms(title)).isdisjoint(terms(" ".join(words))):
             known = set(terms(" ".join(words)))

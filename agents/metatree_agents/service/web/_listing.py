@@ -46,6 +46,9 @@ class Listed:
         return (self.title or self.question)[:NAME_CHARS]
 
 
+_MOST_WORDS: Final = 10
+
+
 async def topics_of(
     database: ServiceDatabase,
     owner: str,
@@ -59,10 +62,10 @@ async def topics_of(
 
     Args:
         others: whether those of everybody else are meant.
-        words: what a question of the topic, its title or its name, says somewhere; all topics when it is empty.
+        words: each of them stands in a question of the topic, its title or its name; all topics when it is empty.
         trees: the set of those that may be read; topics that search another one are left out.
     """
-    like = "%" + words.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
+    escaped = words.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_").split()[:_MOST_WORDS]
     among = (
         " AND (lower(topic.id) LIKE ? ESCAPE '!' OR lower(topic.title) LIKE ? ESCAPE '!'"
         " OR EXISTS (SELECT 1 FROM query AS each WHERE each.topic = topic.id AND lower(each.text) LIKE ? ESCAPE '!'))"
@@ -72,13 +75,13 @@ async def topics_of(
         f" {_UNANSWERED}, opening.at, query.text FROM topic"
         " JOIN query AS opening ON opening.topic = topic.id AND opening.seq = 1"
         " JOIN query ON query.topic = topic.id AND query.seq = topic.last_seq"
-        f" WHERE topic.owner {'<>' if others else '='} ? AND (topic.trees & ?) = 0{among if words else ''}"
+        f" WHERE topic.owner {'<>' if others else '='} ? AND (topic.trees & ?) = 0{among * len(escaped)}"
         " ORDER BY query.at DESC, topic.id LIMIT ? OFFSET ?",
         *(
             database.clock(),
             owner,
             missing(trees),
-            *((like, like, like) if words else ()),
+            *(like for word in escaped for like in [f"%{word}%"] * 3),
             TOPICS + 1,
             max(0, start),
         ),
