@@ -38,6 +38,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def require_token(host: str, token: str | None) -> None:
+    """Raise `UserError` when others can reach a host and no token is set."""
+    if token is None and not is_loopback(host):
+        raise UserError(
+            f"others can reach {host!r}, so a token is needed: set METATREE_MCP_TOKEN, or listen on 127.0.0.1"
+        )
+
+
 def http_app(server: MCPServer, *, host: str, token: str | None = None, names: Sequence[str] = ()) -> _Asgi:
     """Return the ASGI app of an MCP server, at `/mcp`.
 
@@ -51,10 +59,7 @@ def http_app(server: MCPServer, *, host: str, token: str | None = None, names: S
     Raises:
         UserError: no token is given for a host that others can reach.
     """
-    if token is None and not is_loopback(host):
-        raise UserError(
-            f"others can reach {host!r}, so a token is needed: set METATREE_MCP_TOKEN, or listen on 127.0.0.1"
-        )
+    require_token(host, token)
     from mcp.server.transport_security import TransportSecuritySettings
 
     own = [] if is_loopback(host) else [host, socket.gethostname(), socket.getfqdn()]

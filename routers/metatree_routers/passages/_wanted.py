@@ -126,7 +126,10 @@ def lacks_kind(asked: Asked, text: str, release: str = "", head: str = "") -> bo
     )
 
 
-_NO_DOER: Final = re.compile(r"\bwhom\b|\b(?:to|for|with)\s*\??\s*$", re.IGNORECASE)
+_NO_DOER: Final = re.compile(
+    r"\bwhom\b|\b(?:to|for|with)\s*\??\s*$|\bwho (?:is|are|was|were) (?:needed|wanted|required)\b",
+    re.IGNORECASE,
+)
 """A question of this form asks for whoever something was done to."""
 
 

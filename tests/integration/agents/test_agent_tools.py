@@ -139,7 +139,7 @@ def test_binary_files_are_left_out_and_said_and_generated_ones_come_last(project
     with build_tree(project) as tree:
         paths = [node["path"] for node in called(tree, "search", query="ship_parcel")["nodes"]]
         assert paths.index("src/shop/ship.py") < paths.index("src/shop/a_ship.py")
-        assert "1 file(s) were left out" in called(tree, "grep", pattern="zeppelin")["empty"]
+        assert "1 file was left out" in called(tree, "grep", pattern="zeppelin")["empty"]
 
 
 def test_an_expression_that_explodes_ends(tree: Tree, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

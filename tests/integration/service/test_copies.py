@@ -463,7 +463,7 @@ def test_an_engine_answers_from_its_copy_and_says_which_version(shop: Shop, sour
         async with shop.client() as client, shop.copy(client) as copy:
             engine = Engine(client, copy)
             working = asyncio.ensure_future(engine.run())
-            first = await answered("A", "Who waters the plants of room 12?")
+            first = await answered("A", "What waters the plants of room 12?")
             assert first["Think"][0] == "searched version 1 of the memory"
             assert first["Sources"][0]["Path"] == "part0/module12.py"
             (source / "part1" / "zoo.py").write_text(

@@ -113,7 +113,7 @@ def test_a_conversation_is_answered_with_sources_and_steps(serve: Serve, tree: T
 def test_a_category_narrows_the_search(serve: Serve, tree: Tree, category: str) -> None:
     service = serve(answer_timeout_s=20.0)
     service.frontend.ask(
-        "What percent is the discount rate?", Modifiers={"Category": [category.title()], "Region": 5}
+        "What is the discount rate?", Modifiers={"Category": [category.title()], "Region": 5}
     )
     with working(service, tree):
         said = service.frontend.get("check-query", Topic="T", Seq=1).json()

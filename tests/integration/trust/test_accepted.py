@@ -351,7 +351,7 @@ def test_an_index_that_was_accepted_is_read_anew_from_what_it_names(
     with Tree.open(clone.metatree) as tree:
         assert {node.id for _, node in tree.walk()} == {ROOT}
         assert tree.index.rows("SELECT * FROM file") == []
-    assert run(["ask", "Where is the harbour?"]) == 0
+    assert run(["ask", "Where is the harbour?", "--sure", "0.3"]) == 0
     assert "in the south" in capfd.readouterr().out
     with Tree.open(clone.metatree) as tree:
         assert "clone/.env" not in tree and "vault/private" not in tree

@@ -53,7 +53,11 @@ def mcp(
 
     where.place()  # a folder that is not there is said now, not at the first call
     if http is not None:
-        require_free(*host_and_port(http, port_alone=True), option="--http")
+        from metatree_agents.tools.mcp_http import require_token
+
+        host, port = host_and_port(http, port_alone=True)
+        require_token(host, os.environ.get(TOKEN) or None)
+        require_free(host, port, option="--http")
     given = {**suite_parts(router), **web_parts(web)}
     limits = replace(budget, max_seconds=budget.max_seconds or MAX_SECONDS).limits()
     kit = Toolkit(where.ready, parts=given, limits=limits, refresh=not no_refresh)
