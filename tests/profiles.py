@@ -13,7 +13,7 @@ import os
 from hypothesis import settings
 
 _FULL = 100
-_CI = 40
+_CI = 20
 _QUICK = 15
 
 
