@@ -223,7 +223,7 @@ class McpUpstream(Upstream):
         connection = None
         try:
             connection = await in_thread(self._connected, changed=self._on_change(asyncio.get_running_loop()))
-            listing = await in_thread(partial(connection.listing, seconds=self.entry.start_seconds))
+            listing = await self._asked_for_tools(connection)
         except MetatreeError as exc:
             if connection is not None:
                 self._spawn(in_thread(connection.close))
@@ -231,12 +231,17 @@ class McpUpstream(Upstream):
             self._not_before = time.monotonic() + min(FIRST_PAUSE_S * 2 ** (self._failures - 1), MOST_PAUSE_S)
             raise TransientError(self.problem, retry_after_s=FIRST_PAUSE_S) from exc
         try:
-            await self._listed(_listing(listing))
+            await self._listed(listing)
         except BaseException:
             self._spawn(in_thread(connection.close))
             raise
         self._connection, self.problem = connection, ""  # not before its tools are known
         return connection
+
+    async def _asked_for_tools(self, connection: ServerConnection) -> ToolList:
+        """Ask for the tools alone: nothing here uses resources, and some servers fail or take long to list theirs."""
+        ask = partial(connection.listing, seconds=self.entry.start_seconds, resources=False)
+        return _listing(await in_thread(ask))
 
     def _connected(self, changed: Callable[[], None]) -> ServerConnection:
         from metatree_memory_tools.mcp_server.address import ServerAddress
@@ -294,11 +299,11 @@ class McpUpstream(Upstream):
         while self._changed and (connection := self._connection) is not None and connection.usable:
             self._changed = False
             try:
-                listing = await in_thread(partial(connection.listing, seconds=self.entry.start_seconds))
+                listing = await self._asked_for_tools(connection)
             except MetatreeError as exc:
                 self.problem = without_texts(str(exc), self.entry.secrets)
                 return
-            await self._listed(_listing(listing))
+            await self._listed(listing)
             await asyncio.sleep(pause)
             pause = min(pause * 2, _MOST_RELIST_S)
 

@@ -115,7 +115,8 @@ def entries(
                 continue
             wanted = _NAME.sub("-", name).strip("-") or "server"
             entry = _entry(wanted, settings, reuse)
-            if entry.identity in found:
+            if (same := found.get(entry.identity)) is not None:
+                _warn_of(entry, same)
                 continue
             own = _unique(wanted, names)
             if own != wanted:
@@ -124,6 +125,20 @@ def entries(
                 )
             found[entry.identity] = replace(entry, name=own)
     return list(found.values())
+
+
+def _warn_of(entry: ServerEntry, same: ServerEntry) -> None:
+    """Say what of an entry is not used, since the same server was listed before it."""
+    if entry.name != same.name:
+        _log.warning("the server %r is the same as %r, and is mounted under that name", entry.name, same.name)
+    for key in _OURS:
+        if key not in _WHERE and key in entry.settings and entry.settings[key] != same.settings.get(key):
+            _log.warning(
+                "the server %r is listed before without this: `%s` of %r is not used",
+                same.name,
+                key,
+                entry.name,
+            )
 
 
 def _unique(name: str, names: set[str]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from metatree.errors import FetchFailed, MetatreeError, MissingExtra
@@ -124,13 +124,13 @@ class ServerConnection:
             self._loop.call_soon_threadsafe(self._stop.set)
         self._ended.wait(_CLOSE_S)
 
-    def listing(self, *, seconds: float = START_S) -> ToolListing:
-        """Ask for all tools and resources.
+    def listing(self, *, seconds: float = START_S, resources: bool = True) -> ToolListing:
+        """Ask for all tools and resources, or for the tools alone.
 
         Raises:
             FetchFailed: it did not answer.
         """
-        return self._ask(self._listing, seconds, "list its tools")
+        return self._ask(partial(self._listing, resources), seconds, "list its tools")
 
     def call(self, tool: str, arguments: dict[str, Any], *, seconds: float) -> str:
         """Call a tool and return its result as text.
@@ -172,12 +172,8 @@ class ServerConnection:
         try:
             result = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), self._loop))
         except TimeoutError as exc:
-            garbage = self._process.garbage if self._process is not None else 0
-            more = f"; {garbage} lines that it wrote are no messages" if garbage else ""
-            raise CallUnanswered(
-                str(self._failed(f"gave no answer to {tool!r} within {seconds:g} s{more}")),
-                url=self._address.url,
-            ) from exc
+            late = self._failed(f"gave no answer to {tool!r} within {seconds:g} s")
+            raise CallUnanswered(str(late), url=self._address.url) from exc
         except MCPError as exc:
             if _is_gone(exc):
                 self._broken = True
@@ -234,15 +230,16 @@ class ServerConnection:
             self._broken = self._broken or _is_gone(exc)
             raise self._failed(f"could not {doing}: {_reason(exc)}") from exc
 
-    async def _listing(self) -> ToolListing:
+    async def _listing(self, with_resources: bool) -> ToolListing:
         client, left_out = self._client, 0
         can = client.server_capabilities
         tools, beyond = await _all(client.list_tools, "tools") if can.tools else ([], 0)
         left_out += beyond
-        resources, beyond = await _all(client.list_resources, "resources") if can.resources else ([], 0)
+        with_resources = with_resources and can.resources is not None
+        resources, beyond = await _all(client.list_resources, "resources") if with_resources else ([], 0)
         left_out += beyond
         templates: list[Any] = []
-        if can.resources:
+        if with_resources:
             with suppress(Exception):  # few servers have them, and some do not know the question
                 templates, _ = await _all(client.list_resource_templates, "resource_templates")
         info = client.server_info
@@ -331,10 +328,17 @@ class ServerConnection:
     def _failed(self, what: str) -> FetchFailed:
         words = "" if self._process is None else self._process.last_words
         last = " ".join(words[-_LAST_CHARS:].split())
-        return FetchFailed(
-            f"the MCP server {self._name!r} {what}{f'; it said last: {last}' if last else ''}",
-            url=self._address.url,
-        )
+        garbage = 0 if self._process is None else self._process.garbage
+        notes = [
+            what,
+            *(
+                [f"lines that it wrote to standard output and that are no messages: {garbage}"]
+                if garbage
+                else []
+            ),
+            *([f"it said last: {last}"] if last else []),
+        ]
+        return FetchFailed(f"the MCP server {self._name!r} {'; '.join(notes)}", url=self._address.url)
 
 
 async def _all(ask: Callable[..., Awaitable[Any]], name: str) -> tuple[list[Any], int]:
@@ -399,6 +403,11 @@ def _result_form() -> Any:
 
 def _reason(exc: BaseException) -> str:
     """Return what went wrong, out of the groups in which tasks wrap it."""
+    from pydantic import ValidationError
+
     while isinstance(exc, BaseExceptionGroup) and exc.exceptions:
         exc = exc.exceptions[0]
+    if isinstance(exc, ValidationError):  # its own words end in an address of its manual
+        first = exc.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     return str(exc) or type(exc).__name__

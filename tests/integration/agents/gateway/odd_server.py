@@ -1,9 +1,9 @@
 """An MCP server for tests that does what no server should: `python odd_server.py [WORD …]`; no package is needed.
 
 Words change what it is: `silent` answers nothing, `noise` writes no messages but text, `out` ends at once, `many=N`
-lists N tools, `twice` lists two tools of one name, `endless` lists pages without an end, `leaky` says its key
-wherever a server can say something. What it does is appended to
-the file that LOG names, a line for each call.
+lists N tools, `resources` says that it has resources and fails to list them, `twice` lists two tools of one name,
+`endless` lists pages without an end, `leaky` says its key wherever a server can say something. What it does is appended
+to the file that LOG names, a line for each call.
 """
 
 from __future__ import annotations
@@ -192,7 +192,9 @@ def answer(message: dict[str, Any]) -> None:
     elif method == "initialize":
         version = message["params"]["protocolVersion"]
         title = os.environ["API_KEY"] if "leaky" in WORDS else "odd"
-        can = {"tools": {"listChanged": True}}
+        can: dict[str, Any] = {"tools": {"listChanged": True}}
+        if "resources" in WORDS:
+            can["resources"] = {}
         send(
             {
                 "id": number,

@@ -39,8 +39,12 @@ async def others_work(gateway: Gateway) -> None:
     ("tool", "arguments", "outcome"),
     [
         ("never", {}, "gave no answer to 'never' within 1 s"),
-        ("garbage", {}, "lines that it wrote are no messages"),
-        ("no_result", {}, "answered 'no_result' with what is no result"),
+        ("garbage", {}, "within 1 s; lines that it wrote to standard output and that are no messages: "),
+        (
+            "no_result",
+            {},
+            "answered 'no_result' with what is no result: content: Input should be a valid list",
+        ),
         ("die", {}, "ended before it answered 'die'"),
     ],
 )
@@ -55,7 +59,7 @@ def test_a_tool_without_an_answer(
             result = await pending
             assert result["isError"] and outcome in said(result), said(result)
             assert on_board(bench, f"office/{tool}").startswith("failed: ")
-            assert outcome in on_board(bench, f"office/{tool}")
+            assert outcome in on_board(bench, f"office/{tool}") and "pydantic.dev" not in said(result)
             if tool != "die":
                 assert said(await gateway.call("office/echo", {"text": "still there"})) == "still there"
 
@@ -108,6 +112,28 @@ def test_a_server_that_does_not_start_keeps_no_other_waiting(bench: Bench, run: 
             assert "other (" in listed and "(office: the MCP server" in listed
             result = await gateway.call("office/echo", {"text": "a"})
             assert result["isError"]
+
+    run(main())
+
+
+def test_a_server_that_writes_text_where_messages_belong_is_told_so(bench: Bench, run: Run) -> None:
+    async def main() -> None:
+        async with bench.gateway(office=odd("noise", start_seconds=1.5)) as gateway:
+            listed = await gateway.browse()
+            assert (
+                "within 1.5 s; lines that it wrote to standard output and that are no messages: 1" in listed
+            )
+
+    run(main())
+
+
+def test_a_server_that_fails_to_list_its_resources_has_its_tools(bench: Bench, run: Run) -> None:
+    """Nothing in a gateway uses resources."""
+
+    async def main() -> None:
+        async with bench.gateway(office=odd("resources")) as gateway:
+            await gateway.known()
+            assert said(await gateway.call("office/echo", {"text": "here"})) == "here"
 
     run(main())
 

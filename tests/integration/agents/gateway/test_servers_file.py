@@ -91,6 +91,19 @@ def test_a_file_takes_no_name_from_a_server_of_the_users_own(
     assert "'mail' at theirs … is mounted as 'mail-2'" in caplog.text
 
 
+def test_what_is_not_used_of_a_server_that_is_listed_twice_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    first.write_text('{"mcpServers": {"mail": {"command": "x", "reuse": 5}, "post": {"command": "x"}}}')
+    second.write_text('{"mcpServers": {"mail": {"command": "x", "reuse": 5, "read_only": "none"}}}')
+    assert [each.name for each in entries([first, second], [], folder=tmp_path)] == ["mail"]
+    assert [each.getMessage() for each in caplog.records] == [
+        "the server 'post' is the same as 'mail', and is mounted under that name",
+        "the server 'mail' is listed before without this: `read_only` of 'mail' is not used",
+    ]
+
+
 def test_only_the_users_own_files_of_a_host_are_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
