@@ -56,9 +56,35 @@ class GatewayTool(SchemaTool):
             raise BadModelAnswer(f"arguments must be JSON: {exc}") from exc
         wrong = self._wrong(given)
         if wrong:
-            lines = schema_text(self.schema) or "none"
+            lines = _argument_lines(self.schema) or "none"
             raise BadModelAnswer(f"{'; '.join(wrong)}. Its arguments are:\n{plain_text(lines)[:3_000]}")
         return given
+
+
+def _argument_lines(schema: Mapping[str, Any]) -> str:
+    """Return the arguments of a tool a line each, and those within them: `body.item`, `entities[].name`."""
+    lines = [schema_text(schema)]
+    for name, about in (schema.get("properties") or {}).items():
+        inner = _referred(about, schema)
+        if isinstance(inner, Mapping) and isinstance(inner.get("items"), Mapping):
+            name, inner = f"{name}[]", _referred(inner["items"], schema)
+        if isinstance(inner, Mapping) and isinstance(inner.get("properties"), Mapping):
+            needed = inner.get("required")
+            within = {
+                "properties": {f"{name}.{key}": value for key, value in inner["properties"].items()},
+                "required": [f"{name}.{key}" for key in needed] if isinstance(needed, list) else [],
+            }
+            lines.append(schema_text(within))
+    return "\n".join(line for line in lines if line)
+
+
+def _referred(about: Any, schema: Mapping[str, Any]) -> Any:
+    """Return what a part of a schema refers to by name, else the part itself."""
+    name = about.get("$ref") if isinstance(about, Mapping) else None
+    kinds = schema.get("$defs")
+    if not isinstance(name, str) or not isinstance(kinds, Mapping):
+        return about
+    return kinds.get(name.removeprefix("#/$defs/"), about)
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,12 @@ def _entry(name: str, settings: Mapping[str, Any], reuse: float) -> ServerEntry:
             isinstance(each, str | int | float) for each in value.values()
         ):
             raise UserError(f"server {name!r}: `{field_name}` must be an object of texts")
+    if kind == "openapi" and not all(
+        str(each).startswith("$") for each in (settings.get("auth") or {}).values()
+    ):
+        raise UserError(
+            f'server {name!r}: `auth` has names of variables, with no braces: {{"SCHEME": "$SHOP_KEY"}}'
+        )
     given = settings.get("reuse", reuse)
     if given != "forever" and not _is_seconds(given, least=0):
         raise UserError(f"server {name!r}: reuse={given!r}: give a number of seconds from 0 on, or 'forever'")

@@ -98,6 +98,27 @@ def test_operations_of_a_service_are_tools(bench: Bench, run: Run, shop: tuple[s
     run(main())
 
 
+def test_arguments_within_others_are_named_where_they_do_not_fit(
+    bench: Bench, run: Run, shop: tuple[str, list[str]]
+) -> None:
+    line = {"type": "object", "properties": {"sku": {"type": "string"}}, "required": ["sku"]}
+    inside = {"item": {"type": "string"}, "lines": {"type": "array", "items": line}}
+    order = {"type": "object", "properties": inside, "required": ["item"]}
+    body = {"content": {"application/json": {"schema": order}}}
+    place = {"operationId": "place_order", "requestBody": body, "responses": {"200": {"description": "x"}}}
+    file = bench.folder / "shop.json"
+    file.write_text(json.dumps({**DESCRIPTION, "paths": {"/orders": {"post": place}}}))
+
+    async def main() -> None:
+        entry = {"openapi": str(file), "server": shop[0], "allow_private": True}
+        async with bench.gateway(allow=["*"], shop=entry) as gateway:
+            wrong = said(await gateway.call("shop/place_order", {"item": "kettle"}))
+            assert "item: there is no such argument" in wrong and "\nbody.item (string, required)" in wrong
+            assert not shop[1]
+
+    run(main())
+
+
 def test_tools_of_a_plugin_are_mounted_where_they_need_no_tree(bench: Bench, run: Run) -> None:
     rung: list[int] = []
 

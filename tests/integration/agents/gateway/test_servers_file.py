@@ -104,6 +104,21 @@ def test_what_is_not_used_of_a_server_that_is_listed_twice_is_told(
     ]
 
 
+def test_a_credential_in_the_place_of_its_variable_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mcp.json"
+    monkeypatch.setenv("SHOP_KEY", "k3y-of-the-shop")
+    for given in ("$SHOP_KEY", "${SHOP_KEY}"):
+        file.write_text(json.dumps({"mcpServers": {"shop": {"openapi": "a.json", "auth": {"key": given}}}}))
+        if given == "$SHOP_KEY":
+            assert len(entries([file], [], folder=tmp_path)) == 1
+            continue
+        with pytest.raises(UserError, match="with no braces") as told:
+            entries([file], [], folder=tmp_path)
+        assert "k3y" not in str(told.value)
+
+
 def test_only_the_users_own_files_of_a_host_are_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
