@@ -392,7 +392,7 @@ def test_trees_are_chosen_beside_the_question_and_opened_by_tabs(
     page.keyboard.press("Tab")
     page.locator("[role=treeitem]").first.press("ArrowDown")
     page.goto(f"{several.url}/admin/trees")
-    page.fill("#i-who", "everybody")
+    page.fill("#i1-who", "everybody")
     page.click("button:has-text('Give access')")
     page.wait_for_selector("[role=status].notice")
     assert "everybody may ask handbook now." in page.inner_text(".notice")

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from metatree_memory_tools.text.descriptions import shorten
 from metatree_memory_tools.text.readable import markup_of, readable
 
 from metatree import Node, Tree
@@ -287,7 +288,7 @@ def _evidence(tree: Tree, make: Any) -> Any:
 
 
 def _child(node: Node, count: int, page: ChildPage | None = None) -> ChildRow:
-    return ChildRow(node.id, node.title, " ".join(node.description.split())[:300], node.kind, count, page)
+    return ChildRow(node.id, node.title, shorten(node.description, 300), node.kind, count, page)
 
 
 def _opened_child(node: Node, page: ChildPage) -> ChildRow:
