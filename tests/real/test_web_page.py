@@ -1042,7 +1042,7 @@ def test_three_passages_are_seen_at_once_and_whoever_knows_it_adds_it_by_keyboar
     first = page.locator(".closest .exact").first
     height = first.bounding_box()["height"]
     page.locator(".question").focus()
-    tab_to(page, "Whole passage: Letter 0")
+    tab_to(page, "More lines: Letter 0")
     page.keyboard.press("Enter")
     assert first.bounding_box()["height"] > height
     check(page, axe)

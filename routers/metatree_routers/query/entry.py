@@ -19,7 +19,8 @@ MOST_LINES: Final = 12
 """A text that is not longer is shown whole, and an entry goes on so far at most where no heading ends it."""
 _HEADING_SHARE: Final = 0.6
 """How long a heading is at most, as a share of a long line: a line of a paragraph is longer, but for its last."""
-_NAME: Final = re.compile(r"\w+(?:[_.:-]+\w+)+|\w*\d\w*")
+_NAME: Final = re.compile(r"(?<![\w.])(?![A-Za-z]+\.\d+(?!\w))(?:\w+(?:[_.:-]+\w+)+|\w*\d\w*)")
+"""An identifier, or what has a number, but not what all of a manual is about (`ASN.1`)."""
 _NAME_WEIGHT: Final = 10.0
 _ENDS: Final = (".", "!", "?")
 _MARKS: Final = (*_ENDS, ",", ";", ":", ")", "]")

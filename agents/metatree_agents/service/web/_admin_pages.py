@@ -608,7 +608,11 @@ async def limits_page(request: Request, session: Administrator, service: Here) -
             f"{settings.answer_timeout_s:,.0f} s",
             "how long a caller waits for an answer at once",
         ],
-        ["shared", "yes" if settings.shared else "no", "whether users read topics of others and ask in them"],
+        [
+            "shared",
+            "yes" if settings.shared else "no",
+            "whether users read the topics of others and ask in them; only an owner renames or deletes",
+        ],
         ["no-sha1", "no" if settings.proofs.sha1 else "yes", "whether proofs made with SHA-1 are refused"],
     ]
     columns = ("Name", "Value", "What it is")
