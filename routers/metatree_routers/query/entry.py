@@ -71,7 +71,7 @@ def entry_text(question: str, text: str, mark: str = "") -> str:
 def _best(question: str, lines: Sequence[str]) -> int:
     """Return the line that shares most with a question: names as they stand, and words by how rare they are here."""
     names = [re.compile(rf"(?<!\w){re.escape(name)}(?!\w)") for name in _NAME.findall(question)]
-    asked = set(terms(question))
+    asked = {term for term in terms(question) if len(term) > 1}  # the 1 of `ASN.1` is any number
     shared = [asked.intersection(terms(line)) for line in lines]
     counts = Counter(term for each in shared for term in each)
     scores = [
