@@ -36,6 +36,11 @@ _OWN = "198.18."
 """Addresses of hosts that tests make for themselves; nobody has them on the internet (RFC 2544)."""
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a case with a long text by its argument: names of cases are printed, and in every process."""
+    return argname if isinstance(val, str | bytes) and len(val) > 200 else None
+
+
 @pytest.fixture(autouse=True, scope="session")
 def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep what is remembered of model servers, and the key that marks stores, out of the user's folders."""

@@ -154,9 +154,11 @@ class SearchMachine(TreeWalk):
         most = state.given.get("most_fruitless")
         state.fruitless += frame.knockout is None  # the groups of one menu are one decision
         if most is not None and state.fruitless >= most and not state.without_model:
-            state.without_model = True
-            state.why_without = f"{most} requests to the model led to nothing"
-            note(state, frame, "without_model", None, state.why_without)
+            state.without_model = state.fruitless >= 2 * most
+            if state.without_model or not state.without_router:
+                state.without_router = True
+                state.why_without = f"{state.fruitless} requests to the model led to nothing"
+                note(state, frame, "without_model", None, state.why_without)
         if event.error is None:
             state.unusable = 0
             return

@@ -94,6 +94,8 @@ def _troubles(state: SearchState) -> str:
     sentences = []
     if state.without_model:
         sentences.append(f"{state.why_without}: the search went on without it")
+    elif state.without_router:
+        sentences.append(f"{state.why_without}: the evidence chose the way from there")
     for kind, who, then in (
         ("route", "the router", "; the order by evidence decided"),
         ("read", "the reader", ""),

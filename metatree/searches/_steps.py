@@ -9,7 +9,7 @@ from typing import Any
 
 from metatree.durable import Effect
 from metatree.result import TraceEvent
-from metatree.searches._effects import ByPart, SearchEffect
+from metatree.searches._effects import ByPart, RouteMenu, SearchEffect
 from metatree.searches._state import Fact, Frame, SearchState, Waiting
 
 
@@ -56,7 +56,8 @@ class Moves(ABC):
 
 def effect_of(state: SearchState, frame: Frame, payload: SearchEffect) -> list[Effect]:
     """Make an effect for a frame, as the list that a step returns."""
-    if state.without_model and isinstance(payload, ByPart):
+    without = state.without_model or (state.without_router and isinstance(payload, RouteMenu))
+    if without and isinstance(payload, ByPart):
         payload = replace(payload, embedded=True)
     effect = Effect(state.next_effect, payload.kind, payload)
     state.next_effect += 1

@@ -63,6 +63,12 @@ class TreeWalk(ToolWalk):
             return self._use_tools(state, frame)
         if len(options) == 1:
             return self._enter(state, frame, options[0], "the only option")
+        if (above := _likelier_above(frame)) is not None:
+            here = frame.trail.pop()
+            self._mark(
+                state, frame, here, UNVIABLE, f"{above} is likelier than what is left here", frame.trail[-1]
+            )
+            return self._list(state, frame)
         if (following := _next_likeliest(frame)) is not None:
             choice, share = following
             here, reason = frame.trail[-1], f"the next likeliest ({share:.2f})"
@@ -245,6 +251,30 @@ def _next_likeliest(frame: Frame) -> tuple[str, float] | None:
         del frame.likely[frame.trail[-1]]
         return None
     return best, min(1.0, left[best] / max(total, left[best]))
+
+
+def _likelier_above(frame: Frame) -> str | None:
+    """Return what a menu above offers that is likelier than all that is left here, once something here led to nothing.
+
+    What is left here has the share of this node, less that of what was tried in it.
+    """
+    here, *above = reversed(frame.trail)
+    shares = frame.likely.get(here)
+    tried = sum(share for node, share in (shares or {}).items() if node in frame.marks)
+    if not tried:
+        return None
+    left = max(0.0, 1 - tried)
+    for menu in above:
+        offered = frame.likely.get(menu)
+        if offered is None or here not in offered:
+            return None
+        left *= offered[here]
+        others = {i: p for i, p in offered.items() if i not in frame.marks and i not in frame.trail}
+        best = max(others, key=others.__getitem__, default=None)
+        if best is not None and others[best] > left:
+            return best
+        here = menu
+    return None
 
 
 def _is_collectable(state: SearchState, value: Routed) -> bool:

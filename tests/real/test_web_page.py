@@ -392,7 +392,7 @@ def test_trees_are_chosen_beside_the_question_and_opened_by_tabs(
     page.keyboard.press("Tab")
     page.locator("[role=treeitem]").first.press("ArrowDown")
     page.goto(f"{several.url}/admin/trees")
-    page.fill("#i-who", "everybody")
+    page.fill("#i1-who", "everybody")
     page.click("button:has-text('Give access')")
     page.wait_for_selector("[role=status].notice")
     assert "everybody may ask handbook now." in page.inner_text(".notice")
@@ -1042,7 +1042,7 @@ def test_three_passages_are_seen_at_once_and_whoever_knows_it_adds_it_by_keyboar
     first = page.locator(".closest .exact").first
     height = first.bounding_box()["height"]
     page.locator(".question").focus()
-    tab_to(page, "Whole passage: Letter 0")
+    tab_to(page, "More lines: Letter 0")
     page.keyboard.press("Enter")
     assert first.bounding_box()["height"] > height
     check(page, axe)

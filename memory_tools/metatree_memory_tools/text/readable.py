@@ -127,8 +127,26 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"maxNesting": 20}).enable("table")
 
 
+def with_code_in_cells(text: str) -> str:
+    """Return Markdown whose tables keep code with `|` in one cell, as its author meant it; a cell ends there otherwise.
+
+    Example:
+        >>> with_code_in_cells("| `json|md` | the form |")
+        '| `json\\\\|md` | the form |'
+    """
+    if "|" not in text or "`" not in text:
+        return text
+    lines, in_fence = text.split("\n"), False
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith(("```", "~~~")):
+            in_fence = not in_fence
+        elif not in_fence and line.lstrip().startswith("|"):
+            lines[number] = _CODE_SPAN.sub(lambda span: _BARE_PIPE.sub(r"\\|", span[0]), line)
+    return "\n".join(lines)
+
+
 def _from_markdown(text: str) -> str:
-    text = textwrap.dedent(text)
+    text = with_code_in_cells(textwrap.dedent(text))
     fences = list(_FENCE.finditer(text))
     if len(fences) % 2:  # one of its ends is not in this stretch
         before = text[: fences[0].start()].rstrip()
@@ -167,7 +185,8 @@ def _markdown_lines(tokens: Sequence[Token]) -> Iterator[str]:
             case "tr_open":
                 in_row = True
             case "tr_close":
-                in_row, lines, cells = False, [" | ".join(cells)], []
+                # The head of many a table of options names nothing.
+                in_row, lines, cells = False, [" | ".join(cells)] if any(cells) else [], []
             case "inline" if in_row:
                 cells.append(_inline(token).replace("\n", " "))
             case "inline":
@@ -214,6 +233,8 @@ def _target(said: str, href: str) -> str:
 
 # reStructuredText, and Python with docstrings in it
 
+_CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)[^`\n]+(?<!`)\1(?!`)")
+_BARE_PIPE = re.compile(r"(?<!\\)\|")
 _DIRECTIVE = re.compile(r"^(\s*)\.\. +(?:\|[^|\n]+\| +)?([\w:.+-]+)::[ \t]*(.*)$")
 _OPTION = re.compile(r"^\s+:[\w-]+:(?:\s|$)")
 _KNOWN_OPTION = re.compile(

@@ -78,3 +78,7 @@ CLAIM: Final = np.array(
 """The same of those of `ranking._CLAIMED_BY`, of the best candidate; then its share among all, its lead, the length of
 the question, the share of its node, and how much nearer its title is than others, against their spread."""
 BIAS: Final = -5.248
+TURN_BIAS: Final = -1.25
+"""Added to `BIAS` where the best candidate is a turn of a conversation: in those all words of a question stand in turns
+that say another thing. Fitted on every second source of BEAM and LoCoMo, where `CLAIM` gives .5 or more; see
+docs/benchmarks/answers.md."""

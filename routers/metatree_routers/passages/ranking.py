@@ -19,7 +19,7 @@ import numpy as np
 from metatree.protocols import Passage
 from metatree_routers.embeddings.static import Embedder
 from metatree_routers.passages._cut import LONG_CHARS, heading_end
-from metatree_routers.passages._model import BIAS, CLAIM, RANKER
+from metatree_routers.passages._model import BIAS, CLAIM, RANKER, TURN_BIAS
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.candidates import Text, candidates_of, weigh
 from metatree_routers.passages.features import FEATURES, Floats, PassageCandidate, features
@@ -72,7 +72,8 @@ def rank_passages(
     scores = rows @ RANKER
     order = np.argsort(-scores, kind="stable")
     ordered = [candidates[number] for number in order]
-    best = claim_probability(claim_features(asked, ordered, rows[order], scores[order]))
+    is_turn = by_node[ordered[0].node].node.kind == "turn"
+    best = claim_probability(claim_features(asked, ordered, rows[order], scores[order]), is_turn=is_turn)
     ordered[0] = joined(ordered, by_node[ordered[0].node])
     if len(ordered[0].text) > _MOST_CHARS:
         best *= _LONG_SHARE
@@ -118,9 +119,13 @@ def claim_features(asked: Asked, ordered: Sequence[PassageCandidate], rows: Floa
     return np.concatenate([rows[0, _CLAIMED_BY], more])
 
 
-def claim_probability(row: Floats) -> float:
-    """Return how likely a claim with these features is right."""
-    return float(1.0 / (1.0 + np.exp(-(row @ CLAIM + BIAS))))
+def claim_probability(row: Floats, *, is_turn: bool = False) -> float:
+    """Return how likely a claim with these features is right.
+
+    Args:
+        is_turn: whether it is a turn of a conversation.
+    """
+    return float(1.0 / (1.0 + np.exp(-(row @ CLAIM + BIAS + TURN_BIAS * is_turn))))
 
 
 def best_apart(

@@ -19,6 +19,8 @@ def best_line(text: str, weights: Mapping[str, float]) -> str:
     Example:
         >>> best_line("import os\\n\\ndef follow(url):\\n    return url", {"follow": 2.0, "url": 1.0})
         'def follow(url):'
+        >>> best_line("```sh\\nmetatree serve", {})
+        'metatree serve'
     """
     lines = text.split("\n", MAX_LINES)[:MAX_LINES]
     matching: dict[str, tuple[str, ...]] = {}
@@ -30,16 +32,21 @@ def best_line(text: str, weights: Mapping[str, float]) -> str:
     # Most lines have none of the words, and cutting a line costs more than looking for them.
     numbers = {number for raw in matching for number, line in enumerate(lines) if raw in line}
     for line in map(lines.__getitem__, sorted(numbers)):
-        if is_bare_directive(line):
+        if not _says_something(line):
             continue
         line_terms = {term for raw in raw_tokens(line[:MAX_READ_CHARS]) for term in matching.get(raw, ())}
         score = fsum(map(weights.__getitem__, line_terms))  # the same in any order
         if score > best_score:
             best, best_score = line, score
     if not best:
-        said = (line for line in lines if any(map(str.isalnum, line)) and not is_bare_directive(line))
+        said = (line for line in lines if any(map(str.isalnum, line)) and _says_something(line))
         best = next(said, "") or next((line for line in lines if any(map(str.isalnum, line))), "")
     return _trimmed(best.strip(), weights)
+
+
+def _says_something(line: str) -> bool:
+    """Whether a line is more than the opening of a block: a directive, or the fence of code with its language."""
+    return not is_bare_directive(line) and not line.lstrip().startswith(("```", "~~~"))
 
 
 def _trimmed(line: str, weights: Mapping[str, float]) -> str:

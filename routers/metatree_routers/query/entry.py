@@ -19,7 +19,8 @@ MOST_LINES: Final = 12
 """A text that is not longer is shown whole, and an entry goes on so far at most where no heading ends it."""
 _HEADING_SHARE: Final = 0.6
 """How long a heading is at most, as a share of a long line: a line of a paragraph is longer, but for its last."""
-_NAME: Final = re.compile(r"\w+(?:[_.:-]+\w+)+|\w*\d\w*")
+_NAME: Final = re.compile(r"(?<![\w.])(?![A-Za-z]+\.\d+(?!\w))(?:\w+(?:[_.:-]+\w+)+|\w*\d\w*)")
+"""An identifier, or what has a number, but not what all of a manual is about (`ASN.1`)."""
 _NAME_WEIGHT: Final = 10.0
 _ENDS: Final = (".", "!", "?")
 _MARKS: Final = (*_ENDS, ",", ";", ":", ")", "]")
@@ -70,7 +71,7 @@ def entry_text(question: str, text: str, mark: str = "") -> str:
 def _best(question: str, lines: Sequence[str]) -> int:
     """Return the line that shares most with a question: names as they stand, and words by how rare they are here."""
     names = [re.compile(rf"(?<!\w){re.escape(name)}(?!\w)") for name in _NAME.findall(question)]
-    asked = set(terms(question))
+    asked = {term for term in terms(question) if len(term) > 1}  # the 1 of `ASN.1` is any number
     shared = [asked.intersection(terms(line)) for line in lines]
     counts = Counter(term for each in shared for term in each)
     scores = [

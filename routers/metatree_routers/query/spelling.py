@@ -102,13 +102,22 @@ def near_stems(word: str, stems: Iterable[str], most: int) -> list[str]:
 def meant(word: str, forms: Mapping[str, int], most: int) -> str | None:
     """Return the nearest of some words to a word, the most frequent of equally near ones; None when none is near.
 
+    A letter that was left out or typed twice, and two that changed places, are likelier than another letter: `vlid` is
+    `valid` and not `void`.
+
     Args:
         word: in lower case.
         forms: words as they are written, with how many texts have each.
     """
     best = min(
         (
-            (distance(word, form.lower(), most), form[0].lower() != word[0], -times, form)
+            (
+                distance(word, form.lower(), most),
+                len(form) == len(word) and sorted(form.lower()) != sorted(word),
+                form[0].lower() != word[0],
+                -times,
+                form,
+            )
             for form, times in forms.items()
             if not word.startswith(form.lower())  # `dealt` is no slip of `deal`
             and (len(word) > LEAST_LETTERS or (times >= _OFTEN and form[0].lower() == word[0]))

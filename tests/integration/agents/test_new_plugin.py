@@ -118,6 +118,7 @@ def test_a_folder_that_is_there_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))  # as with `python -m`
     (tmp_path / "recipes").mkdir()
     (tmp_path / "file").write_text("")
     assert run(["new-plugin", "recipes"]) == 2

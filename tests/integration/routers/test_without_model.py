@@ -146,7 +146,7 @@ def test_a_model_that_is_wrong_is_dropped_and_finds_what_is_found_without(
 def test_a_model_that_finds_nothing_is_not_asked_for_ever(
     serve: Serve, router_for: RouterFor, tree: Tree
 ) -> None:
-    """However much it is trusted: what the rest of the tree says is looked through without it."""
+    """However much it is trusted: it reads what the evidence chooses, and the rest is looked through without it."""
 
     def model(request: Any) -> Any:
         if "choice" in request.system:
@@ -159,8 +159,10 @@ def test_a_model_that_finds_nothing_is_not_asked_for_ever(
         trust.__dict__["_prior"] = [-999.0] * 24 + [0.0]  # taken to be right in 49 of 50
     question = "Which part of mail or search has zebras and retries?"
     found = search(question, tree=tree, router=router)
-    assert found.usage.model_calls == len(server.requests) == 8
-    assert "8 requests to the model led to nothing: the search went on without it" in found.detail
+    assert found.usage.model_calls == len(server.requests) <= 16
+    by_model = [each for each in found.trace if each.event == "route" and each.data.get("by") == "router"]
+    assert len(by_model) <= 8
+    assert "requests to the model led to nothing: the" in found.detail
     assert found.ended == search(question, tree=tree).ended
     freely = search(question, tree=tree, router=router, evidence=False)
     assert freely.usage.model_calls > 20, "without evidence there is nothing else"

@@ -118,6 +118,15 @@ def test_a_category_narrows_the_search(serve: Serve, tree: Tree, category: str) 
     with working(service, tree):
         said = service.frontend.get("check-query", Topic="T", Seq=1).json()
     assert said["Sources"][0]["Path"] == f"{category}/rates.py"
+    assert not any("narrowed nothing" in note for note in said["Notes"])
+
+
+def test_a_category_that_is_none_is_said_to_narrow_nothing(serve: Serve, tree: Tree) -> None:
+    service = serve(answer_timeout_s=20.0)
+    service.frontend.ask("What is the discount rate?", Modifiers={"Category": "Nonsense"})
+    with working(service, tree):
+        said = service.frontend.get("check-query", Topic="T", Seq=1).json()
+    assert "Category “Nonsense” narrowed nothing: no one part near the top" in said["Notes"][0]
 
 
 def test_lookups_are_answered_nearest_first_within_the_threshold(serve: Serve, tree: Tree) -> None:

@@ -102,7 +102,7 @@ def test_a_flag_is_taken_back_and_what_others_said_stays(service: Served, tree: 
     assert {each.who for each in flags(tree.memory)} == {"User_2"}
     (memory,) = memories(tree)
     assert [each["who"] for each in memory.provenance["said"]] == ["User_2"]
-    assert "Nobody recommended anything yet" in one.get("/memories").text
+    assert "There are no recommendations" in one.get("/memories").text
     assert len(buttons(entered(service, "Admin_1").get("/memories").text, "/memories/undo")) == 2
 
 
@@ -259,7 +259,37 @@ def test_an_administrator_makes_and_ends_keys_of_others(service: Served) -> None
         assert root.post("/admin/keys/end", each).status_code == 200
     assert requests.get(f"{service.url}/v1/models", headers=bearer, timeout=60).status_code == 401
     assert root.send("/admin/keys/end", id="nothing").status_code == 404
-    assert root.send("/admin/keys/add", name="Nobody").status_code == 404
+    assert root.send("/admin/keys/add", name="Nobody").status_code == 422
+
+
+def test_names_that_are_taken_are_refused_and_what_was_typed_stays(service: Served) -> None:
+    root, user = entered(service, "Admin_1"), entered(service, "User_1")
+    assert user.send("/account/key", label="my laptop").status_code == 200
+    again = user.send("/account/key", label="my  laptop")
+    assert again.status_code == 422 and "User_1 has a key named &#39;my laptop&#39; already" in again.text
+    assert "export OPENAI_BASE_URL=" in user.send("/account/key", label="a desk").text
+    refused = root.send("/admin/keys/add", name="User_1", label="a desk")
+    assert refused.status_code == 422 and 'name="label" value="a desk"' in refused.text
+    near = root.send("/admin/users/add", name="user_1", role="admin")
+    assert near.status_code == 422 and "There is a user User_1 already" in near.text
+    assert 'name="name" value="user_1"' in near.text and "<option selected>admin</option>" in near.text
+    for path in ("/account/key", "/memories/undo", "/admin/requeue", "/admin/trees/right"):
+        assert root.get(path).status_code == 200, "the address of a form, loaded again"
+
+
+def test_a_correction_has_to_correct_something(service: Served) -> None:
+    user = entered(service, "User_1")
+    topic = asked(user)
+    service.engine.get("get-new-queries")
+    assert service.engine.answer("How many watts?", "Nine watts.\n\nOr ten.", topic=topic).ok
+    said = {"topic": topic, "seq": "1", "type": "Make Correction"}
+    for comment in ("", " "):
+        same = user.send("/recommend", **said, fragment="Nine watts.\r\n\r\nOr ten. ", comment=comment)
+        assert same.status_code == 422 and "Nothing was corrected: write the right words" in same.text
+    assert user.send("/recommend", **said, fragment="Nine watts.", comment="").status_code == 303
+    assert (
+        user.send("/recommend", **said, fragment="Nine watts. Or ten.", comment="Eleven").status_code == 303
+    )
 
 
 def test_the_queue_has_pages(service: Served) -> None:
@@ -341,7 +371,7 @@ def test_the_topic_of_the_latest_question_is_on_top_and_a_quote_stands_there_onc
     source = {"Node": "n", "Title": "Lamps", "Quote": "nine  watts", "Number": 1}
     service.engine.answer("How many watts?", "nine watts", topic="first", Sources=[source], End="answered")
     page = browser.get("/thread?topic=first").text
-    assert "Quotes what the answer says" in page
+    assert "<summary>Quote</summary>" in page
     service.engine.answer("Who won the cup?", "Not said.", topic="second", End="nothing")
     assert "what there is" in browser.get("/thread?topic=second").text
 

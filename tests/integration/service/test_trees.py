@@ -638,13 +638,17 @@ def test_an_administrator_lets_people_in_on_the_page(serve: Serve, trees: dict[s
     add_trees(service)
     assert "administrators alone" in admin.get("/admin/trees").text
     assert admin.send("/admin/groups/join", group="cooks", member="User_1").ok
-    assert admin.send("/admin/groups/join", group="cooks", member="Nobody").status_code == 422
+    refused = admin.send("/admin/groups/join", group="cooks", member="Nobody")
+    assert refused.status_code == 422 and "There is no user &#39;Nobody&#39;." in refused.text
+    assert 'name="group" value="cooks"' in refused.text and 'name="member" value="Nobody"' in refused.text
     said = admin.send("/admin/trees/right", choice="recipes", who="group:cooks").text
     assert "group:cooks may ask recipes now." in said and names_of(service.user) == ["recipes"]
     assert admin.send("/admin/trees/title", choice="recipes", title="Our recipes").ok
     assert service.user.get("trees").json() == [{"Name": "recipes", "Title": "Our recipes"}]
     assert admin.send("/admin/trees/title", choice="nothing", title="x").status_code == 422
-    assert admin.send("/admin/trees/right", choice="recipes", who="two words").status_code == 422
+    refused = admin.send("/admin/trees/right", choice="recipes", who="two words")
+    assert refused.status_code == 422 and 'name="who" value="two words"' in refused.text
+    assert "<option selected>recipes</option>" in refused.text, "what was typed stays"
     listed = admin.get("/admin/trees").text
     assert "Remove access of group:cooks to recipes</button>" in listed
     assert "Everybody in the group cooks can no longer ask recipes then," in listed
@@ -654,6 +658,21 @@ def test_an_administrator_lets_people_in_on_the_page(serve: Serve, trees: dict[s
     assert "group:cooks may not ask recipes any more." in admin.post("/admin/trees/right", one).text
     assert names_of(service.user) == []
     assert entered(service, "User_1").get("/admin/trees").status_code == 403
+    assert "Newton may ask no tree yet" in admin.send("/admin/users/add", name="Newton", role="user").text
+    assert "may ask no tree yet" not in admin.send("/admin/users/add", name="E_1", role="engine").text
+
+
+def test_an_engine_that_lacks_a_tree_is_not_said_to_be_no_engine(serve: Serve) -> None:
+    service = serve(claim_timeout_s=0.0)
+    add_trees(service)
+    for tree in TEXTS:
+        right(service, tree, "everybody")
+    service.user.ask("both", topic="both", user="User_1")
+    user = entered(service, "User_1")
+    assert "no engine is connected. The question is kept" in user.get("/thread?topic=both").text
+    assert service.engine.get("get-new-queries", Trees="recipes").json()["Topic"] is None
+    said = user.get("/thread?topic=both").text
+    assert "no engine that has handbook and recipes is connected. The question is kept" in said
 
 
 def test_what_the_sources_do_not_say_is_added_to_the_tree_that_is_chosen(serve: Serve) -> None:

@@ -74,3 +74,28 @@ def test_the_command_line_prints_the_entry_and_all_with_verbose() -> None:
         assert lines[0] == "…" and lines[1] == "lamp delete" and lines[7] == "… [1]"
         assert next(iter(answer_lines(result, tree, verbose=True))) == PAGE[0]
     assert entry_text("lamp?", "one line") == "one line"
+
+
+LONGER = """\
+Chapter 4: Function reference 9
+asn1 array2tree
+int asn1_array2tree (const asn1 static node * array) [Function]
+array: specify the array that contains ASN.1 declarations
+definitions: return the pointer to the structure created by ASN.1 declarations
+Creates the structures needed to manage the ASN.1 definitions.
+Returns: ASN1_SUCCESS if structure was created correctly.
+asn1 delete structure
+int asn1_delete_structure (asn1 node * structure) [Function]
+structure: pointer to the structure that you want to delete.
+Deletes the structure. At the end, structure is set to NULL.
+Returns: ASN1_SUCCESS if successful, ASN1_ELEMENT_NOT_FOUND if structure was NULL.
+asn1 delete element
+int asn1_delete_element (asn1 node structure, const char * element_name) [Function]
+element name: element's name you want to delete.
+Returns: ASN1_SUCCESS if successful."""
+
+
+def test_what_all_of_a_page_is_about_does_not_choose_its_entry() -> None:
+    shown = entry_text("Which function deletes a structure of ASN.1?", LONGER)
+    assert shown.startswith("…\nasn1 delete structure\n") and "array2tree" not in shown
+    assert "delete_element" in entry_text("What does asn1_delete_element do?", LONGER)

@@ -141,3 +141,24 @@ def test_two_levels_are_shown_when_they_fit() -> None:
         ("a1", "A"),
         ("a2", "A"),
     ]
+
+
+class Sure(FunctionRouter):
+    """Says how likely each option is."""
+
+    traits = Traits(gives_probabilities=True)
+
+
+def test_a_search_goes_up_when_more_is_likely_above_than_is_left_below() -> None:
+    """Branch `a` has .6, of which .5 is in what does not answer: what is left of it has .3, and branch `b` .4."""
+    shares = {"a": 0.6, "b": 0.4, "a1": 0.5, "a2": 0.3, "a3": 0.2, "b1": 0.1, "b2": 0.8, "b3": 0.1}
+
+    def choose(request: RouteRequest) -> RouteDecision:
+        offered = {option.id: shares[option.id] for option in request.options}
+        return RouteDecision(max(offered, key=offered.__getitem__), probabilities=offered)
+
+    for answers, read in (("b2", ["a1", "b2"]), ("a3", ["a1", "b2", "b1", "b3", "a2", "a3"])):
+        reader = ScriptedReader({answers: {"q": "yes"}})
+        result = search("q", tree=small_tree(), router=Sure(choose), reader=reader, evidence=False)
+        assert result.ended == "answered"
+        assert [request.node.id for request in reader.requests] == read

@@ -129,7 +129,10 @@ def _module(name: str) -> str:
             f"{name!r} is a module of Python or of tests; choose another name, such as metatree-{name}"
         )
     installed = {re.sub(r"[-_.]+", "-", each.name or "").lower() for each in distributions()}
-    if re.sub(r"[-_]+", "-", name) in {*_OWN, *installed} or find_spec(module) is not None:
+    found = find_spec(module)
+    # Python finds a folder of the current folder too, where that is on its path; `_write` says what is wrong with it.
+    is_here = found is not None and set(found.submodule_search_locations or ()) == {str(Path.cwd() / module)}
+    if re.sub(r"[-_]+", "-", name) in {*_OWN, *installed} or (found is not None and not is_here):
         raise UserError(f"a package {name!r} is installed; choose another name")
     return module
 

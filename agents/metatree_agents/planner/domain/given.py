@@ -18,6 +18,7 @@ from metatree_agents.planner.domain.model import BadDefinition, Goal
 from metatree_agents.planner.domain.syntax import PlannerSyntaxError, read
 
 MOST_DIGITS: Final = 1_000
+_TOO_LARGE: Final = 10**MOST_DIGITS
 MOST_SUBGOALS: Final = 100_000
 
 _SHAPES: Final[dict[type, str]] = {
@@ -86,7 +87,7 @@ def checked_value(value: Any, where: str) -> Any:
     elif isinstance(value, float):
         why = "" if math.isfinite(value) else "it is no finite number"
     elif isinstance(value, int):
-        why = "" if abs(value) < 10**MOST_DIGITS else f"it has more than {MOST_DIGITS} digits"
+        why = "" if abs(value) < _TOO_LARGE else f"it has more than {MOST_DIGITS} digits"
     elif value is not None:
         why = "use a text, a number, True, False or None"
     if why:

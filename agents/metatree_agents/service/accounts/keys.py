@@ -71,15 +71,19 @@ class Keys:
             label: what its owner calls it.
 
         Raises:
-            UserError: there is no such user.
+            UserError: there is no such user, or they have a key of this label.
         """
         key = PREFIX + secrets.token_urlsafe(KEY_BYTES)
         async with self._database.transaction() as do:
             if await do.row("SELECT 1 FROM service_user WHERE name = ?", name) is None:
                 raise UserError(f"no user {name!r}: `metatree service users list` lists them")
+            label = " ".join(label.split())[:MAX_LABEL]
+            taken = "SELECT 1 FROM service_key WHERE name = ? AND label = ?"
+            if label and await do.row(taken, name, label) is not None:
+                raise UserError(f"{name} has a key named {label!r} already: choose another name")
             await do.execute(
                 "INSERT INTO service_key(hash, name, made_at, label) VALUES (?, ?, ?, ?)",
-                *(_hash(key), name, self._database.clock(), " ".join(label.split())[:MAX_LABEL]),
+                *(_hash(key), name, self._database.clock(), label),
             )
         return key
 

@@ -126,7 +126,8 @@ class Users:
 
         Raises:
             NameWasUsed: there is such, and `topics` does not say.
-            UserError: the name or role is none, or the secret is too short to be safe.
+            UserError: the name or role is none, the name differs from another in capitals alone, or the secret is too
+                short to be safe.
         """
         if not _NAME.fullmatch(name):
             raise UserError(f"{name!r} is no name: use 1 to 64 letters, digits and `_ . @ -`")
@@ -140,6 +141,12 @@ class Users:
         async with self._database.transaction() as do:
             sql = "SELECT secret FROM service_user WHERE name = ?"
             replaced = await do.row(sql + self._database.for_update, name)
+            if replaced is None:
+                other = await do.row("SELECT name FROM service_user WHERE lower(name) = lower(?)", name)
+                if other is not None:
+                    raise UserError(
+                        f"there is a user {other[0]} already, which people would take for the same: choose another name"
+                    )
             if replaced is None and topics != "keep" and (left := await left_under(do, name)):
                 if topics is None:
                     raise NameWasUsed(left)

@@ -144,6 +144,8 @@ def follow_up(question: str, earlier: Sequence[Mapping[str, Any]]) -> FollowUp |
         'Which shells does that (completion) work for?'
         >>> follow_up("And for zsh?", [{"Query": "How does completion work?"}]).text
         'And for zsh (completion)?'
+        >>> follow_up("And metatree doctor?", [{"Query": "What does metatree gateway do?"}]) is None
+        True
         >>> follow_up("Where does Context keep its parent?", [{"Query": "How does completion work?"}]) is None
         True
     """
@@ -162,7 +164,9 @@ def _taken(question: str, subject: str, names: Sequence[str]) -> FollowUp | None
     refers = _refers(question)
     if refers is None:
         return None
-    own = set(terms(question))
+    own, known = set(terms(question)), set(terms(subject))
+    if _OPENS.match(question) and own & known and own - known - asking_terms():
+        return None  # it names what it is about, as the question before did: `And metatree doctor?`
     about = dict.fromkeys([*names, *subject.split()])
     added = [word for word in about if not own.issuperset(terms(word))]
     if not added:

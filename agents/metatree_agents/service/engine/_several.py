@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from metatree_agents.service.queue.models import NOT_SAID, Ending, EngineAnswer
+from metatree_agents.service.queue.models import NARROWED_NOTHING, NOT_SAID, Ending, EngineAnswer
 
 _MARK = re.compile(r"\[(\d{1,4})\]")
 
@@ -36,7 +36,12 @@ def joined(replies: Sequence[tuple[str, str, EngineAnswer]]) -> EngineAnswer:
         (each for _, reply in given for each in reply.ending.closest),
         key=lambda each: -float(each.get("Score") or 0.0),
     )
-    notes = list(dict.fromkeys(note for _, reply in given for note in reply.ending.notes))
+    every = [reply.ending.notes for _, reply in given]
+    notes = [
+        note
+        for note in dict.fromkeys(note for its in every for note in its)
+        if not note.endswith(NARROWED_NOTHING) or all(note in its for its in every)
+    ]
     found = [(title, reply) for title, reply in given if reply.ending.end == "answered"]
     if found:
         text: list[str] = []

@@ -29,6 +29,7 @@ from metatree_agents.service.engine._follow_up import FollowUp, follow_up
 from metatree_agents.service.engine._origins import place_in, with_origins
 from metatree_agents.service.queue.models import (
     ABOUT_BEFORE,
+    NARROWED_NOTHING,
     NOT_SAID,
     End,
     Ending,
@@ -113,6 +114,9 @@ async def answer_query(
             if not _is_cut_off(tree, result):
                 reply = _with_before(tree, query, said_of(tree, result))
                 reply = reply if taken is None else _as_taken(tree, query, taken, result, reply)
+                if unknown := _unknown_parts(tree, query):
+                    ending = replace(reply.ending, notes=[*unknown, *reply.ending.notes][:PASSAGES])
+                    reply = replace(reply, ending=ending)
                 return with_person(asked, result, reply, parts)
         except (LeaseLost, RunExists):
             pass  # another engine is at work on it, or its machine died and its hold runs out
@@ -304,9 +308,12 @@ def found_so_far(tree: Tree, query: EngineQuery) -> EngineAnswer:
 
 
 def _is_quoted(answer: QuestionAnswer) -> bool:
-    """Whether each line of an answer stands in what it quotes."""
+    """Whether each line of an answer stands in what it quotes, but for a signature above the first `…`."""
     quotes = "\n".join(source.quote for source in answer.sources)
-    return all(line.strip() in quotes or line.strip() == "…" for line in answer.answer.split("\n"))
+    lines = [line.strip() for line in answer.answer.split("\n")]
+    # A model writes no line of its own that is this alone.
+    below = lines[lines.index("…") :] if "…" in lines[:-1] else lines
+    return all(line in quotes or line == "…" for line in below)
 
 
 def _ending_of(tree: Tree, result: SearchResult) -> Ending:
@@ -479,13 +486,10 @@ def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT)
     }
 
 
-def _narrowed(tree: Tree, query: EngineQuery) -> tuple[str | None, str]:
-    """Return where the search of a query starts, and the context that it gets.
-
-    A `Category` or `Region` that is the title of one node near the root narrows the search to it; others are said.
-    """
-    context = []
+def _part_of(tree: Tree, query: EngineQuery) -> tuple[str | None, list[tuple[str, str]]]:
+    """Return the part of a tree that a query is narrowed to, and (name, text) of what is the title of no one part."""
     start: str | None = None
+    unknown: list[tuple[str, str]] = []
     for name in ("Category", "Region"):
         value = query.modifiers.get(name)
         for text in value if isinstance(value, list) else [value]:
@@ -499,7 +503,22 @@ def _narrowed(tree: Tree, query: EngineQuery) -> tuple[str | None, str]:
             if len(matches) == 1:
                 start = matches[0]
             else:
-                context.append(f"{name}: {text.strip()[:200]}")
+                unknown.append((name, text.strip()[:200]))
+    return start, unknown
+
+
+def _unknown_parts(tree: Tree, query: EngineQuery) -> list[str]:
+    """Return what the asker is told of a category or region that narrowed nothing."""
+    return [f"{name} “{text}” {NARROWED_NOTHING}" for name, text in _part_of(tree, query)[1]]
+
+
+def _narrowed(tree: Tree, query: EngineQuery) -> tuple[str | None, str]:
+    """Return where the search of a query starts, and the context that it gets.
+
+    A `Category` or `Region` that is the title of one node near the root narrows the search to it; others are said.
+    """
+    start, unknown = _part_of(tree, query)
+    context = [f"{name}: {text}" for name, text in unknown]
     if isinstance(text := query.modifiers.get("Instructions"), str) and text.strip():
         context.append(f"Instructions of the asker's program: {text.strip()[:_TURN_CHARS]}")
     earlier = [one for one in _before_it(query) if one.get("Answer")]

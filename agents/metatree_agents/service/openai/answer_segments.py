@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Final, Literal
 
@@ -34,6 +34,20 @@ def answer_segments(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterato
     A paragraph is quoted when it is one of the quotes, or a part of one. Beside quoted code, what looks like code is of
     the same source: a signature, lines around `…`.
     """
+    held: AnswerSegment | None = None
+    for piece in _segments(paragraphs, quotes):
+        if held is not None and held.kind == piece.kind == "code" and held.quote == piece.quote:
+            held = replace(held, text=f"{held.text}\n\n{piece.text}")
+            continue
+        if held is not None:
+            yield held if held.kind == "said" else replace(held, text=textwrap.dedent(held.text))
+        held = piece
+    if held is not None:
+        yield held if held.kind == "said" else replace(held, text=textwrap.dedent(held.text))
+
+
+def _segments(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterator[AnswerSegment]:
+    """Yield the pieces, code as it is indented, one for each of its paragraphs."""
     own: list[str] = []
     code = next((number for number, quote in enumerate(quotes) if _is_code(quote)), None)
     place: tuple[str, int, int] | None = None
@@ -52,7 +66,7 @@ def answer_segments(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterato
             yield AnswerSegment("said", "\n\n".join(own))
             own.clear()
         if is_code:
-            yield AnswerSegment("code", textwrap.dedent(paragraph), code)
+            yield AnswerSegment("code", paragraph, code)
     if place is not None:
         yield _exactly(place, quotes)
     if own:
@@ -108,10 +122,10 @@ def _place(paragraph: str, quotes: Sequence[str]) -> tuple[str, int, int] | None
 
 
 def _exactly(place: tuple[str, int, int], quotes: Sequence[str]) -> AnswerSegment:
-    """Return a part of a quote as it is, with the indentation that its first line has there."""
+    """Return a part of a quote as it is, indented as it is there."""
     quote, start, end = place
     line = quote.rfind("\n", 0, start) + 1
-    text = textwrap.dedent(quote[line if not quote[line:start].strip() else start : end])
+    text = quote[line if not quote[line:start].strip() else start : end]
     return AnswerSegment("code" if _is_code(text) else "words", text, quotes.index(quote))
 
 

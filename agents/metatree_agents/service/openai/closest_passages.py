@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,9 +21,6 @@ SHORT_CHARS: Final = 120
 """What is shown of a quote whole where three passages are to be seen at once, on a phone too."""
 LINES: Final = 12
 CHARS: Final = 700
-
-_EMPTY_HEAD: Final = re.compile(r"\A(?:[ \t|]*\n)+(?=[^\n]*\|)")
-"""The head of a table that names nothing, as many a table of options has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +111,7 @@ def shown_quote(given: Mapping[str, Any], *, lines: int = LINES, chars: int = CH
         '--host | Address to listen on.'
     """
     text = readable(str(given["Quote"]), given.get("Place") or given.get("Path") or "")
-    return cut(_EMPTY_HEAD.sub("", text), lines=lines, chars=chars)
+    return cut(text, lines=lines, chars=chars)
 
 
 def _shown(given: Mapping[str, Any]) -> ShownPassage:

@@ -43,6 +43,9 @@ class Ending:
         return self.end not in ("closest", "nothing", "stopped")
 
 
+NARROWED_NOTHING: Final = "narrowed nothing: no one part near the top of the memory has this title."
+
+
 @dataclass(frozen=True, slots=True)
 class EngineQuery:
     """A query as an engine got it."""

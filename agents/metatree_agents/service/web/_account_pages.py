@@ -10,6 +10,7 @@ from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from metatree_memory_tools.text.descriptions import shorten
 
 from metatree import Tree
 from metatree.errors import UserError
@@ -22,7 +23,7 @@ from metatree_agents.service.queue.recommendations import CORRECTION, PLAIN, TYP
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of
 from metatree_agents.service.web._memory_pages import reading, tree_named, trees_here
-from metatree_agents.service.web._replies import PageError, link, redirect
+from metatree_agents.service.web._replies import PageError, back_to, link, redirect, sentence
 from metatree_agents.service.web._state import Web
 from metatree_agents.service.web._tables import (
     PAGE,
@@ -47,6 +48,15 @@ _SAID = {
 }
 
 
+for _form, _page in (
+    ("/memories/undo", "/memories"),
+    ("/memories/forget", "/memories"),
+    ("/account/key", "/account"),
+    ("/account/key/end", "/account"),
+):
+    router.add_api_route(_form, back_to(_page), response_class=Response)
+
+
 @router.get("/memories")
 async def memories_page(
     request: Request, session: Entered, service: Here, start: Number = 0, said: str = "", tree: str = ""
@@ -57,19 +67,19 @@ async def memories_page(
     given = await service.recommendations.standing(by=by, start=start, limit=PAGE + 1, trees=may)
     rows: list[list[Cell]] = [
         [
-            LinkCell(_said(each)[:160], link("/thread", topic=each.topic)),
+            LinkCell(shorten(_said(each), 160), link("/thread", topic=each.topic)),
             PLAIN.get(each.type, each.type),
-            each.query[:120],
+            shorten(each.query, 120),
             each.on_behalf_of,
             TimeCell(each.at),
-            [Button("Undo", "/memories/undo", {"number": each.number}, each.fragment[:60])],
+            [Button("Undo", "/memories/undo", {"number": each.number}, shorten(each.fragment, 60))],
         ]
         for each in given
     ]
     listed, earlier, later = paged(rows, "/memories", start)
     columns = ("What", "Kind", "For the question", "By", "When", "")
     tables = [
-        ListedTable("Recommendations", columns, listed, "Nobody recommended anything yet.", earlier, later),
+        ListedTable("Recommendations", columns, listed, "There are no recommendations.", earlier, later),
     ]
     here, memories_of = Web.of(request).memories, list[tuple[str, str]]()
     if "" in here:
@@ -90,7 +100,7 @@ async def memories_page(
         hint = (
             f"{above:,} more {'is' if above == 1 else 'are'} from the recommendations above." if above else ""
         )
-        empty = "The memory was told nothing else yet." if above else "The memory was told nothing yet."
+        empty = "There are no other memories." if above else "There are no memories."
         tables.append(ListedTable(heading, ("What", "Said by", "When", ""), shown, empty, hint=hint))
     return tables_page(
         request,
@@ -129,7 +139,7 @@ def _told(tree: Tree) -> list[_Told]:
         said = mentions(node)
         found = [(each["who"], _SOURCE.fullmatch(each["source"] or "")) for each in said]
         sources = [(who, None if source is None else (source[1], source[2])) for who, source in found]
-        text = " ".join((node.content or node.title or node.id).split())[:160]
+        text = shorten(node.content or node.title or node.id, 160)
         rows.append(_Told(node.id, text, _time(said[-1]["at"]) if said else None, sources))
     return rows
 
@@ -152,7 +162,9 @@ def _row(
         return None
     text: Cell = LinkCell(told.text, link("/node", id=told.id, tree=tree or None))
     does: Cell = (
-        [Button("Forget", "/memories/forget", {"id": told.id, "tree": tree}, told.text[:60])] if own else None
+        [Button("Forget", "/memories/forget", {"id": told.id, "tree": tree}, shorten(told.text, 60))]
+        if own
+        else None
     )
     if made and all(each is False for each in made):
         text, does = (
@@ -202,9 +214,17 @@ async def account(request: Request, session: Entered, service: Here) -> Response
 
 
 async def _account_page(
-    request: Request, session: Session, service: Service, *, shown: ShownOnce | None = None, notice: str = ""
+    request: Request,
+    session: Session,
+    service: Service,
+    *,
+    shown: ShownOnce | None = None,
+    notice: str = "",
+    wrong: str = "",
+    label: str | None = None,
 ) -> Response:
     keys = await service.keys.list(session.name)
+    name = next_label(keys) if label is None else label
     return tables_page(
         request,
         session,
@@ -224,9 +244,11 @@ async def _account_page(
             )
         ],
         lead="A key is sent with each request of a program (Authorization: Bearer …) and does what you may do.",
-        forms=[PageForm("Another key", "/account/key", "Make a key", (key_name_field(next_label(keys)),))],
+        forms=[PageForm("Another key", "/account/key", "Make a key", (key_name_field(name),))],
         shown=[shown] if shown else (),
         notice=notice,
+        wrong=wrong,
+        status=422 if wrong else 200,
     )
 
 
@@ -256,7 +278,7 @@ def use_of(request: Request, key: str) -> str:
     """Return how a program uses a key at this server, as lines to copy."""
     address = f"{request.url.scheme}://{request.url.netloc}"
     return (
-        f"OPENAI_BASE_URL={address}/v1\nOPENAI_API_KEY={key}   # with the model metatree\n"
+        f"export OPENAI_BASE_URL={address}/v1\nexport OPENAI_API_KEY={key}   # with the model metatree\n"
         f'curl -H "Authorization: Bearer {key}" {address}/api/login'
     )
 
@@ -265,7 +287,10 @@ def use_of(request: Request, key: str) -> str:
 async def make_key(request: Request, session: Entered, service: Here, given: Form) -> Response:
     """Make a key for this person, and show it this once."""
     label = given.get("label", "").strip() or next_label(await service.keys.list(session.name))
-    key = await service.keys.add(session.name, label=label)
+    try:
+        key = await service.keys.add(session.name, label=label)
+    except UserError as exc:
+        return await _account_page(request, session, service, wrong=sentence(exc), label=label)
     shown = ShownOnce(f"Your new API key ({label}). It is shown this once:", key, use_of(request, key))
     return await _account_page(request, session, service, shown=shown)
 

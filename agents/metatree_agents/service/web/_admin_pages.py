@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response, StreamingResponse
+from metatree_memory_tools.text.descriptions import shorten
 
 from metatree.errors import MetatreeError, UserError
 from metatree_agents.service.accounts.former_users import Choice, NameWasUsed, delete_left, left_by_all
 from metatree_agents.service.accounts.keys import next_label
+from metatree_agents.service.accounts.tree_rights import UNNAMED
 from metatree_agents.service.accounts.users import INSIDE, ROLES
 from metatree_agents.service.database.backup import back_up
 from metatree_agents.service.database.database import ServiceDatabase
@@ -26,7 +28,7 @@ from metatree_agents.service.web._account_pages import end_key_button, key_name_
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of, sessions_of
 from metatree_agents.service.web._listing import answered, topics_by_owner, unanswered
 from metatree_agents.service.web._memory_pages import reading
-from metatree_agents.service.web._replies import PRIVATE, PageError, link, redirect
+from metatree_agents.service.web._replies import PRIVATE, PageError, back_to, link, redirect, sentence
 from metatree_agents.service.web._state import Web
 from metatree_agents.service.web._tables import (
     PAGE,
@@ -138,7 +140,7 @@ async def _unanswered(request: Request, service: Service) -> int:
 
 def _query(row: dict[str, Any], attempts: int, *, again: bool) -> list[Cell]:
     cells: list[Cell] = [
-        LinkCell(row["Query"][:100], link("/thread", topic=row["Topic"]) + f"#q{row['Seq']}"),
+        LinkCell(shorten(row["Query"], 100), link("/thread", topic=row["Topic"]) + f"#q{row['Seq']}"),
         row["Owner"],
         SAID[row["Status"]],
         _spaced(row["Asked"]),
@@ -146,18 +148,22 @@ def _query(row: dict[str, Any], attempts: int, *, again: bool) -> list[Cell]:
         f"{row['Attempts']} of {attempts}",
     ]
     which = {"topic": row["Topic"], "seq": row["Seq"]}
-    return [*cells, [Button("Try again", "/admin/requeue", which, row["Query"][:60])]] if again else cells
+    return (
+        [*cells, [Button("Try again", "/admin/requeue", which, shorten(row["Query"], 60))]]
+        if again
+        else cells
+    )
 
 
 def _lease(row: dict[str, Any]) -> list[Cell]:
     return [
         row["Engine"],
-        LinkCell(row["Topic"][:60], link("/thread", topic=row["Topic"])),
+        LinkCell(shorten(row["Topic"], 60), link("/thread", topic=row["Topic"])),
         _spaced(row["Since"]),
         _spaced(row["Until"]) + (" (ended)" if row["Ended"] else ""),
         None
         if row["Ended"]
-        else [Button("Take away", "/admin/release", {"topic": row["Topic"]}, row["Topic"][:60])],
+        else [Button("Take away", "/admin/release", {"topic": row["Topic"]}, shorten(row["Topic"], 60))],
     ]
 
 
@@ -165,18 +171,10 @@ def _spaced(at: str | None) -> str:
     return "–" if at is None else at.replace("T", " ")
 
 
-def back_to(path: str) -> Callable[[], Awaitable[Response]]:
-    """Return an endpoint that leads to a page: for the address of a form's answer, when it is loaded again."""
-
-    async def back() -> Response:
-        return redirect(path)
-
-    return back
-
-
 for _page, _forms in (
     ("/admin/users", ("add", "secret", "link", "role", "remove", "delete-left")),
     ("/admin/keys", ("add", "end")),
+    ("/admin", ("requeue", "release")),
 ):
     for _form in _forms:
         router.add_api_route(f"{_page}/{_form}", back_to(_page), response_class=Response)
@@ -369,11 +367,16 @@ async def add_user(request: Request, session: Administrator, service: Here, give
             request, session, service, wrong=wrong, given={"name": name, "role": role}, status=409
         )
     except UserError as exc:
-        return await _users(request, session, service, wrong=str(exc), status=422)
+        return await _users(
+            request, session, service, wrong=sentence(exc), given={"name": name, "role": role}, status=422
+        )
     shown = [ShownOnce(f"The secret of {name}. It is shown this once:", secret)]
     if role != "engine":
         shown.append(await _link_of(request, name))
-    return await _users(request, session, service, shown=shown)
+    trees = [tree.name for tree in await service.tree_rights.all()]
+    sees_none = role == "user" and trees and not await service.tree_rights.of(name) & ~UNNAMED
+    notice = f"{name} may ask no tree yet: give them access on the page Trees." if sees_none else ""
+    return await _users(request, session, service, shown=shown, notice=notice)
 
 
 @router.post("/admin/users/secret")
@@ -470,7 +473,15 @@ async def _keys(
     of: str = "",
     shown: Sequence[ShownOnce] = (),
     notice: str = "",
+    wrong: str = "",
+    given: Mapping[str, str] | None = None,
 ) -> Response:
+    """Return the page of the keys.
+
+    Args:
+        wrong: why no key was made, where the form has what was given.
+    """
+    given = given or {}
     keys = await service.keys.list(of or None)
     rows: list[list[Cell]] = [
         [
@@ -483,7 +494,7 @@ async def _keys(
         ]
         for each in keys
     ]
-    name = key_name_field(next_label(keys) if of else "")
+    name = key_name_field(given.get("label", next_label(keys) if of else ""))
     return tables_page(
         request,
         session,
@@ -492,9 +503,14 @@ async def _keys(
         tabs=TABS,
         shown=shown,
         notice=notice,
+        wrong=wrong,
+        status=422 if wrong else 200,
         forms=[
             PageForm(
-                "Another key", "/admin/keys/add", "Make a key", (FormField("name", "For", value=of), name)
+                "Another key",
+                "/admin/keys/add",
+                "Make a key",
+                (FormField("name", "For", value=given.get("name", of)), name),
             )
         ],
     )
@@ -504,9 +520,11 @@ async def _keys(
 async def add_key(request: Request, session: Administrator, service: Here, given: Form) -> Response:
     """Make a key for a user, and show it this once."""
     name = _outside(given.get("name", "").strip())
-    await _role_of(service, name)
     label = given.get("label", "").strip() or next_label(await service.keys.list(name))
-    key = await service.keys.add(name, label=label)
+    try:
+        key = await service.keys.add(name, label=label)
+    except UserError as exc:
+        return await _keys(request, session, service, wrong=sentence(exc), given=given)
     shown = ShownOnce(
         f"The new API key of {name} ({label}). It is shown this once:", key, use_of(request, key)
     )
@@ -590,7 +608,11 @@ async def limits_page(request: Request, session: Administrator, service: Here) -
             f"{settings.answer_timeout_s:,.0f} s",
             "how long a caller waits for an answer at once",
         ],
-        ["shared", "yes" if settings.shared else "no", "whether users read topics of others and ask in them"],
+        [
+            "shared",
+            "yes" if settings.shared else "no",
+            "whether users read the topics of others and ask in them; only an owner renames or deletes",
+        ],
         ["no-sha1", "no" if settings.proofs.sha1 else "yes", "whether proofs made with SHA-1 are refused"],
     ]
     columns = ("Name", "Value", "What it is")

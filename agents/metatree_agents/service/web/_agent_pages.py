@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from metatree_memory_tools.text.descriptions import shorten
 
 from metatree_agents.service.goal_agents import of_agents
 from metatree_agents.service.http.bodies import stamp
@@ -35,7 +36,7 @@ async def agents_page(request: Request, session: Administrator, service: Here, s
     rows: list[list[Cell]] = [
         [
             LinkCell(str(each["Agent"]), link("/agent", id=each["Agent"])),
-            each["Goal"][:200],
+            shorten(each["Goal"], 200),
             each["Status"],
             stamp(each["Changed"]).replace("T", " "),
         ]
@@ -59,7 +60,7 @@ async def agent_page(
     return tables_page(
         request,
         session,
-        shown["Goal"][:200],
+        shorten(shown["Goal"], 200),
         [
             ListedTable(
                 "Goals", ("Goal", "By", "Status", "Waits for", "Came of it"), _goals(shown), "There are none."

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from metatree_memory_tools.text.descriptions import shorten
 from metatree_memory_tools.text.readable import markup_of, readable
 
 from metatree import Node, Tree
@@ -26,6 +27,8 @@ LINKS: Final = 30
 WORD_CHARS: Final = 6
 """By how many characters a word is told in a line, whatever its ending."""
 FOUND: Final = 30
+LEAST_SHARE: Final = 0.4
+"""Of the score of the best: what fits less is not listed."""
 MARKUP_CHARS: Final = 20_000
 """How much of a text is looked at for its markup."""
 DEEPEST: Final = 30
@@ -221,16 +224,23 @@ def marked_lines(text: str, quotes: Sequence[str]) -> set[int]:
 
 
 def find(tree: Tree, text: str) -> list[tuple[ChildRow, list[str], float, str]]:
-    """Return (node, titles above it, score, best line) of the nodes that fit a text best."""
+    """Return (node, titles above it, score, best line) of the nodes that fit a text best.
+
+    A node is left out whose part is listed before it: a file below its section.
+    """
     from metatree_routers import text_evidence
 
-    ranked = [
-        (node, scored)
-        for scored in _evidence(tree, text_evidence).rank([text], k=FOUND)
-        if (node := tree.find(scored.node_id)) is not None
-    ]
+    ranked: list[tuple[Node, Any]] = []
+    ways: list[Sequence[str]] = []
+    above = set[str]()
+    for scored in _evidence(tree, text_evidence).rank([text], k=FOUND):
+        node = tree.find(scored.node_id)
+        if node is None or node.id in above or (ranked and scored.score < LEAST_SHARE * ranked[0][1].score):
+            continue
+        ways.append(tree.ancestors(node)[1:])
+        above.update(ways[-1])
+        ranked.append((node, scored))
     counts = tree.child_counts([node.id for node, _ in ranked])
-    ways = [tree.ancestors(node)[1:] for node, _ in ranked]
     known = titles(tree, sorted({each for way in ways for each in way}))
     return [
         (
@@ -287,7 +297,7 @@ def _evidence(tree: Tree, make: Any) -> Any:
 
 
 def _child(node: Node, count: int, page: ChildPage | None = None) -> ChildRow:
-    return ChildRow(node.id, node.title, " ".join(node.description.split())[:300], node.kind, count, page)
+    return ChildRow(node.id, node.title, shorten(node.description, 300), node.kind, count, page)
 
 
 def _opened_child(node: Node, page: ChildPage) -> ChildRow:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
-from metatree_memory_tools.text.readable import readable
+from metatree_memory_tools.text.readable import readable, with_code_in_cells
 from metatree_routers.query.entry import entry_of
 
 from metatree_agents.service.openai.answer_segments import AnswerSegment, answer_segments, with_marks
@@ -44,6 +44,8 @@ _RULES: Final = [
     *("blockquote", "code", "fence", "heading", "lheading", "hr", "list", "table"),
     *("backticks", "emphasis", "escape", "image", "link", "newline"),
 ]
+_EMPTY_HEAD: Final = re.compile(r"<thead>\s*<tr>\s*(?:<th></th>\s*)+</tr>\s*</thead>\s*")
+"""The head of a table that names nothing."""
 _LONGEST: Final = 20_000
 """Characters of one text that become HTML as Markdown: some texts take time that grows with the square of them."""
 _PAGE: Final = 200_000
@@ -143,7 +145,7 @@ def rendered(text: str, budget: Budget | None = None) -> Markup:
     """Return Markdown as HTML, and as plain text what the budget has not enough for."""
     if not (budget or Budget()).spend(len(text)):
         return Markup('<div class="exact words">{}</div>').format(text)
-    return Markup(_markdown().render(text))
+    return Markup(_EMPTY_HEAD.sub("", _markdown().render(with_code_in_cells(text))))
 
 
 @cache

@@ -92,7 +92,8 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "head": head,
         "rest": rest,
         "walk": walk,
-        "no_engine": query.status == "Open" and not await has_engines(service, query),
+        "no_engine": await _no_engine(service, query) if query.status == "Open" else "",
+        "titles": {tree.name: tree.title for tree in await service.tree_rights.all()},
         "holder": holder,
         "thanks": query.answer == [WELCOME],
         "before": await questions_before(service, query) if query.status == "Open" else (0, 0),
@@ -117,6 +118,18 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "told": [ask for ask in query.asked if ask.answer is not None and not _answers(query, ask.answer)],
         "repeated": {ask.answer for ask in query.asked if ask.answer and _answers(query, ask.answer)},
     }
+
+
+async def _no_engine(service: Service, query: Query) -> str:
+    """Return why nobody searches for an answer; empty where an engine is connected that may."""
+    if await has_engines(service, query):
+        return ""
+    place = await service.queue.place(query.topic)
+    kept = "The question is kept, and is answered as soon as one is."
+    if place is None or not await service.admin.has_engines(waiting=len(service.waiting.engines)):
+        return f"Nobody is searching: no engine is connected. {kept}"
+    titles = [tree.title for tree in await service.tree_rights.all() if tree.bit & place.trees]
+    return f"Nobody is searching: no engine that has {' and '.join(titles)} is connected. {kept}"
 
 
 async def _trees_to_tell(service: Service, session: Session, topic: str) -> list[NamedTree]:

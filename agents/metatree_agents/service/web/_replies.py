@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, ParamSpec, TypeVar
@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
+from metatree_memory_tools.text.descriptions import shorten
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -100,6 +101,26 @@ def redirect(path: str, anchor: str = "", **given: Any) -> Response:
     return Response(status_code=303, headers={**PRIVATE, "Location": location})
 
 
+def back_to(path: str) -> Callable[[], Awaitable[Response]]:
+    """Return an endpoint that leads to a page: for the address of a form's answer, when it is loaded again."""
+
+    async def back() -> Response:
+        return redirect(path)
+
+    return back
+
+
+def sentence(exc: Exception) -> str:
+    """Return what an error says as a sentence of a page.
+
+    Example:
+        >>> sentence(ValueError("no user 'Ann'"))
+        "No user 'Ann'."
+    """
+    said = str(exc)
+    return f"{said[:1].upper()}{said[1:]}{'' if said.endswith(('.', '?')) else '.'}"
+
+
 def link(path: str, **given: Any) -> str:
     """Return an address of this server: a path, and parameters that are not None.
 
@@ -125,6 +146,7 @@ def environment() -> Environment:
         ago=ago,
         stamp=stamp,
         counted=lambda number: f"{number:,}",
+        short=shorten,
         plain=lambda kind: PLAIN.get(kind, kind),
     )
     return made

@@ -22,7 +22,7 @@ from metatree_agents.service.http.tree_access import (
 )
 from metatree_agents.service.queue.human_input import Became
 from metatree_agents.service.queue.queue import Query, TopicTaken
-from metatree_agents.service.queue.recommendations import MISSING, TYPES
+from metatree_agents.service.queue.recommendations import CORRECTION, MISSING, TYPES
 from metatree_agents.service.queue.statuses import UNSETTLED
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._exports import TYPES as TYPES_OF_FILES
@@ -297,7 +297,7 @@ async def go_on(session: Entered, service: Here, given: Form) -> Response:
 
 
 @router.post("/recommend")
-async def recommend(session: Entered, service: Here, given: Form) -> Response:
+async def recommend(request: Request, session: Entered, service: Here, given: Form) -> Response:
     """Keep what a person says of an answer."""
     topic, seq = given.get("topic", ""), number_of(given.get("seq", ""))
     query = await question_in(service, session, topic, seq)
@@ -322,6 +322,13 @@ async def recommend(session: Entered, service: Here, given: Form) -> Response:
         )
     except ValidationError as exc:
         raise PageError(422, _wrong(exc)) from None
+    if (
+        kind == CORRECTION
+        and not body.Comment
+        and body.Fragment.split() == "\n\n".join(query.answer or ()).split()
+    ):
+        wrong = "Nothing was corrected: write the right words into the text, or into the comment below it."
+        return await _thread_page(request, session, topic, wrong=wrong, status=422)
     place = await service.queue.place(topic)
     try:
         tree = await tree_to_remember(service, session.caller, behalf, query, place, given.get("tree"))

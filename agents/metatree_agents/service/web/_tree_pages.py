@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -10,9 +10,9 @@ from fastapi.responses import Response
 from metatree.errors import UserError
 from metatree_agents.service.accounts.tree_rights import UNNAMED, who_named
 from metatree_agents.service.settings import Service
-from metatree_agents.service.web._admin_pages import TABS, Administrator, back_to
+from metatree_agents.service.web._admin_pages import TABS, Administrator
 from metatree_agents.service.web._guard import Form, Here
-from metatree_agents.service.web._replies import PageError
+from metatree_agents.service.web._replies import back_to, sentence
 from metatree_agents.service.web._state import Web
 from metatree_agents.service.web._tables import (
     Button,
@@ -25,7 +25,7 @@ from metatree_agents.service.web._tables import (
 from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
-for _form in ("trees/right", "trees/title", "groups/join", "groups/leave"):
+for _form in ("trees/right", "trees/title", "trees/remove", "groups/join", "groups/leave"):
     router.add_api_route(f"/admin/{_form}", back_to("/admin/trees"), response_class=Response)
 _NONE = (
     "No tree has a name: this service has one memory, for everybody who can log in. `metatree serve NAME=FOLDER …`"
@@ -39,7 +39,21 @@ async def trees_page(request: Request, session: Administrator, service: Here) ->
     return await _trees(request, session, service)
 
 
-async def _trees(request: Request, session: Session, service: Service, notice: str = "") -> Response:
+async def _trees(
+    request: Request,
+    session: Session,
+    service: Service,
+    notice: str = "",
+    *,
+    wrong: str = "",
+    given: Mapping[str, str] | None = None,
+) -> Response:
+    """Return the page of the trees.
+
+    Args:
+        wrong: why nothing was done, where the forms have what was given.
+    """
+    given = given or {}
     rights, trees = await service.tree_rights.rights(), await service.tree_rights.all()
     here, engines = Web.of(request).memories, await service.admin.engine_trees()
     rows: list[list[Cell]] = []
@@ -91,8 +105,8 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
             "/admin/trees/right",
             "Give access",
             (
-                FormField("choice", "Tree", choices=names, value="".join(names[:1])),
-                FormField("who", "Who", longest=80, value="everybody"),
+                FormField("choice", "Tree", choices=names, value=given.get("choice", "".join(names[:1]))),
+                FormField("who", "Who", longest=80, value=given.get("who", "everybody")),
             ),
             "A user's name, group:NAME, or everybody. Who has lost access does not see any more what they asked of it.",
         ),
@@ -101,8 +115,8 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
             "/admin/trees/title",
             "Rename",
             (
-                FormField("choice", "Tree", choices=names, value="".join(names[:1])),
-                FormField("title", "Title", longest=200),
+                FormField("choice", "Tree", choices=names, value=given.get("choice", "".join(names[:1]))),
+                FormField("title", "Title", longest=200, value=given.get("title", "")),
             ),
         ),
     ]
@@ -110,7 +124,10 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
         "Add somebody to a group",
         "/admin/groups/join",
         "Add",
-        (FormField("group", "Group"), FormField("member", "User")),
+        (
+            FormField("group", "Group", value=given.get("group", "")),
+            FormField("member", "User", value=given.get("member", "")),
+        ),
         "A group begins with its first member.",
     )
     return tables_page(
@@ -121,6 +138,8 @@ async def _trees(request: Request, session: Session, service: Service, notice: s
         tabs=TABS,
         forms=[*forms, join] if names else [],
         notice=notice,
+        wrong=wrong,
+        status=422 if wrong else 200,
         lead="A question goes to the trees that its asker chooses of those that they may ask.",
     )
 
@@ -145,7 +164,8 @@ async def set_right(request: Request, session: Administrator, service: Here, giv
     tree, who = given.get("tree") or given.get("choice", ""), given.get("who", "").strip()
     may = "tree" not in given
     before = await _hidden(service)
-    await _done(service.tree_rights.change(tree, who, may=may))
+    if wrong := await _refused(service.tree_rights.change(tree, who, may=may)):
+        return await _trees(request, session, service, wrong=wrong, given=given)
     said = f"{who} may ask {tree} now." if may else f"{who} may not ask {tree} any more."
     if count := await _hidden(service) - before:
         many = f"{abs(count):,} topic{'' if abs(count) == 1 else 's'}"
@@ -157,8 +177,10 @@ async def set_right(request: Request, session: Administrator, service: Here, giv
 async def set_title(request: Request, session: Administrator, service: Here, given: Form) -> Response:
     """Give a tree another title."""
     name = given.get("choice", "")
-    await _done(service.tree_rights.set_of([name]))
-    await _done(service.tree_rights.add(name, title=given.get("title", "")[:200] or name))
+    wrong = await _refused(service.tree_rights.set_of([name]))
+    wrong = wrong or await _refused(service.tree_rights.add(name, title=given.get("title", "")[:200] or name))
+    if wrong:
+        return await _trees(request, session, service, wrong=wrong, given=given)
     return await _trees(request, session, service, f"{name} has another title now.")
 
 
@@ -166,7 +188,8 @@ async def set_title(request: Request, session: Administrator, service: Here, giv
 async def remove(request: Request, session: Administrator, service: Here, given: Form) -> Response:
     """Take out a tree that nothing was asked of, and that no engine has."""
     name = given.get("tree", "")
-    await _done(service.tree_rights.remove(name))
+    if wrong := await _refused(service.tree_rights.remove(name)):
+        return await _trees(request, session, service, wrong=wrong)
     return await _trees(request, session, service, f"{name} is not a tree of this service any more.")
 
 
@@ -196,15 +219,20 @@ async def _member(
     request: Request, session: Session, service: Service, given: dict[str, str], *, joined: bool
 ) -> Response:
     group, member = given.get("group", "").strip(), given.get("member", "").strip()
+    wrong = ""
     if joined and member not in [name for name, _, _ in await service.users.list()]:
-        raise PageError(422, f"There is no user {member!r}.")
-    await _done(service.tree_rights.set_members(group, [member], joined=joined))
+        wrong = f"There is no user {member!r}."
+    wrong = wrong or await _refused(service.tree_rights.set_members(group, [member], joined=joined))
+    if wrong:
+        return await _trees(request, session, service, wrong=wrong, given=given)
     said = "is in" if joined else "is not in"
     return await _trees(request, session, service, f"{member} {said} {group} now.")
 
 
-async def _done(change: Awaitable[object]) -> None:
+async def _refused(change: Awaitable[object]) -> str:
+    """Make a change, and return why it was not made; empty where it was."""
     try:
         await change
     except UserError as exc:
-        raise PageError(422, str(exc)) from None
+        return sentence(exc)
+    return ""

@@ -181,7 +181,7 @@ def test_texts_to_describe() -> None:
 
 def test_rules() -> None:
     """They are the same in every call, say that stored text gives no orders, and show the form without a schema."""
-    assert PROMPTS.version == "3"
+    assert PROMPTS.version == "4"
     for rules in (
         PROMPTS.route,
         PROMPTS.read,

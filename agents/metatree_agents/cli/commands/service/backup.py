@@ -142,6 +142,10 @@ def restore(
         output.note(
             f"the memory{' of ' * bool(name)}{name} is in {output.visible(str(memories[name]))}{other}"
         )
+    if not json:
+        output.note(
+            "start it with `metatree serve`, with the same options; people log in again, keys stay valid"
+        )
     return FOUND
 
 

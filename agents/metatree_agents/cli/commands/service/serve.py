@@ -58,7 +58,11 @@ def serve(
     ] = False,
     concurrency: Concurrency = 2,
     shared: Annotated[
-        bool, typer.Option("--shared", help="Let users ask and read in the topics of others.")
+        bool,
+        typer.Option(
+            "--shared",
+            help="Let users read the topics of others and ask in them; only an owner renames or deletes.",
+        ),
     ] = False,
     lease: Annotated[
         float,

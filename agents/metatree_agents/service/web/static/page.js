@@ -175,9 +175,10 @@ function watch(article) {
   }
 
   function show(made, words) {
-    const within = article.contains(document.activeElement);
+    const within = article.contains(document.activeElement), { top } = article.getBoundingClientRect();
     article.replaceWith(made);
-    if (within) made.focus();
+    if (within) made.focus({ preventScroll: true });
+    scrollBy(0, made.getBoundingClientRect().top - top); // the question stays where it is read
     for (const button of made.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
     if (told) told.textContent = made.dataset.told ?? words;
     next();

@@ -174,9 +174,11 @@ tree.addEventListener("keydown", async (event) => {
       if (event.key.length !== 1 || event.key === " ") return;
       letters = event.timeStamp - latest < 600 ? letters + event.key.toLowerCase() : event.key.toLowerCase();
       latest = event.timeStamp;
-      const from = letters.length > 1 ? at : at + 1;
+      // The same letter again goes on to the next that begins with it.
+      const typed = [...letters].every((each) => each === letters[0]) ? letters[0] : letters;
+      const from = typed.length > 1 ? at : at + 1;
       const found = [...all.slice(from), ...all.slice(0, from)].find((each) =>
-        each.querySelector(".name")?.textContent.toLowerCase().startsWith(letters));
+        each.querySelector(".name")?.textContent.toLowerCase().startsWith(typed));
       if (found) focus(found);
     }
   }

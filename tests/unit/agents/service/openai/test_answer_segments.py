@@ -87,3 +87,14 @@ def test_a_document_with_code_in_it_is_words_and_not_code() -> None:
     assert mark.kind == "words"
     (code,) = answer_segments(["def encode():\n    pass"], ["def encode():\n    pass"])
     assert code.kind == "code"
+
+
+def test_code_of_several_paragraphs_is_one_piece_below_its_signature() -> None:
+    quote = "        self.most = 30\n\n        # proxies\n        self.trust = True"
+    said = [
+        "    def __init__(self):\n        …\n        self.most = 30",
+        "        # proxies\n        self.trust = True\n        …",
+    ]
+    (piece,) = answer_segments(said, [quote])
+    assert piece.kind == "code"
+    assert piece.text.startswith("def __init__(self):\n    …\n    self.most = 30\n\n    # proxies\n")
