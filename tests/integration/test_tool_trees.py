@@ -9,6 +9,7 @@ import pytest
 from metatree_memory_tools import build_tree
 
 from metatree import SearchResult, search
+from metatree.protocols import SURE
 from metatree.trees.tree import Tree
 from tests.integration.git_repository import Repository
 
@@ -33,10 +34,10 @@ def tool_reasons(result: SearchResult) -> list[tuple[str, str]]:
     ]
 
 
-def run_search(tree: Tree, question: str) -> SearchResult:
+def run_search(tree: Tree, question: str, sure: float = SURE) -> SearchResult:
     """Ask without the tools of the tree, which must find nothing, and then with them."""
-    assert search([question], tree=tree, own_tools=False).ended == "exhausted"
-    result = search([question], tree=tree)
+    assert search([question], tree=tree, sure=sure, own_tools=False).ended == "exhausted"
+    result = search([question], tree=tree, sure=sure)
     assert result.ended == "answered"
     return result
 
@@ -93,7 +94,9 @@ def test_what_two_turns_say_together_is_read_around_one(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "home.txt").write_text(CHAT)
     with build_tree(folder) as tree:
-        result = run_search(tree, "What did Bob reply when asked for the key of the shed: under which pot?")
+        result = run_search(
+            tree, "What did Bob reply when asked for the key of the shed: under which pot?", sure=0.4
+        )
         assert (
             "[8 May 2023 09:17] Ann: Where did you leave the key of the garden shed?\n"
             "[8 May 2023 09:18] Bob: Under the red pot, as always."
