@@ -725,7 +725,7 @@ def test_a_walk_is_there_before_its_scripts_are(large: Site, visit: Visit) -> No
     page = watch.page
     page.fill("#question", "What comes late?")
     held: list[Any] = []
-    page.route("**/page.js*", lambda route: held.append(route))
+    page.route("**/page.js*", lambda route: held.append(route), times=1)
     page.click(".ask button.main")
     page.wait_for_url("**/thread?*", wait_until="commit")
     topic = large.claim(page)["Topic"]
