@@ -146,6 +146,48 @@ def test_a_secret_of_a_document_is_masked_wherever_it_lies(document: Extracted) 
     assert TOKEN not in json.dumps(document.without_secrets().as_json())
 
 
+def long_title(chars: int) -> str:
+    """A title of which a cut behind so many characters leaves the first of a token, too few to know it by."""
+    return ("https://shop.example.org/" + "log/in/" * 50)[: chars - 12] + "/" + TOKEN
+
+
+@pytest.mark.parametrize("chars", [100, 120, 150, 200, 220, 300])
+def test_no_beginning_of_a_secret_stays_where_a_title_is_cut(
+    chars: int, tmp_path: Path, docx: Callable[..., bytes], pdf: Callable[..., bytes]
+) -> None:
+    title = long_title(chars)
+    source = tmp_path / "shop"
+    source.mkdir()
+    heading = f'<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>{title}</w:t></w:r></w:p>'
+    (source / "a.docx").write_bytes(docx(f"{heading}<w:p><w:r><w:t>Then wait.</w:t></w:r></w:p>"))
+    (source / "a.pdf").write_bytes(pdf([[(24, title), (10, "Then wait.")]]))
+    page = f"<title>{title}</title><meta name='description' content='{title}'>"
+    (source / "a.html").write_text(
+        f"<html><head>{page}</head><body><h1>{title}</h1><p>Wait.</p></body></html>"
+    )
+    (source / "a.md").write_text(f"# {title}\n\n{title}\n")
+    (source / "a.rst").write_text(f"{title}\n{'=' * len(title)}\n\n{title}\n")
+    (source / "a.txt").write_text(f"{title}\n" * 5)
+    (source / "a.py").write_text(f'"""{title}"""\n\n\ndef login(where="{title}"):\n    """{title}"""\n')
+    (source / "chat.json").write_text(
+        json.dumps(
+            {
+                "title": title,
+                "messages": [{"role": title, "content": title}, {"role": "b", "content": "Yes."}],
+            }
+        )
+    )
+    with build_tree(source, out=tmp_path / "tree") as tree:
+        assert {node.id for _, node in tree.walk()} >= {path.name for path in source.iterdir()}
+        assert TOKEN[:8] not in told(tree)
+    operation = {"summary": title, "description": title, "tags": [title], "responses": {}}
+    described = {"title": title, "version": "1", "description": title}
+    interface = {"openapi": "3.1.0", "info": described, "paths": {"/shop": {"get": operation}}}
+    (tmp_path / "api.json").write_text(json.dumps(interface))
+    with build_tree(f"openapi:{tmp_path / 'api.json'}", out=tmp_path / "api") as tree:
+        assert TOKEN[:8] not in told(tree)
+
+
 def test_a_secret_in_the_name_of_a_part_is_in_no_id(source: Path) -> None:
     for name in (*STAY, *GO):
         (source / name).unlink()

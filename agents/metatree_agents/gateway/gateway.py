@@ -54,6 +54,8 @@ _MOST_FOUND: Final = 20
 _MOST_TRIES: Final = 3
 _MOST_OPENINGS: Final = 20
 _OPENING_S: Final = 0.1
+_MOST_ON_BOARD: Final = 2_000
+"""Characters of a result that the board shows."""
 _MOST_ERROR: Final = 4_000
 """Characters of an error: a server words it, and it is not kept as a result is."""
 _SHORT: Final = 50_000
@@ -359,7 +361,7 @@ class Gateway:
         texts = [part["text"] for part in result["content"] if part.get("type") == "text"]
         outcome = {
             "status": "failed" if result.get("isError") else "done",
-            "result": self._public("\n".join(texts)[:2_000]),
+            "result": self._public("\n".join(texts)[: 2 * _MOST_ON_BOARD])[:_MOST_ON_BOARD],
             "seconds": round(time.monotonic() - started, 3),
             **more,
         }

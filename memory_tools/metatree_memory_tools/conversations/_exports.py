@@ -21,6 +21,7 @@ from metatree_memory_tools.conversations._model import (
 from metatree_memory_tools.conversations.formats.chatgpt import way_to
 from metatree_memory_tools.conversations.formats.message import ChatMessage, CutOff, ExportFile, Format
 from metatree_memory_tools.conversations.formats.texts import text_of_parts
+from metatree_memory_tools.text.descriptions import shorten_masked
 
 _SPEAKER = ("speaker", "role", "author", "sender", "from", "name", "user", "username")
 _TEXT = ("text", "content", "message", "body", "value", "utterance")
@@ -225,7 +226,7 @@ def _first(data: Mapping[str, Any], keys: Iterable[str]) -> Any:
 def _speaker(value: Any) -> str:
     if isinstance(value, Mapping):
         value = _first(value, ("name", "role", "display_name", "email"))
-    return " ".join(value.split())[:100] if isinstance(value, str) else ""
+    return shorten_masked(value, 100) if isinstance(value, str) else ""
 
 
 def _call(call: Any) -> str:

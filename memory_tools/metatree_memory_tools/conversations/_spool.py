@@ -34,6 +34,8 @@ MOST_CHARS = 200_000
 """A longer message is cut."""
 _MOST_AUTHOR_CHARS = 100
 _MOST_TITLE_CHARS = 200
+_BEHIND = 2_000
+"""Characters behind what is kept of a name that are looked at for secrets."""
 _AUTHORS = 20_000
 _DEEPEST_REPLY = 1_000
 _BETWEEN = 1_000
@@ -194,7 +196,11 @@ class Spool:
         self._store.execute("UPDATE message SET rank = time, behind = -seq WHERE seq > ?", (before,))
 
     def _author(self, name: str) -> str:
-        return self._hide(encodable(" ".join(name.split()))[:_MOST_AUTHOR_CHARS])
+        return self._beginning(name, _MOST_AUTHOR_CHARS)
+
+    def _beginning(self, text: str, chars: int) -> str:
+        """Return the first characters of a text in one line, without the beginning of a secret that goes on behind."""
+        return self._hide(encodable(" ".join(text[: 4 * chars + _BEHIND].split())))[:chars]
 
     def _numbered(self, chat: int, message: ChatMessage) -> str:
         """Return a name for a message that has none: the third `ok` of a minute is the third in a later export, too."""
@@ -218,7 +224,7 @@ class Spool:
             title, tag = message.title or name, ""
             if exports:  # whether it is the same one is seen when all of it is there
                 title, tag = f"{title} ({export.rpartition('/')[2] or file.name})", f"~{hashed(export)[:8]}"
-            title = self._hide(encodable(" ".join(title.split()))[:_MOST_TITLE_CHARS])
+            title = self._beginning(title, _MOST_TITLE_CHARS)
             # Another format may have a conversation of this name.
             names = (self._key(name), self._key(f"{known}.{name}"), f"x{hashed(known, name)}")
             sql = "INSERT OR IGNORE INTO chat(key, title, called) VALUES (?, ?, ?) RETURNING number"

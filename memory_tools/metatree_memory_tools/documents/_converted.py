@@ -28,7 +28,7 @@ from metatree_memory_tools.documents._document_text import (
     shaped,
     tidy,
 )
-from metatree_memory_tools.text.descriptions import shorten
+from metatree_memory_tools.text.descriptions import shorten_masked
 from metatree_memory_tools.text.markdown import headings_of
 
 CONVERTED: Final = frozenset({"pptx", "xlsx", "epub", "odt", "notebook"})
@@ -64,7 +64,7 @@ def extract_converted(kind: str, data: bytes) -> Extracted:
     while result.lines and not result.lines[-1]:
         result.lines.pop()
     for level, title, line in headings_of(result.lines):
-        result.headings.append(Heading(level, shorten(tidy(title), _TITLE_CHARS), line))
+        result.headings.append(Heading(level, shorten_masked(tidy(title), _TITLE_CHARS), line))
     result.links = list(dict.fromkeys(_LINK.findall(text)))[:_MOST_LINKS]
     return result
 
@@ -143,9 +143,9 @@ def _lines(kind: str, text: str, result: Extracted) -> Iterator[str]:
         if is_head and (fact := _FACT.match(row)):
             name, value = fact[1].lower(), tidy(fact[2])
             if name == "title":
-                result.title = shorten(value, _TITLE_CHARS)
+                result.title = shorten_masked(value, _TITLE_CHARS)
             else:
-                result.facts["author" if name == "authors" else name] = shorten(value, 300)
+                result.facts["author" if name == "authors" else name] = shorten_masked(value, 300)
             continue
         line = shaped(_IMAGE.sub(r"\1", row))
         if kind == "pptx" and line == "### Notes:":

@@ -20,7 +20,7 @@ from xml.parsers import expat
 
 from metatree._util.zips import open_member
 from metatree_memory_tools.documents._document_text import MOST_CHARS, Extracted, Heading, tidy
-from metatree_memory_tools.text.descriptions import shorten
+from metatree_memory_tools.text.descriptions import shorten_masked
 
 MOST_MEMBER_BYTES = 200_000_000
 """A part of a document that unpacks to more is not read."""
@@ -74,10 +74,10 @@ def _extract(archive: zipfile.ZipFile) -> Extracted:
     if "docProps/core.xml" in names:
         core = _Core()
         _parse(archive, "docProps/core.xml", core)
-        result.title = shorten(tidy(core.values.get("title", "")), _TITLE_CHARS)
+        result.title = shorten_masked(tidy(core.values.get("title", "")), _TITLE_CHARS)
         for name, key in (("creator", "author"), ("subject", "subject"), ("description", "description")):
             if value := tidy(core.values.get(name, "")):
-                result.facts[key] = shorten(value, 300)
+                result.facts[key] = shorten_masked(value, 300)
     result.title = result.title or text.title
     result.links = list(dict.fromkeys(text.links))[:1_000]
     return result
@@ -334,10 +334,10 @@ class _Text:
             self._add([self._notes])
             self._notes = ""
         if paragraph.level == 0:
-            self.title = self.title or shorten(" ".join(lines), _TITLE_CHARS)
+            self.title = self.title or shorten_masked(" ".join(lines), _TITLE_CHARS)
         elif paragraph.level is not None:
             self._blank()
-            title = shorten(" ".join(lines), _TITLE_CHARS)
+            title = shorten_masked(" ".join(lines), _TITLE_CHARS)
             self.result.headings.append(Heading(paragraph.level, title, len(self.result.lines) + 1))
             lines = [" ".join(lines)]
         elif paragraph.is_item:

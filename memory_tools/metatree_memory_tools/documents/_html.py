@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from metatree.trees.text import decode
 from metatree_memory_tools.documents._document_text import MOST_CHARS, Extracted, Heading, shaped, tidy
-from metatree_memory_tools.text.descriptions import shorten
+from metatree_memory_tools.text.descriptions import shorten_masked
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -55,11 +55,11 @@ def extract_html(data: bytes) -> Extracted:
     result = Extracted()
     title = parser.css_first("title")
     if title is not None:
-        result.title = shorten(tidy(" ".join(title.text().split())), _TITLE_CHARS)
+        result.title = shorten_masked(tidy(" ".join(title.text().split())), _TITLE_CHARS)
     for name in ("description", "author"):
         meta = parser.css_first(f"meta[name={name} i]")
         if meta is not None and (text := tidy(meta.attributes.get("content") or "")):
-            result.facts[name] = shorten(text, 300)
+            result.facts[name] = shorten_masked(text, 300)
     if parser.root is not None:
         mains = parser.css("main, [role=main]")
         _HtmlReader(result, only_main=len(mains) == 1).run(parser.root)
@@ -228,7 +228,7 @@ class _HtmlReader:
         if tag in _HEADINGS and self.heading is not None:
             self._break()
             level, line, words = self.heading
-            title = shorten(_PILCROW.sub("", tidy(" ".join(words))), _TITLE_CHARS)
+            title = shorten_masked(_PILCROW.sub("", tidy(" ".join(words))), _TITLE_CHARS)
             if title:
                 span = len(self.result.lines) - line + 1
                 self.result.headings.append(Heading(level, title, line, span))

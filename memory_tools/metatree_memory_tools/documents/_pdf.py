@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from metatree_memory_tools.documents._document_text import MOST_CHARS, Extracted, Heading, PageStart, tidy
-from metatree_memory_tools.text.descriptions import shorten
+from metatree_memory_tools.text.descriptions import shorten_masked
 
 MOST_PAGES = 20_000
 """Later pages are left out, with a note."""
@@ -78,13 +78,13 @@ class _PdfReader:
         result = self.result
         metadata = self.document.get_metadata_dict(skip_empty=True)
         for name, key in (("Author", "author"), ("Subject", "subject"), ("Keywords", "keywords")):
-            if text := shorten(tidy(metadata.get(name, "")), 200):
+            if text := shorten_masked(tidy(metadata.get(name, "")), 200):
                 result.facts[key] = text
         bookmarks = self._bookmarks()
         self._pages(with_sizes=len(bookmarks) < 2)
         result.headings = self._placed(bookmarks) if len(bookmarks) > 1 else self._large_lines()
         title = tidy(metadata.get("Title", ""))
-        result.title = "" if _NO_TITLE.match(title) else shorten(title, _HEADING_CHARS)
+        result.title = "" if _NO_TITLE.match(title) else shorten_masked(title, _HEADING_CHARS)
         if not result.title:
             result.title = self._title_on_first_page()
         return result
@@ -123,7 +123,7 @@ class _PdfReader:
             label = tidy(self.document.get_page_label(index))
         except Exception:  # a label is an ornament
             return ""
-        return "" if label == str(index + 1) else shorten(label, 20)
+        return "" if label == str(index + 1) else shorten_masked(label, 20)
 
     def _page(self, index: int, *, with_sizes: bool) -> list[str]:
         page = self.document[index]
@@ -155,7 +155,7 @@ class _PdfReader:
         bookmarks = []
         try:
             for bookmark in self.document.get_toc(max_depth=12):
-                title = shorten(tidy(bookmark.get_title() or ""), _HEADING_CHARS)
+                title = shorten_masked(tidy(bookmark.get_title() or ""), _HEADING_CHARS)
                 target = bookmark.get_dest()
                 index = None if target is None else target.get_index()
                 if title and index is not None and index >= 0:
@@ -232,7 +232,7 @@ class _PdfReader:
             elif picked:
                 break
         text = " ".join(picked) if picked else lines[first - 1] if first <= last else ""
-        return shorten(text, _HEADING_CHARS)
+        return shorten_masked(text, _HEADING_CHARS)
 
 
 def _size(text: Any, raw: str, at: int, row: str) -> float:

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
+from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.node import Node, Source
 from metatree.tools.resource_pool import held
@@ -30,7 +31,7 @@ from metatree_memory_tools.schema_tool import (
     usable_schema,
     with_origin,
 )
-from metatree_memory_tools.text.descriptions import first_sentence, shorten, with_names
+from metatree_memory_tools.text.descriptions import first_sentence, shorten_masked, with_names
 from metatree_memory_tools.web.addresses import AddressRules
 
 TOOL_S = 60.0
@@ -71,7 +72,9 @@ class McpServer:
         tools = list({tool.name: tool for tool in listing.tools}.values())
         names = [_line(tool.name, 60) for tool in tools]
         count = f"{len(tools)} tool{'' if len(tools) == 1 else 's'}, {len(listing.resources)} resources"
-        description = first_sentence(listing.instructions.lstrip("# \n")) or f"An MCP server: {count}."
+        description = (
+            first_sentence(masked(listing.instructions.lstrip("# \n"))[0]) or f"An MCP server: {count}."
+        )
         attributes: dict[str, Any] = {"tools": len(tools), "resources": len(listing.resources)}
         if listing.left_out:
             attributes["note"] = f"{listing.left_out:,} further entries were left out"
@@ -120,14 +123,14 @@ class McpServer:
             node = Node(
                 f"resources/{each.uri}",
                 title,
-                shorten(each.description or str(each.uri), 300),
+                shorten_masked(each.description or str(each.uri), 300),
                 kind="resource",
                 source=Source(type=self.name, path=str(each.uri)),
                 attributes=attributes,
             )
             yield node, "resources"
         for each in templates:
-            described = shorten(each.description or "", 200)
+            described = shorten_masked(each.description or "", 200)
             yield (
                 Node(
                     f"resources/{each.uri_template}",
@@ -161,7 +164,7 @@ def _tool(source: SourceRef, node: Node) -> Tool:
         with_origin(partial(_call_free if free else _call_made, source, name), f"{source.location} {name}"),
         f"mcp:{source.mount or ROOT}:{name}",
         node.title,
-        shorten(node.content or node.description, 1_000),
+        shorten_masked(node.content or node.description, 1_000),
         "exploratory" if free else "interactive",
         reuse="run",
         timeout_s=_seconds(source),
@@ -205,7 +208,7 @@ def _tool_node(tool: Any, read_only: frozenset[str] | None) -> Node:
     return Node(
         f"tools/{tool.name}",
         title,
-        with_names(first_sentence(description), "Arguments", list(schema.get("properties") or {})),
+        with_names(first_sentence(masked(description)[0]), "Arguments", list(schema.get("properties") or {})),
         kind=KIND,
         content="\n\n".join(part for part in parts if part)[:MAX_CHARS] or None,
         attributes={
@@ -239,7 +242,7 @@ def grouped(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _line(text: str, most: int) -> str:
-    return shorten("".join(char if char.isprintable() else " " for char in text), most)
+    return shorten_masked("".join(char if char.isprintable() else " " for char in text), most)
 
 
 def _seconds(source: SourceRef) -> float:

@@ -22,7 +22,7 @@ from metatree_memory_tools.openapi._call import call
 from metatree_memory_tools.openapi._document import MAX_BYTES, Document, text_of
 from metatree_memory_tools.openapi._operation import READS, described, text_about
 from metatree_memory_tools.schema_tool import SchemaTool, built_nodes, only_on, with_origin
-from metatree_memory_tools.text.descriptions import first_sentence, shorten, with_names
+from metatree_memory_tools.text.descriptions import first_sentence, shorten_masked, with_names
 from metatree_memory_tools.web.addresses import AddressRules
 from metatree_memory_tools.web.fetch import FetchLimits, fetch
 from metatree_memory_tools.web.freshness import page_fingerprint
@@ -73,7 +73,7 @@ class OpenApi:
         ]
         left_out = document.operation_count() - len(included)
         description = text_of(info, "description") or text_of(info, "summary")
-        title = shorten(text_of(info, "title"), 100) or "OpenAPI description"
+        title = shorten_masked(text_of(info, "title"), 100) or "OpenAPI description"
         names = _tags(document, [operation for _, operation in included], [made for made, _ in included])
         attributes: dict[str, Any] = {
             "operations": len(included),
@@ -83,7 +83,7 @@ class OpenApi:
         }
         if left_out:
             attributes["note"] = f"{left_out:,} further operations were left out"
-        first = first_sentence(description) or f"An interface with {len(included)} operations."
+        first = first_sentence(masked(description)[0]) or f"An interface with {len(included)} operations."
         top = Node(
             ROOT,
             title,
@@ -92,7 +92,12 @@ class OpenApi:
         )
         yield _with(top, "api", attributes), None
         for name, about in names.items():
-            yield Node(f"tags/{name}", shorten(name, 100), first_sentence(about), kind="group"), ROOT
+            yield (
+                Node(
+                    f"tags/{name}", shorten_masked(name, 100), first_sentence(masked(about)[0]), kind="group"
+                ),
+                ROOT,
+            )
         used: set[str] = set()
         for number, (made, operation) in enumerate(included, start=1):
             yield _node(document, made, operation, used), f"tags/{_tag(operation, made)}"
@@ -127,7 +132,7 @@ def _tool(source: SourceRef, top: Node, node: Node) -> Tool:
         ),
         f"openapi:{node.id}",
         node.title,
-        shorten(node.content or node.description, 1_000),
+        shorten_masked(node.content or node.description, 1_000),
         "exploratory" if reads else "interactive",
         reuse="run",
         timeout_s=_seconds(source) + 5.0,
@@ -174,15 +179,17 @@ def _called_for_node(
     text = _called(source, top, made, arguments)
     if len(text) > MAX_CHARS:
         text = f"{text[:MAX_CHARS]}\n… cut: {len(text) - MAX_CHARS:,} more characters"
-    return Node("", f"{made['method']} {made['path']}", shorten(text, 200), kind="tool result", content=text)
+    return Node(
+        "", f"{made['method']} {made['path']}", shorten_masked(text, 200), kind="tool result", content=text
+    )
 
 
 def _node(document: Document, made: dict[str, Any], operation: Mapping[str, Any], used: set[str]) -> Node:
     named = masked(text_of(operation, "operationId"))[0]  # ids and tags are kept as they are
     node_id = named if named and named not in used else f"{made['method']} {made['path']}"
     used.add(node_id)
-    first = first_sentence(text_of(operation, "description") or text_of(operation, "summary"))
-    title = shorten(text_of(operation, "summary") or named or node_id, 100)
+    first = first_sentence(masked(text_of(operation, "description") or text_of(operation, "summary"))[0])
+    title = shorten_masked(text_of(operation, "summary") or named or node_id, 100)
     old = " Deprecated." if operation.get("deprecated") is True else ""
     arguments = list(made["schema"].get("properties") or {})
     line = f"{made['method']} {made['path']}" + (f" — {first}" if first else "") + old

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
+from metatree._util.secret_text import masked
+
 DESCRIPTION_CHARS = 300
 """How long a description may be."""
 
@@ -14,6 +16,9 @@ SENTENCE_CHARS = 200
 
 MOST_HEADINGS = 10_000
 """Of a file of text. Each takes 1.5 kB while it is read, hundreds of times what the shortest ones take in the file."""
+
+_BEHIND = 2_000
+"""Characters behind a cut by which a secret is known that begins before it: a private key is the longest."""
 
 _END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=:)\n\s*\n|\n\s*\n")
 _ROLE = re.compile(r":[\w:+.-]{1,60}:`~?!?([^`<]*(?<!\s))\s*(?:<[^`>]*>)?`")
@@ -34,6 +39,20 @@ def shorten(text: str, limit: int) -> str:
     cut = text[: limit - 1]
     space = cut.rfind(" ")
     return (cut[:space] if space > limit // 2 else cut).rstrip(" ,;:.") + "…"
+
+
+def shorten_masked(text: str, limit: int) -> str:
+    """Return a text as `shorten` does, and `*` for a secret that would be cut: nothing knows the beginning of one.
+
+    For texts whose secrets are masked later, or nowhere: what documents, servers and exports say of themselves.
+
+    Example:
+        >>> shorten_masked("https://ann:hunter2hunter2@shop.example.org/", 20)
+        'https://ann:*******…'
+    """
+    if len(text) <= limit:
+        return shorten(text, limit)
+    return shorten(masked(" ".join(text[: 4 * limit + _BEHIND].split()))[0], limit)
 
 
 def beginning(line: str, limit: int) -> str:

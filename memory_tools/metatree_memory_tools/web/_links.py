@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import urldefrag, urlsplit
 
 from metatree.errors import MissingExtra
-from metatree_memory_tools.text.descriptions import shorten
+from metatree_memory_tools.text.descriptions import shorten_masked
 from metatree_memory_tools.web.fetch import joined
 
 MOST_LINKS = 500
@@ -99,7 +99,7 @@ def links_of(html: str, url: str) -> list[Link]:
         )
         known = links.get(target)
         if known is None or (text and not known.text):
-            links[target] = Link(target, shorten(text or "", _TEXT_CHARS))
+            links[target] = Link(target, shorten_masked(text or "", _TEXT_CHARS))
         if len(links) >= MOST_LINKS:
             break
     return list(links.values())
@@ -126,7 +126,7 @@ def link_listing(links: Sequence[Link], query: str, most: int = 12) -> str:
     """Return the texts of some links, those that share words with a query first."""
     wanted = _stems(query)
     ordered = sorted(links, key=lambda link: -_overlap(wanted, link))
-    texts = list(dict.fromkeys(shorten(link.text, 60) for link in ordered if link.text))
+    texts = list(dict.fromkeys(shorten_masked(link.text, 60) for link in ordered if link.text))
     return ", ".join(texts[:most])
 
 

@@ -23,7 +23,7 @@ from metatree.trees.layer import ROOT
 from metatree.trees.source_types import MemoryType, Outline, OutlinePart, SourceFile
 from metatree.trees.text import cut, is_binary
 from metatree_memory_tools.memory_types import memory_types
-from metatree_memory_tools.text.descriptions import shorten
+from metatree_memory_tools.text.descriptions import shorten_masked
 from metatree_memory_tools.web._links import Link, links_of
 from metatree_memory_tools.web.addresses import AddressRules
 from metatree_memory_tools.web.fetch import ROBOTS, Fetched, FetchLimits, fetch
@@ -63,7 +63,7 @@ class FetchedPage:
     def title(self) -> str:
         """What it calls itself, else its address."""
         own = str(self.outline.attributes.get("title") or "")
-        return shorten(own, 120) or shorten(self.fetched.url.partition("://")[2], 120)
+        return shorten_masked(own, 120) or shorten_masked(self.fetched.url.partition("://")[2], 120)
 
     @property
     def digest(self) -> str:

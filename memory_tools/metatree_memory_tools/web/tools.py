@@ -11,7 +11,7 @@ from metatree.errors import ToolFailed
 from metatree.node import Node
 from metatree.tools.tool import ToolGroup, tool
 from metatree.trees.tree import Tree
-from metatree_memory_tools.text.descriptions import first_sentence, shorten
+from metatree_memory_tools.text.descriptions import first_sentence, shorten, shorten_masked
 from metatree_memory_tools.web._links import Link, best_link, link_listing
 from metatree_memory_tools.web._page import PAGE, page_id, read_page
 from metatree_memory_tools.web.addresses import AddressRules
@@ -119,7 +119,7 @@ def screenshot(node: Node, tree: Tree, board: Blackboard, full_page: bool = True
     options = web_options(tree, node)
     robots = ROBOTS if options.get("robots", True) else None
     shot = take_screenshot(url, rules=AddressRules.of(options), full_page=full_page, robots=robots)
-    title, text = (masked(said)[0] for said in (shorten(shot.title or node.title, 100), shot.text))
+    title, text = (masked(said)[0] for said in (shorten_masked(shot.title or node.title, 100), shot.text))
     result = {"url": shot.url, "title": title, "width": shot.width, "height": shot.height, "node": node.id}
     item = board.add_image(content=shot.png, metadata=result, sources=[node.id])
     attributes = {

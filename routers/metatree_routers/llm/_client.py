@@ -6,16 +6,23 @@ Importing this module loads the SDK, so the connection imports it when a model i
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
 
 import httpx2
 from openai import AsyncAPIResponse, AsyncOpenAI, DefaultAioHttpClient
 from openai.types.chat import ChatCompletion
 from pydantic import ValidationError
 
+from metatree.errors import BadModelAnswer
 from metatree_routers.llm._replay import Recording
 from metatree_routers.llm._settings import ModelSettings
+from metatree_routers.llm.errors import SERVER
+
+MAX_BYTES: Final = 8_000_000
+"""Of an answer; the SDK reads all of it before it looks at it."""
+_MAX_INFLATION: Final = 1_000
+"""How many times longer a compressed answer may become: nobody asked for it to be compressed."""
 
 
 def open_client(
@@ -41,6 +48,8 @@ def open_client(
         timeout=timeout_s,
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=connections),
         verify=certificates,
+        headers={"accept-encoding": "identity"},
+        event_hooks={"response": [_bound]},
         **options,
     )
     address = httpx2.URL(settings.base_url)
@@ -53,6 +62,36 @@ def open_client(
         timeout=timeout_s,
         http_client=http,
     )
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """The bytes of an answer, as they come.
+
+    Raises:
+        BadModelAnswer: there are more than `most`.
+    """
+
+    def __init__(self, inner: httpx2.AsyncByteStream, most: int) -> None:
+        self._inner = inner
+        self._most = most
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > self._most:
+                raise BadModelAnswer(f"{SERVER} answered more than {self._most:,} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """Bound what is read of an answer, of any status, before the SDK reads it."""
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        most = MAX_BYTES // _MAX_INFLATION if response.headers.get("content-encoding") else MAX_BYTES
+        response.stream = _BoundedStream(response.stream, most)
 
 
 async def complete(client: AsyncOpenAI, body: Mapping[str, Any]) -> ChatCompletion:

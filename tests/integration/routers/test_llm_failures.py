@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -107,6 +110,42 @@ def test_an_answer_that_comes_too_late_is_a_timeout(
     server = serve(hang(5))
     with pytest.raises(RouterUnavailable, match="did not answer"):
         asyncio.run(router_for(server, timeout_s=0.1).route(request_of("a.py", "b.py")))
+
+
+@pytest.mark.parametrize("code", [200, 500])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_an_answer_without_end_is_read_so_far_and_no_farther(
+    code: int, compressed: bool, request_of: RequestOf
+) -> None:
+    sent = [0]
+
+    class Endless(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(code)
+            self.send_header("content-type", "application/json")
+            if compressed:
+                self.send_header("content-encoding", "gzip")
+            self.end_headers()
+            chunk = b" " * 1_000_000
+            packed = zlib.compressobj(wbits=31)
+            try:
+                while sent[0] < 1_000_000_000:
+                    self.wfile.write(packed.compress(chunk) if compressed else chunk)
+                    sent[0] += len(chunk)
+            except OSError:
+                pass
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        router = LLMRouter("stub", base_url=f"http://127.0.0.1:{server.server_port}/v1", cache=False)
+        with pytest.raises(BadModelAnswer, match="answered more than"):
+            asyncio.run(router.route(request_of("a.py", "b.py")))
+        server.shutdown()
+    assert sent[0] < 100_000_000
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("7", 7.0), ("0.5", 0.5), ("nonsense", None), (None, None)])
