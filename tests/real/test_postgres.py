@@ -131,6 +131,13 @@ def test_nothing_but_reading_is_possible(server: Server, database: Postgres, sql
     assert database.query("SELECT 1", 1).rows == ((1,),)
 
 
+def test_an_error_of_the_database_repeats_no_secret(server: Server, database: Postgres) -> None:
+    key = "AKIA" + "IOSFODNN7EXAMPLE"
+    with pytest.raises(UserError, match="invalid input syntax") as caught:
+        database.query(f"SELECT CAST('{key}' AS integer)", 10)
+    assert key[:8] not in str(caught.value) and "****" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "sql", ["SELECT sneak()", "SELECT peek()", "WITH a AS (DELETE FROM customer RETURNING 1) TABLE a"]
 )

@@ -168,6 +168,24 @@ def test_a_provider_is_any_object_with_the_method(tree: Tree, pages: WebServer) 
         web_search_fallback(object())  # type: ignore[arg-type]
 
 
+def test_what_an_engine_says_of_a_page_is_kept_without_secrets(tree: Tree, pages: WebServer) -> None:
+    key = "ghp_" + "a1B2" * 9
+
+    class Library:
+        name = "library"
+
+        def search(self, query: str, *, k: int) -> Sequence[SearchHit]:
+            return [
+                SearchHit(f"{pages.url}/ferry", f"Log in with {key}", "and wait for the ferry " * 10 + key)
+            ]
+
+    look = web_search_fallback(Library(), rules=AddressRules(allow=(pages.host,)), parent="notes")
+    result = run_apart(lambda: look(FallbackRequest((QUESTION,), "", tree, "k")))
+    assert result is not None
+    (said,) = [str(node.provenance["said_of_it"]) for node in result.nodes]
+    assert said.startswith("Log in with ****") and key[:8] not in said
+
+
 def test_it_is_off_unless_configured(monkeypatch: pytest.MonkeyPatch, engine: WebServer) -> None:
     assert configured_fallback() is None
     monkeypatch.setenv("METATREE_SEARCH_URL", engine.url)

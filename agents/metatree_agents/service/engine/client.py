@@ -97,13 +97,23 @@ class ServiceClient:
         Raises:
             ServiceAway: the service cannot be reached, or is busy.
             WrongCredentials: the service does not accept name and secret.
-            ServiceRefused: any other answer than 200.
+            ServiceRefused: any other answer than 200, or one that is not what the route answers.
         """
+        from metatree_agents.service.engine._answers import check_answer
+
         answer = await self._answer(method, route, body, given)
         try:
-            return answer.json()
-        except ValueError:
+            said = answer.json()
+        except (ValueError, RecursionError):
             raise ServiceRefused(f"{self.url} is no query service", status=answer.status_code) from None
+        try:
+            check_answer(route, said)
+        except ValueError as exc:
+            raise ServiceRefused(
+                f"{self.url} is no query service: it answers {route} with something else ({exc})",
+                status=answer.status_code,
+            ) from None
+        return said
 
     def call_from_thread(self, method: str, route: str, *, body: Any = None, timeout_s: float) -> Any:
         """Do what `call` does, from another thread than that of the loop, which may be blocked meanwhile.

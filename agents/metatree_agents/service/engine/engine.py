@@ -275,7 +275,7 @@ class Engine:
         try:
             replies = []
             for name in query.trees or ("",):
-                async with self._memories[name].using() as tree:
+                async with self._memory(name).using() as tree:
                     replies.append((name, name, await asyncio.to_thread(found_so_far, tree, query)))
             found = found_in(replies) if query.trees else replies[0][2]
         except (MetatreeError, OSError) as exc:
@@ -350,7 +350,7 @@ class Engine:
     async def _search_one(
         self, name: str, query: EngineQuery, tell: Callable[[dict[str, Any]], None]
     ) -> EngineAnswer:
-        memory = self._memories[name]
+        memory = self._memory(name)
         async with memory.using() as tree:
             version = memory.version
             try:
@@ -367,6 +367,13 @@ class Engine:
         if version:
             reply = replace(reply, think=[f"searched version {version} of the memory", *reply.think])
         return reply
+
+    def _memory(self, name: str) -> Memory:
+        try:
+            return self._memories[name]
+        except KeyError:
+            what = f"{self._client.url} wants a search of {name!r}, a tree that this engine did not offer"
+            raise ServiceRefused(what, status=200) from None
 
     async def _tell(self, topic: str, seq: int, steps: list[dict[str, Any]]) -> None:
         while True:
@@ -406,7 +413,7 @@ class Engine:
         lookup = await self._client.call("GET", "get-new-lookup", **state, **self._served)
         found: list[tuple[float, str]] = []
         for name in lookup.get("Trees") or ("",):
-            async with self._memories[name].using() as tree:
+            async with self._memory(name).using() as tree:
                 found += await asyncio.to_thread(
                     matches_of, tree, lookup["Fragment"], lookup["Count"], lookup["Threshold"]
                 )

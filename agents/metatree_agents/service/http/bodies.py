@@ -241,6 +241,20 @@ class NewQueries(Body):
     Trees: list[str] | None = None
 
 
+class NameUntil(Body):
+    """A name that the database of the service had, and the last recommendation that came under it."""
+
+    Id: str
+    Until: int
+
+
+class NameNow(Body):
+    """What tells the database of the service from all others."""
+
+    Id: str
+    Before: list[NameUntil]
+
+
 class GiveAnswer(Body):
     Query: Text
     Topic: TopicId

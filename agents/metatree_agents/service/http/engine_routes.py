@@ -11,7 +11,7 @@ from pydantic import Field
 
 from metatree_agents.service.database.identity import identity_of
 from metatree_agents.service.http._description import described
-from metatree_agents.service.http.bodies import Body, JsonObject, LeaseName, Seq, TopicId
+from metatree_agents.service.http.bodies import Body, JsonObject, LeaseName, NameNow, Seq, TopicId
 from metatree_agents.service.http.calls import admitted, number, refused, submitted
 from metatree_agents.service.http.routes import ANSWERING
 from metatree_agents.service.http.tree_access import set_served
@@ -34,20 +34,6 @@ class Steps(Body):
     Topic: TopicId
     Seq: Seq
     Steps: Annotated[list[JsonObject], Field(max_length=MAX_STEPS)]
-
-
-class NameUntil(Body):
-    """A name that the database of the service had, and the last recommendation that came under it."""
-
-    Id: str
-    Until: int
-
-
-class NameNow(Body):
-    """What tells the database of the service from all others."""
-
-    Id: str
-    Before: list[NameUntil]
 
 
 @router.post("/renew-lease", **described(409, 422, body=LeasedTopic))
