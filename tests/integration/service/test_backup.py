@@ -297,6 +297,37 @@ def test_a_backup_that_is_made_to_do_harm_is_refused(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+@pytest.mark.parametrize(
+    "row", [b"[" * 100_000, b'{"name": "x"}', b"[[], 2, 3, 4]", b'[{"base64": 3}]', b"3", b"[1]"]
+)
+def test_rows_that_are_none_are_refused_and_nothing_changes(tmp_path: Path, row: bytes) -> None:
+    async def go() -> None:
+        one, two = SqliteDatabase.open(tmp_path / "one.db"), SqliteDatabase.open(tmp_path / "two.db")
+        await fill(one)
+        file, bad = tmp_path / "a.backup", tmp_path / "bad.backup"
+        await back_up(one, file)
+        await one.close()
+        with zipfile.ZipFile(file) as came:
+            parts = {name: came.read(name) for name in came.namelist()}
+        manifest, parts["service_user.jsonl"] = json.loads(parts["manifest.json"]), row + b"\n"
+        manifest["tables"]["service_user"]["sha256"] = hashlib.sha256(row + b"\n").hexdigest()
+        parts["manifest.json"] = json.dumps(manifest).encode()
+        parts["manifest.sha256"] = hashlib.sha256(parts["manifest.json"]).hexdigest().encode()
+        with zipfile.ZipFile(bad, "w") as out:
+            for name, data in parts.items():
+                out.writestr(name, data)
+        with pytest.raises(BrokenStore, match="a row of service_user"):
+            await restore(bad, two)
+        async with two.transaction() as do:
+            assert (
+                await do.row("SELECT 1 FROM topic") is None
+                and await do.row("SELECT 1 FROM service_user") is None
+            )
+        await two.close()
+
+    asyncio.run(go())
+
+
 @pytest.mark.parametrize("fails", ["tables", "memory"])
 def test_a_restore_that_fails_changes_neither_the_tables_nor_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str

@@ -386,10 +386,20 @@ async def _fill(
     marks = f"({', '.join('?' for _ in columns)})"
     with open_member(archive, f"{table}.jsonl") as stream:
         lines = iter(lambda: stream.readline(MAX_LINE + 1), b"")
-        rows = ([_from_json(value) for value in json.loads(checked_line(line))] for line in lines)
+        rows = (_row(line, table, columns, Path(str(archive.filename))) for line in lines)
         while batch := list(islice(rows, _BATCH)):
             values = [value for row in batch for value in row]
             await do.execute(into + ", ".join([marks] * len(batch)), *values)
+
+
+def _row(line: bytes, table: str, columns: Sequence[str], file: Path) -> list[Any]:
+    try:
+        row = [_from_json(value) for value in json.loads(checked_line(line))]
+    except (ValueError, TypeError, KeyError, RecursionError) as exc:
+        raise _broken(file, f"a row of {table} cannot be read") from exc
+    if len(row) != len(columns) or any(isinstance(value, list) for value in row):
+        raise _broken(file, f"a row of {table} does not have its {len(columns)} values")
+    return row
 
 
 def _plain(value: Any) -> Any:

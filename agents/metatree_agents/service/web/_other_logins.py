@@ -118,7 +118,7 @@ async def come_back(request: Request) -> Response:
     try:
         state = json.loads(urlsafe_b64decode(request.cookies.get(_state_cookie(request), "")))
         target = str(state["next"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise PageError(400, "This log-in was begun elsewhere, or too long ago: begin it again.") from None
     request.scope["session"] = state
     try:
