@@ -629,6 +629,11 @@ def test_the_page_has_a_switch_of_the_trees_that_one_may_ask(serve: Serve, trees
     assert forged.status_code == 403 and "User_2 may ask" in forged.text
     assert "Soup" in both.get("/tree?tree=recipes").text and "Leave" in both.get("/tree").text
     assert "paprika" in both.get("/find?q=paprika&tree=recipes").text
+    found = both.get("/find?q=paprika").text
+    assert "tree=recipes" in found and 'aria-label="What was found"' in found, "all trees are searched"
+    assert 'aria-label="What was found"' not in one.get("/find?q=paprika").text, (
+        "those that one may look into"
+    )
 
 
 def test_an_administrator_lets_people_in_on_the_page(serve: Serve, trees: dict[str, Tree]) -> None:

@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
@@ -44,6 +45,9 @@ _RULES: Final = [
     *("blockquote", "code", "fence", "heading", "lheading", "hr", "list", "table"),
     *("backticks", "emphasis", "escape", "image", "link", "newline"),
 ]
+_TABLE_ROW: Final = re.compile(r"\s{0,3}\|.*\|\s*$")
+_TABLE_RULE: Final = re.compile(r"\s{0,3}\|(?:\s*:?-+:?\s*\|)+\s*$")
+_CELL_END: Final = re.compile(r"`[^`]*`|(?<!\\)(\|)")
 _EMPTY_HEAD: Final = re.compile(r"<thead>\s*<tr>\s*(?:<th></th>\s*)+</tr>\s*</thead>\s*")
 """The head of a table that names nothing."""
 _LONGEST: Final = 20_000
@@ -89,7 +93,7 @@ def prose(
     return Markup("").join(
         rendered(piece.text, budget)
         if piece.kind == "said"
-        else (_entry(piece, question, mark) if piece.quote in pages else _exact(piece) + mark)
+        else (_entry(piece, question, mark) if piece.quote in pages else _exact(piece, budget) + mark)
         for piece, number in with_marks(answer_segments(paragraphs, quotes), numbers)
         for mark in [_MARK.format(anchor, number, number) if number else Markup("")]
     )
@@ -100,14 +104,40 @@ def _entry(piece: AnswerSegment, question: str, mark: Markup) -> Markup:
     lines = piece.text.strip("\n").split("\n")
     start, end = entry_of(question, lines)
     if end - start == len(lines):
-        return _exact(piece) + mark
+        return _exact(piece, Budget()) + mark
     before, entry, after = ("\n".join(part) for part in (lines[:start], lines[start:end], lines[end:]))
     return _EXACT["words"].format(_words(entry)) + mark + _FOLDED.format(before, entry, after)
 
 
-def _exact(piece: AnswerSegment) -> Markup:
-    """Return quoted words without their markup, and code as it is."""
-    return _EXACT[piece.kind].format(_words(readable(piece.text)) if piece.kind == "words" else piece.text)
+def _exact(piece: AnswerSegment, budget: Budget) -> Markup:
+    """Return quoted words without their markup, tables of Markdown as tables, and code as it is."""
+    if piece.kind != "words":
+        return _EXACT[piece.kind].format(piece.text)
+    parts = [
+        Markup(rendered(text, budget).strip()) if is_table else _words(readable(text))
+        for is_table, text in _with_tables_apart(piece.text.strip("\n").split("\n"))
+    ]
+    if len(parts) > 1:  # words beside a table are paragraphs
+        parts = [part if part.startswith("<") else _PARAGRAPH.format(part) for part in parts]
+    return _EXACT["words"].format(Markup("").join(parts))
+
+
+def _with_tables_apart(lines: Sequence[str]) -> list[tuple[bool, str]]:
+    """Return the texts between tables, and each table; one whose head is above the quote gets an empty one."""
+    parts: list[tuple[bool, str]] = []
+    for is_row, run in groupby(lines, key=lambda line: bool(_TABLE_ROW.match(line))):
+        rows = list(run)
+        if not is_row:
+            parts.append((False, "\n".join(rows)))
+        elif len(rows) > 1 and _TABLE_RULE.match(rows[1]):
+            parts.append((True, "\n".join(rows)))
+        elif len(rows) > 1:
+            rows = [row for row in rows if not _TABLE_RULE.match(row)]
+            columns = max(sum(map(bool, _CELL_END.findall(row))) for row in rows) - 1
+            parts.append((True, "\n".join(["|  " * columns + "|", "|---" * columns + "|", *rows])))
+        else:
+            parts.append((False, rows[0]))
+    return [(is_table, text) for is_table, text in parts if text.strip()]
 
 
 def _words(text: str) -> Markup:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -109,15 +109,38 @@ async def find_page(request: Request, session: Entered, q: str = "", tree: str =
     text = q.strip()[:1_000]
     trees = await trees_here(request, session)
     named = await tree_named(request, session, tree) if text else tree
-    matches: list[Any] = []
-    exact = None
-    if text:
-        matches, exact = await reading(
-            request, named, lambda opened: (browse.find(opened, text), browse.named(opened, text))
+    wanted = [each.name for each in trees] if trees and not tree else [named]
+    found: list[FoundRow] = []
+    exact: list[tuple[str, str]] = []
+    for name in wanted if text else ():
+        rows, same = await reading(
+            request, name, lambda opened: (browse.find(opened, text), browse.named(opened, text))
         )
+        found += [FoundRow(*row, name) for row in rows]
+        exact += [(same, name)] if same else []
+    found.sort(key=lambda row: -row.score)  # a score is a share of what was asked for, in any tree
+    least = browse.LEAST_SHARE * found[0].score if found else 0.0
     return page(
-        request, "find.html", session=session, text=text, found=matches, exact=exact, tree=named, trees=trees
+        request,
+        "find.html",
+        session=session,
+        text=text,
+        found=[row for row in found if row.score >= least][: browse.FOUND],
+        exact=exact,
+        tree=tree,
+        trees=trees,
+        titles={each.name: each.title for each in trees} if len(wanted) > 1 else {},
     )
+
+
+class FoundRow(NamedTuple):
+    """A node that fits some words, as a page shows it."""
+
+    child: browse.ChildRow
+    above: list[str]
+    score: float
+    line: str
+    tree: str
 
 
 async def trees_here(request: Request, session: Session) -> list[NamedTree]:

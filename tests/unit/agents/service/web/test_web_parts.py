@@ -269,6 +269,24 @@ def step(event: str, node: str | None, **more: Any) -> dict[str, Any]:
     return {"Event": event, "Node": node, "Title": node, "Frame": 0, **more}
 
 
+@pytest.mark.parametrize(
+    "head", ["| what | limit |\n|---|---|\n", "|---|---|\n", ""], ids=["head", "rule alone", "no head"]
+)
+def test_a_table_that_is_quoted_is_a_table(head: str) -> None:
+    quote = f"Limits are:\n\n{head}| hotel | `a|b` EUR |\n| <i>taxi</i> | **30** EUR |\n\nSend **receipts**."
+    shown = str(prose([quote], [quote], numbers=[1]))
+    assert "<td>hotel</td>" in shown and "<code>a|b</code>" in shown and "<strong>30</strong>" in shown
+    assert ("<th>limit</th>" in shown) is ("limit" in head) and "<th></th>" not in shown
+    assert "<p>Limits are:</p>" in shown and "<p>Send receipts.</p>" in shown
+    assert "<i>" not in shown and "---" not in shown and "| hotel" not in shown
+    assert shown.endswith('<a class="mark" href="#source-1">[1]</a>')
+
+
+def test_one_line_with_bars_is_no_table() -> None:
+    quote = "| alone |"
+    assert "<table" not in str(prose([quote], [quote], numbers=[1]))
+
+
 def test_the_way_grows_under_the_places_that_it_was_reached_from() -> None:
     steps = [
         step("route", ".", Choice="a", Chosen="A", Offered=3, Reason="best", Trail=["x"],
@@ -471,7 +489,7 @@ def test_quoted_words_are_read_as_words_and_code_among_them_as_code() -> None:
         '<div class="exact code" tabindex="0">class MyshComplete(ShellComplete):\n    ...\n\ndef format'
         in shown
     )
-    assert "| b |\n| c" in shown and "Short lines\nof a poem" in shown
+    assert "<td>c</td>" in shown and "Short lines\nof a poem" in shown
 
 
 def test_what_is_found_is_shown_without_markup_and_not_as_a_directive() -> None:
