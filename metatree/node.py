@@ -71,6 +71,8 @@ class Node:
     def lines(self) -> tuple[int, int] | None:
         """First and last line of a part of a file in it, from 1; None for a whole file and for any other node."""
         source = self.source
+        if source is not None and source.type == "conversation":  # its numbers are those of turns
+            return None
         if source is not None and source.parts:
             return source.parts[0][0], source.parts[-1][1]
         first, last = self.attributes.get("start_line"), self.attributes.get("end_line")

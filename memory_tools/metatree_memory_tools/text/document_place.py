@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metatree.node import Node
 
-_EXTRACTED = frozenset({"pdf", "docx", "html", "pptx", "xlsx", "epub", "odt", "notebook"})
+_EXTRACTED = frozenset({"pdf", "docx", "html", "pptx", "xlsx", "epub", "odt", "notebook", "conversation"})
 """Types of sources whose text is taken out of the file: no reader of that finds a line by its number."""
 
 
