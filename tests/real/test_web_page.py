@@ -324,6 +324,8 @@ def test_a_whole_conversation(site: Site, visit: Visit, axe: str, size: tuple[in
     page.wait_for_selector("mark.line")
     assert "value added tax" in page.inner_text(".lines mark >> nth=1") + page.inner_text(".lines")
     assert page.locator("mark.line").first.get_attribute("data-n") == "1"
+    top = "document.getElementById('quoted').getBoundingClientRect().top / innerHeight"
+    assert page.evaluate(f"scrollY === 0 || {top} > 0.3"), "the title above what is quoted is seen"
     check(page, axe)
     picture(page, "node")
     page.click("text=Back to the answer")
@@ -803,6 +805,23 @@ def test_the_tree_is_as_it_was_after_back(site: Site, visit: Visit) -> None:
     assert page.locator("li[data-id='billing'][aria-expanded='true']").count() == 0, (
         "a new visit is a new one"
     )
+
+
+def test_letters_jump_to_the_node_that_begins_with_them(site: Site, visit: Visit) -> None:
+    watch = visit(site)
+    watch.log_in(site)
+    page = watch.page
+    page.goto(f"{site.url}/tree")
+    titles = [
+        each.strip().lower() for each in page.locator("[role=treeitem] > .line .name").all_inner_texts()
+    ]
+    focused = "document.activeElement.closest('[role=treeitem]').querySelector('.name').textContent"
+    page.locator("[role=treeitem]").first.focus()
+    for wanted in titles[1:]:
+        page.wait_for_timeout(700)  # what is typed later than this begins anew
+        page.keyboard.type(wanted[:3])
+        assert page.evaluate(focused).strip().lower().startswith(wanted[:3])
+    assert len(titles) > 2
 
 
 def test_an_answer_is_copied_and_looking_says_so(site: Site, visit: Visit) -> None:

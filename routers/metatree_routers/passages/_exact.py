@@ -35,10 +35,18 @@ def is_defined(text: str, exact: str) -> bool:
     Example:
         >>> is_defined("def pack(items):", "pack"), is_defined("``--no-ff``  always make a commit", "--no-ff")
         (True, True)
-        >>> is_defined("Call pack before you send.", "pack")
-        False
+        >>> is_defined("Call pack before you send.", "pack"), is_defined("def pack(items):", "Parcel.pack")
+        (False, True)
     """
-    return _definition(exact.strip("()")).search(text) is not None
+    name = exact.strip("()")
+    if _definition(name).search(text) is not None:
+        return True
+    # The definition of a member has its own name alone, and stands in a base class of the one that was named.
+    member = _MEMBER.fullmatch(name)
+    return member is not None and _definition(member[1]).search(text) is not None
+
+
+_MEMBER = re.compile(r"(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w{3,})")
 
 
 @lru_cache(maxsize=64)

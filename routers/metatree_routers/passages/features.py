@@ -162,12 +162,13 @@ def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, f
     row["is_readme"] = float(bool(_README.search(candidate.node)))
     row["changes_if_still"] = float(bool(_STILL.search(asked.text)) and bool(_CHANGES.search(candidate.node)))
     row["code_by_code"] = float(asked.kind == "code" and candidate.is_code)
-    row["defines_exact"] = float(any(len(one) > 1 and is_defined(candidate.text, one) for one in asked.exact))
+    defined = {one for one in asked.exact if len(one) > 1 and is_defined(candidate.text, one)}
+    row["defines_exact"] = float(bool(defined))
     row["default_missing"] = float(lacks_default(asked, candidate.text))
     row["distinct_words"] = min(len(here & weights.keys()), _MOST_DISTINCT) / _MOST_DISTINCT
     if asked.exact:
         whole = f"{candidate.text}\n{candidate.head}\n{candidate.about}"
-        row["exact"] = sum(holds(whole, one) for one in asked.exact) / len(asked.exact)
+        row["exact"] = sum(one in defined or holds(whole, one) for one in asked.exact) / len(asked.exact)
         row["exact_missing"] = 1.0 - row["exact"]
     row["name_missing"] = float(bool(missing))
     if missing:
