@@ -696,7 +696,7 @@ def test_lines_are_looked_for_in_one_part_after_the_other(pattern: str) -> None:
         yield "last.txt", ["the kettle is", "a kettlez"]
 
     with at_most(100):
-        assert matching_lines(pattern, texts(), most=5) == [("last.txt", 2, "a kettlez")]
+        assert matching_lines(pattern, texts(), most=5, limit_s=100) == [("last.txt", 2, "a kettlez")]
 
 
 def test_reading_a_file_of_line_breaks_numbers_no_more_than_is_shown(

@@ -42,12 +42,12 @@ def test_a_service_that_is_away_is_reported_once_and_once_when_it_is_back(
                 up = False
                 for at in (0.0, 2.9, 3.0, 3.1, 60.0):
                     seconds[0] += at
-                    for route in ("get-new-queries", "get-new-lookup"):
+                    for route in ("give-progress", "leave"):
                         with pytest.raises(ServiceAway, match="cannot be reached: nobody there"):
                             await client.call("GET", route)
                 up = True
-                await client.call("GET", "get-new-queries")
-                await client.call("GET", "get-new-lookup")
+                await client.call("POST", "leave")
+                await client.call("POST", "leave")
 
     with show_warnings(traceback=False):
         asyncio.run(check())
@@ -64,10 +64,10 @@ def test_a_short_absence_is_not_reported(seconds: list[float], caplog: pytest.Lo
         async with ServiceClient(URL, "E", "s", transport=transport) as client:
             while statuses:
                 if statuses[0] == 200:
-                    await client.call("GET", "get-identity")
+                    await client.call("POST", "leave")
                 else:
                     with pytest.raises(ServiceAway, match="is busy"):
-                        await client.call("GET", "get-identity")
+                        await client.call("POST", "leave")
                 seconds[0] += 2.0
 
     with caplog.at_level(logging.INFO, "metatree"):
@@ -93,7 +93,7 @@ def test_a_client_whose_clock_is_wrong_goes_by_that_of_the_service(
     async def check() -> None:
         async with ServiceClient(URL, "E", "s", transport=httpx2.MockTransport(answered)) as client:
             for _ in range(2):
-                await client.call("GET", "get-new-queries")
+                await client.call("POST", "leave")
 
     asyncio.run(check())
     assert asked == [seconds[0], service_s, service_s], "the second call knows the time"
@@ -110,7 +110,7 @@ def test_a_wrong_secret_is_not_tried_again() -> None:
     async def check() -> None:
         async with ServiceClient(URL, "E", "s", transport=httpx2.MockTransport(answered)) as client:
             with pytest.raises(WrongCredentials):
-                await client.call("GET", "get-new-queries")
+                await client.call("POST", "leave")
 
     asyncio.run(check())
     assert asked == 1
@@ -123,6 +123,6 @@ def test_a_key_is_sent_as_it_is_and_without_a_proof() -> None:
 
     async def check() -> None:
         async with ServiceClient(URL, "E", "mtk-abc", transport=httpx2.MockTransport(answered)) as client:
-            await client.call("GET", "get-new-queries")
+            await client.call("POST", "leave")
 
     asyncio.run(check())
