@@ -391,7 +391,7 @@ def test_of_a_long_passage_the_beginning_is_shown_first(service: Served) -> None
     long = passage(2, Quote="The lamp in the hall burns. " * 10, Title="Hall")
     give(service.engine, topic, Closest=[passage(1), long])
     said = article(browser.get(f"/thread?topic={topic}").text)
-    assert said.count("More lines</span>") == 1 and 'aria-label="More lines: Hall"' in said
+    assert said.count("More lines</span>") == 1 and '<span class="hidden"> of Hall</span>' in said
     assert said.count("The lamp in the hall burns.") == 10, (
         "its words are there once, and the page shows some"
     )

@@ -285,7 +285,7 @@ def test_a_correction_has_to_correct_something(service: Served) -> None:
     said = {"topic": topic, "seq": "1", "type": "Make Correction"}
     for comment in ("", " "):
         same = user.send("/recommend", **said, fragment="Nine watts.\r\n\r\nOr ten. ", comment=comment)
-        assert same.status_code == 422 and "Nothing was corrected: write the right words" in same.text
+        assert same.status_code == 422 and "Nothing was changed: write your words" in same.text
     assert user.send("/recommend", **said, fragment="Nine watts.", comment="").status_code == 303
     assert (
         user.send("/recommend", **said, fragment="Nine watts. Or ten.", comment="Eleven").status_code == 303

@@ -463,7 +463,9 @@ def test_a_refused_question_is_reported_and_not_lost(service: Served) -> None:
     follow = browser.send("/ask", question="x" * 100_001, topic=topic, back="thread")
     assert follow.status_code == 422 and "<article" in follow.text
     wrong = browser.send("/recommend", topic=topic, seq="1", fragment="x", type="Praise")
-    assert wrong.status_code == 422 and "Promote Answer" in wrong.text
+    assert wrong.status_code == 422 and "Promote Answer" in wrong.text and "<article" in wrong.text
+    empty = browser.send("/recommend", topic=topic, seq="1", missing=" ", type="Add Missing Info")
+    assert empty.status_code == 422 and "The text is empty." in empty.text and "<article" in empty.text
     assert (
         browser.send("/recommend", topic=topic, seq="9", fragment="x", type="Promote Answer").status_code
         == 404

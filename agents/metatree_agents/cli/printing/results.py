@@ -33,7 +33,7 @@ def node_lines(result: SearchResult, *, verbose: bool = False) -> Iterator[str]:
     width = min(60, max(map(len, places), default=0))
     for node, place in zip(result.nodes, places, strict=True):
         why = _why(node.reason, verbose=verbose)
-        name = "" if node.id.endswith(node.title) else f"{visible(node.title)}  "
+        name = "" if node.lines is None and node.id.endswith(node.title) else f"{visible(node.title)}  "
         yield f"{node.score:.2f}  {styled(f'{visible(place):{width}}', 'cyan')}  {name}{why}".rstrip()
     yield from wish_lines(result.wishes)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from metatree_agents.service.queue.models import NARROWED_NOTHING, NOT_SAID, Ending, EngineAnswer
 
+READ_AS = "Read as: "
+"""How a note begins on words that a tree has otherwise; where another has them as they were typed, it is left out."""
 _MARK = re.compile(r"\[(\d{1,4})\]")
 
 
@@ -40,9 +42,10 @@ def joined(replies: Sequence[tuple[str, str, EngineAnswer]]) -> EngineAnswer:
     notes = [
         note
         for note in dict.fromkeys(note for its in every for note in its)
-        if not note.endswith(NARROWED_NOTHING) or all(note in its for its in every)
+        if (not note.endswith(NARROWED_NOTHING) and not note.startswith(READ_AS))
+        or all(note in its for its in every)
     ]
-    found = [(title, reply) for title, reply in given if reply.ending.end == "answered"]
+    found = _each_once([(title, reply) for title, reply in given if reply.ending.end == "answered"])
     if found:
         text: list[str] = []
         sources: list[dict[str, Any]] = []
@@ -72,6 +75,20 @@ def joined(replies: Sequence[tuple[str, str, EngineAnswer]]) -> EngineAnswer:
         list({ask["Question"]: ask for ask in asks}.values()),
         Ending("closest" if closest else "nothing", opened, closest, notes=notes),
     )
+
+
+def _each_once(found: Sequence[tuple[str, EngineAnswer]]) -> list[tuple[str, EngineAnswer]]:
+    """Return the answers of trees, and what a person said to the search once: each of their searches heard it."""
+    kept = [(title, reply) for title, reply in found if any(each.get("Node") for each in reply.sources)]
+    said = {part for _, reply in kept for part in reply.answer}
+    for title, reply in found:
+        if reply.sources and not any(each.get("Node") for each in reply.sources):
+            if not said.issuperset(reply.answer):
+                kept.append(("A person", reply))
+                said.update(reply.answer)
+        elif not reply.sources:
+            kept.append((title, reply))
+    return kept
 
 
 def found_in(replies: Sequence[tuple[str, str, EngineAnswer]]) -> EngineAnswer:

@@ -170,7 +170,9 @@ class ServiceClient:
                 ) as answer:
                     answer = await self._bounded(answer, route, most)
             except httpx2.TransportError as exc:
-                raise self._away(f"cannot be reached: {exc or type(exc).__name__}") from exc
+                raise self._away(
+                    f"cannot be reached: {exc or type(exc).__name__}; see whether it runs there"
+                ) from exc
             if answer.status_code != 401 or not self._set_clock(answer.headers.get("Date", "")):
                 break
         if answer.status_code == 429 or answer.status_code >= 500:

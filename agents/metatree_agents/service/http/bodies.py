@@ -32,10 +32,20 @@ MAX_NUMBER = 2**53
 
 # PostgreSQL keeps no text with a NUL.
 _NO_NUL = r"^[^\x00]*$"
-TopicId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TOPIC, pattern=_NO_NUL)]
+TopicId = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=MAX_TOPIC, pattern=_NO_NUL),
+    Field(examples=["backups"]),
+]
 LeaseName = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_NO_NUL)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=_NO_NUL)]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT, pattern=_NO_NUL)]
+Name = Annotated[
+    str, StringConstraints(min_length=1, max_length=64, pattern=_NO_NUL), Field(examples=["ann"])
+]
+Text = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=MAX_TEXT, pattern=_NO_NUL),
+    Field(examples=["How long is a backup kept?"]),
+]
 Remark = Annotated[str, StringConstraints(max_length=MAX_TEXT, pattern=_NO_NUL)]
 Paragraphs = Annotated[
     list[Annotated[str, StringConstraints(max_length=MAX_TEXT)]], Field(max_length=MAX_PARAGRAPHS)
@@ -105,7 +115,9 @@ class AddQuery(Body):
     User: Name
     Query: Words
     Modifiers: JsonObject = Field(default_factory=dict)
-    Model: Annotated[str, StringConstraints(max_length=200, pattern=_NO_NUL)] = "default"
+    Model: Annotated[str, StringConstraints(max_length=200, pattern=_NO_NUL), Field(examples=["default"])] = (
+        "default"
+    )
     Trees: Annotated[list[Name], Field(max_length=100)] | None = None
 
 

@@ -116,9 +116,15 @@ def _place(paragraph: str, quotes: Sequence[str]) -> tuple[str, int, int] | None
     text = paragraph.strip()
     for quote in quotes:
         at = quote.find(text) if text else -1
-        if at >= 0:
+        # A heading such as `docs:` may be in a quote by coincidence.
+        if at >= 0 and (not text.endswith(":") or _is_whole_lines(quote, at, at + len(text))):
             return quote, at, at + len(text)
     return None
+
+
+def _is_whole_lines(text: str, start: int, end: int) -> bool:
+    before, after = text[:start].rpartition("\n")[2], text[end:].partition("\n")[0]
+    return not before.strip() and not after.strip()
 
 
 def _exactly(place: tuple[str, int, int], quotes: Sequence[str]) -> AnswerSegment:

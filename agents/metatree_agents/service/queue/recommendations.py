@@ -30,6 +30,7 @@ CORRECTION: Final = "Make Correction"
 """Says what is right, and that what was said instead should be found less."""
 PROMOTION: Final = "Promote Answer"
 """Says that an answer is right; what it quotes is kept with it."""
+IMPROVEMENT: Final = "Suggest Improvement"
 MISSING: Final = "Add Missing Info"
 """As what it is kept what a person answers to a search."""
 NO_TREE: Final = 0

@@ -241,7 +241,13 @@ async def _users(
     listed, earlier, later = paged(rows, "/admin/users", start)
     given = given or {}
     inputs = [
-        FormField("name", "Name", pattern="[A-Za-z0-9_.@\\-]{1,64}", value=given.get("name", "")),
+        FormField(
+            "name",
+            "Name",
+            pattern="[A-Za-z0-9_.@\\-]{1,64}",
+            value=given.get("name", ""),
+            hint="(up to 64 letters without accents, digits and _ . @ -)",
+        ),
         FormField(
             "role", "Role", choices=("user", "frontend", "engine", "admin"), value=given.get("role", "user")
         ),
@@ -596,17 +602,21 @@ async def limits_page(request: Request, session: Administrator, service: Here) -
         for each in fields(rates)
     ]
     others: list[list[Cell]] = [
-        ["lease", f"{settings.lease_s:,.0f} s", "how long an engine has a topic before another one may"],
+        [
+            "lease",
+            f"{settings.lease_s:,.0f} s",
+            "after how long without a word an engine loses a topic to another one",
+        ],
         ["attempts", f"{settings.attempts:,}", "how many engines try a question before it fails"],
         [
             "claim-timeout",
             f"{settings.claim_timeout_s:,.0f} s",
-            "how long an engine waits for a question at once",
+            "how long one request of an engine for a question may wait",
         ],
         [
             "answer-timeout",
             f"{settings.answer_timeout_s:,.0f} s",
-            "how long a caller waits for an answer at once",
+            "how long one request for an answer may wait",
         ],
         [
             "shared",

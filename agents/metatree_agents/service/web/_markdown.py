@@ -79,6 +79,7 @@ def prose(
     anchor: str = "source",
     question: str = "",
     pages: Collection[int] = (),
+    verbatim: Collection[int] = (),
 ) -> Markup:
     """Return paragraphs as HTML, with a `[1]` behind what is quoted that leads to its source.
 
@@ -88,11 +89,14 @@ def prose(
     Args:
         question: what was asked; of a page of a document its entry alone is shown, with the rest folded.
         pages: the places of the quotes that are of such pages.
+        verbatim: the places of those that people wrote here, in which a mark may be what they mean.
     """
     budget = budget or Budget()
     return Markup("").join(
         rendered(piece.text, budget)
         if piece.kind == "said"
+        else _EXACT["words"].format(piece.text) + mark
+        if piece.kind == "words" and piece.quote in verbatim
         else (_entry(piece, question, mark) if piece.quote in pages else _exact(piece, budget) + mark)
         for piece, number in with_marks(answer_segments(paragraphs, quotes), numbers)
         for mark in [_MARK.format(anchor, number, number) if number else Markup("")]

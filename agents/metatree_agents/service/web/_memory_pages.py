@@ -190,10 +190,9 @@ async def reading(request: Request, named: str, what: Callable[..., T], *given: 
     except TimeoutError:
         raise PageError(503, "The memory is not here yet: come again in a moment.") from None
     except UnknownNode as exc:
-        message = str(exc)
-        raise PageError(
-            404, message[:1].upper() + message[1:] + ("" if message.endswith("?") else ".")
-        ) from None
+        message = str(exc).partition("; `metatree find`")[0]
+        message = message[:1].upper() + message[1:] + ("" if message.endswith("?") else ".")
+        raise PageError(404, f"{message} It may have gone since: find it by its words.") from None
     except UnknownRun:
         raise
     except UserError as exc:

@@ -102,7 +102,14 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "quotes": quotes_of(query.sources),
         "numbers": numbers_of(query.sources),
         "pages": {at for at, each in enumerate(quoted_sources(query.sources)) if each.get("Pages")},
+        "verbatim": {
+            at
+            for at, each in enumerate(quoted_sources(query.sources))
+            if each.get("SaidBy") or not each.get("Node")
+        },
         "sources": sources,
+        "nearest": next((each.tree for its in closest.values() for each in its if each.tree), ""),
+        "remember": await _trees_of_answer(service, session, query),
         "said_by": {text: await said_by_for(service, session, text) for text in sorted(said)},
         "answered": query.ending.answered,
         "not_said": _not_said(query),
@@ -137,6 +144,14 @@ async def _trees_to_tell(service: Service, session: Session, topic: str) -> list
     place = await service.queue.place(topic)
     may = await named_trees(service, session.caller)
     return [tree for tree in may if place is not None and tree.bit & place.trees]
+
+
+async def _trees_of_answer(service: Service, session: Session, query: Query) -> list[NamedTree]:
+    """Return the trees of which one has to be chosen, where an answer from several is to be remembered."""
+    names = {str(source.get("Tree") or "") for source in query.sources or ()}
+    if not query.ending.answered or len(names) < 2:
+        return []
+    return [tree for tree in await named_trees(service, session.caller) if tree.name in names]
 
 
 def _answers(query: Query, said: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import cache
@@ -13,7 +14,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from metatree_memory_tools.text.descriptions import shorten
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -54,6 +55,8 @@ AT_ONCE_CHARS: Final = 20_000
 P = ParamSpec("P")
 T = TypeVar("T")
 PRIVATE: Final = {**HEADERS, "Cache-Control": "no-store"}
+
+_TICKED: Final = re.compile(r"`([^`\n]{1,300})`")
 
 
 class PageError(HTTPException):
@@ -147,9 +150,15 @@ def environment() -> Environment:
         stamp=stamp,
         counted=lambda number: f"{number:,}",
         short=shorten,
+        with_code=_with_code,
         plain=lambda kind: PLAIN.get(kind, kind),
     )
     return made
+
+
+def _with_code(text: str) -> Markup:
+    """Return a message with what stands in backticks as code."""
+    return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))
 
 
 @pass_context
@@ -161,9 +170,19 @@ def _prose(
     anchor: str = "source",
     question: str = "",
     pages: Collection[int] = (),
+    verbatim: Collection[int] = (),
 ) -> Markup:
     budget = context["budget"]
-    return prose(paragraphs, quotes, budget, numbers=numbers, anchor=anchor, question=question, pages=pages)
+    return prose(
+        paragraphs,
+        quotes,
+        budget,
+        numbers=numbers,
+        anchor=anchor,
+        question=question,
+        pages=pages,
+        verbatim=verbatim,
+    )
 
 
 def static_file(name: str) -> tuple[bytes, str] | None:

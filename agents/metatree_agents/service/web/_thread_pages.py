@@ -22,7 +22,7 @@ from metatree_agents.service.http.tree_access import (
 )
 from metatree_agents.service.queue.human_input import Became
 from metatree_agents.service.queue.queue import Query, TopicTaken
-from metatree_agents.service.queue.recommendations import CORRECTION, MISSING, TYPES
+from metatree_agents.service.queue.recommendations import CORRECTION, IMPROVEMENT, MISSING, TYPES
 from metatree_agents.service.queue.statuses import UNSETTLED
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._exports import TYPES as TYPES_OF_FILES
@@ -37,7 +37,7 @@ from metatree_agents.service.web.sessions import Session
 router = APIRouter()
 SAID: Final = {
     "recommended": "Thank you. An engine remembers it within half a minute, and searches will find it.",
-    "flagged": "Thank you. What this names will count for less in questions like this one.",
+    "flagged": "Thank you. What this answer quotes counts for less in questions like this one.",
     "deleted": "The topic was deleted.",
     "undone": "That was taken back. An engine forgets it within half a minute.",
 }
@@ -128,7 +128,9 @@ async def ask(request: Request, session: Entered, service: Here, given: Form) ->
         trees = await trees_to_ask(service, session.caller, user, topic or None, wanted or None)
     except HTTPException as exc:
         wrong = f"{exc.detail[:1].upper()}{exc.detail[1:]}."
-        return await _topics_page(request, session, wrong=wrong, given=given, status=exc.status_code)
+        return await _topics_page(
+            request, session, wrong=wrong, given=given, asked_trees=wanted or None, status=exc.status_code
+        )
     try:
         service.limits.admit_open(
             session.caller, await service.queue.open_of(user) if session.role == "user" else 0
@@ -138,10 +140,14 @@ async def ask(request: Request, session: Entered, service: Here, given: Form) ->
         )
     except HTTPException:
         wrong = "Many of your questions are not answered yet: wait for some of the answers first."
-        return await _topics_page(request, session, wrong=wrong, given=given, status=429)
+        return await _topics_page(
+            request, session, wrong=wrong, given=given, asked_trees=wanted or None, status=429
+        )
     except TopicTaken:
         wrong = "A topic of this name belongs to somebody else: choose another name."
-        return await _topics_page(request, session, wrong=wrong, given=given, status=403)
+        return await _topics_page(
+            request, session, wrong=wrong, given=given, asked_trees=wanted or None, status=403
+        )
     service.waiting.engines.notify()
     return redirect("/thread", anchor=f"q{seq}" if seq > 1 else "", topic=body.Topic)
 
@@ -321,13 +327,13 @@ async def recommend(request: Request, session: Entered, service: Here, given: Fo
             }
         )
     except ValidationError as exc:
-        raise PageError(422, _wrong(exc)) from None
+        return await _thread_page(request, session, topic, wrong=_wrong(exc), status=422)
     if (
-        kind == CORRECTION
+        kind in (CORRECTION, IMPROVEMENT)
         and not body.Comment
         and body.Fragment.split() == "\n\n".join(query.answer or ()).split()
     ):
-        wrong = "Nothing was corrected: write the right words into the text, or into the comment below it."
+        wrong = "Nothing was changed: write your words into the text, or into the comment below it."
         return await _thread_page(request, session, topic, wrong=wrong, status=422)
     place = await service.queue.place(topic)
     try:

@@ -106,7 +106,7 @@ async def _trees(
             "Give access",
             (
                 FormField("choice", "Tree", choices=names, value=given.get("choice", "".join(names[:1]))),
-                FormField("who", "Who", longest=80, value=given.get("who", "everybody")),
+                FormField("who", "Who", longest=80, value=given.get("who", "")),
             ),
             "A user's name, group:NAME, or everybody. Who has lost access does not see any more what they asked of it.",
         ),
@@ -178,10 +178,11 @@ async def set_title(request: Request, session: Administrator, service: Here, giv
     """Give a tree another title."""
     name = given.get("choice", "")
     wrong = await _refused(service.tree_rights.set_of([name]))
-    wrong = wrong or await _refused(service.tree_rights.add(name, title=given.get("title", "")[:200] or name))
+    title = given.get("title", "")[:200] or name
+    wrong = wrong or await _refused(service.tree_rights.add(name, title=title))
     if wrong:
         return await _trees(request, session, service, wrong=wrong, given=given)
-    return await _trees(request, session, service, f"{name} has another title now.")
+    return await _trees(request, session, service, f"{name} is called “{title}” now.")
 
 
 @router.post("/admin/trees/remove")

@@ -32,7 +32,7 @@ Concurrency = Annotated[
 NamedFolders = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[NAME=FOLDER]...", help="Trees by their names, in place of --source and --tree; see below."
+        metavar="NAME=FOLDER", help="Trees by their names, in place of --source and --tree; see below."
     ),
 ]
 Human = Annotated[

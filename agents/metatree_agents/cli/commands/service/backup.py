@@ -23,7 +23,7 @@ File = Annotated[Path, options.argument("FILE", parser=options.path)]
 Trees = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[NAME=FOLDER]...",
+        metavar="NAME=FOLDER",
         help="Trees by their names, as `metatree serve` has them, whose memories belong to it.",
     ),
 ]

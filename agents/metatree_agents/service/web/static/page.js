@@ -117,6 +117,10 @@ if (listed) {
   }, 1_000 * listed.dataset.again);
 }
 
+// Whoever deletes a topic leaves its page, and is not to be told that it is gone.
+let leaving = false;
+addEventListener("submit", () => { leaving = true; });
+
 // Searches that go on: one at a time, as engines answer the questions of a topic in order.
 const told = document.getElementById("told");
 
@@ -247,7 +251,7 @@ function watch(article) {
       const { Id, Answer } = JSON.parse(event.data);
       if ((Answer === null) !== asked.has(String(Id))) replaced(Answer === null ? "The search asks you something." : "");
     });
-    events.addEventListener("gone", () => { events.close(); location.reload(); });
+    events.addEventListener("gone", () => { events.close(); if (!leaving) location.reload(); });
   }
   listen();
 }

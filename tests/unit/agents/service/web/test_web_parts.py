@@ -282,6 +282,12 @@ def test_a_table_that_is_quoted_is_a_table(head: str) -> None:
     assert shown.endswith('<a class="mark" href="#source-1">[1]</a>')
 
 
+def test_what_people_wrote_is_shown_word_for_word() -> None:
+    text = "Use `List<String>` and **two** stars."
+    shown = str(prose([text], [text], numbers=[1], verbatim={0}))
+    assert "Use `List&lt;String&gt;` and **two** stars." in shown
+
+
 def test_one_line_with_bars_is_no_table() -> None:
     quote = "| alone |"
     assert "<table" not in str(prose([quote], [quote], numbers=[1]))
@@ -498,3 +504,10 @@ def test_what_is_found_is_shown_without_markup_and_not_as_a_directive() -> None:
         made.add(Node("p", "Prompts", content=text, attributes={"path": "p.rst"}))
         ((_, _, _, line),) = find(made, "password")
     assert line == "A Password is hidden while it is typed."
+
+
+def test_a_heading_that_a_quote_has_by_chance_is_no_part_of_it() -> None:
+    quote = "Sources\n  [1] handbook: holidays.md, line 3\n      http://127.0.0.1:8080/node?id=holidays.md"
+    other = "Everybody has 28 days of holiday a year."
+    shown = str(prose(["docs:", quote, "handbook:", other], [quote, other], numbers=[1, 2]))
+    assert shown.index('source-1">') < shown.index("<p>handbook:</p>") < shown.index("28 days")
