@@ -51,7 +51,8 @@ def test_a_service_that_is_away_is_reported_once_and_once_when_it_is_back(
 
     with show_warnings(traceback=False):
         asyncio.run(check())
-    away = f"metatree: warning: the service at {URL} cannot be reached: nobody there; see whether it runs there; trying again"
+    why = "cannot be reached: nobody there; see whether it runs there"
+    away = f"metatree: warning: the service at {URL} {why}; trying again"
     back = f"metatree: warning: the service at {URL} answers again"
     assert capsys.readouterr().err.splitlines() == [away, back] * 2
 
