@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from metatree.errors import UserError
-from metatree.storage.postgres import psycopg, refusal
 from metatree.storage.postgres_address import PostgresAddress
 
 
@@ -11,8 +10,11 @@ def require_rights(address: PostgresAddress, *schemas: str) -> None:
     """Ask whether the user may use these schemas, or make those that are not there.
 
     Raises:
+        MissingExtra: psycopg is not installed.
         UserError: the database cannot be reached, or the user may not; says what its administrator has to run.
     """
+    from metatree.storage.postgres import psycopg, refusal  # an extra, which a service on SQLite needs not
+
     grants: list[str] = []
     try:
         with psycopg.connect(**address.arguments, autocommit=True) as connection:

@@ -142,7 +142,8 @@ def sources_listed(
     for source in quoted_sources(sources) or sources:
         title, place = " ".join(str(source.get("Title") or "").split()), place_of(source)
         name = title or place
-        where = f" ({escaped(place)})" if name and source.get("Path") and place != name else ""
+        told = [str(source.get("Tree") or ""), place if source.get("Path") and place != name else ""]
+        where = f" ({escaped(': '.join(filter(None, told)))})" if name and any(told) else ""
         name = _linked(name, address(source) if name else "") + where
         name += _about(said_by_of(source)) if name else ""
         if source.get("Quote"):

@@ -49,6 +49,7 @@ function takeCode() {
   document.getElementById("by-secret").hidden = true;
   const details = document.getElementById("by-code");
   details.open = true;
+  details.querySelector("[data-brought]").hidden = false;
   details.querySelector("button").focus();
 }
 takeCode();
