@@ -265,7 +265,7 @@ def focused(page: Any) -> str:
         "(e => e.getAttribute('aria-label') || e.labels?.[0]?.innerText || e.innerText || e.tagName)"
         "(document.activeElement)"
     )
-    return str(said).strip()
+    return " ".join(str(said).split())
 
 
 def tab_to(page: Any, name: str, most: int = 60) -> None:
@@ -1061,7 +1061,7 @@ def test_three_passages_are_seen_at_once_and_whoever_knows_it_adds_it_by_keyboar
     first = page.locator(".closest .exact").first
     height = first.bounding_box()["height"]
     page.locator(".question").focus()
-    tab_to(page, "More lines: Letter 0")
+    tab_to(page, "More lines of Letter 0")
     page.keyboard.press("Enter")
     assert first.bounding_box()["height"] > height
     check(page, axe)
