@@ -360,10 +360,14 @@ def test_a_pdf_opens_at_the_page_that_an_answer_quotes(serve: Serve, tmp_path: P
             assert (given.content, given.headers["Content-Type"]) == (data, "application/pdf")
             assert given.headers["Content-Disposition"] == 'inline; filename="lamp.pdf"'
         (tmp_path / "other.pdf").write_bytes(data)
-        for other, why in (("keys.pdf", "secret"), ("plain.md", "no PDF"), ("other.pdf", "not as it was")):
+        for other, why in (("plain.md", "no PDF"), ("other.pdf", "not as it was")):
             refused = user.get(f"/file?id={other}")
             assert refused.status_code == 422 and why in words(refused.text), refused.text
         assert user.get("/file?id=nothing.pdf").status_code == 404
+        kept_back = user.get("/file?id=keys.pdf")
+        assert "/node?id=keys.pdf" in kept_back.url and "/file?" not in kept_back.text
+        assert "The PDF itself is not opened here" in words(kept_back.text)
+        assert "/file?" in user.get("/node?id=keys.pdf").text, "not known before it is read"
     assert "/login" in Browser(service.url).get(f"/file?id={quote(node)}").url
 
 
@@ -550,6 +554,8 @@ def test_a_key_has_a_name_and_says_where_it_goes(service: Served) -> None:
         and "Programs that send this key are refused from then on" in page
     )
     assert "my &lt;laptop&gt;" in root.get("/admin/keys?of=User_1").text
+    refused = user.send("/account/key", label="my laptop " * 7)
+    assert refused.status_code == 422 and "The name of a key has at most 60 characters" in words(refused.text)
     given = root.send("/admin/keys/add", name="User_2", label="cron").text
     assert ">cron<" in given and "OPENAI_BASE_URL" in given
 

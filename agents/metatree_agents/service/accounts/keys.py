@@ -71,13 +71,15 @@ class Keys:
             label: what its owner calls it.
 
         Raises:
-            UserError: there is no such user, or they have a key of this label.
+            UserError: there is no such user, they have a key of this label, or it is too long.
         """
         key = PREFIX + secrets.token_urlsafe(KEY_BYTES)
         async with self._database.transaction() as do:
             if await do.row("SELECT 1 FROM service_user WHERE name = ?", name) is None:
                 raise UserError(f"no user {name!r}: `metatree service users list` lists them")
-            label = " ".join(label.split())[:MAX_LABEL]
+            label = " ".join(label.split())
+            if len(label) > MAX_LABEL:
+                raise UserError(f"the name of a key has at most {MAX_LABEL} characters: choose a shorter one")
             taken = "SELECT 1 FROM service_key WHERE name = ? AND label = ?"
             if label and await do.row(taken, name, label) is not None:
                 raise UserError(f"{name} has a key named {label!r} already: choose another name")

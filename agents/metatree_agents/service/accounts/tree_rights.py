@@ -28,6 +28,8 @@ MOST: Final = 62
 """How many trees may have names: a database's whole number has 63 bits beside its sign."""
 ALL: Final = (1 << (MOST + 1)) - 1
 EVERYBODY: Final = "everybody"
+MAX_TITLE: Final = 200
+"""Characters."""
 HEARD_S: Final = 130.0
 """For how long an engine counts as connected that was heard of: it asks once a minute, which is noted as often."""
 _LOOK_S: Final = 1.0
@@ -173,9 +175,12 @@ class TreeRights:
         """Add a tree, for administrators alone; one that is there stays as it is, but for its title.
 
         Raises:
-            UserError: the name is none, or there are too many trees.
+            UserError: the name is none, the title too long, or there are too many trees.
         """
         require_name(name)
+        title = title and " ".join(title.split())
+        if title and len(title) > MAX_TITLE:
+            raise UserError(f"the title of a tree has at most {MAX_TITLE} characters: choose a shorter one")
         async with self._database.transaction() as do:
             await do.alone("service trees")
             rows = await do.rows("SELECT number, name FROM service_tree")
@@ -186,7 +191,7 @@ class TreeRights:
             row = await do.row(
                 "INSERT INTO service_tree(number, name, title) VALUES (?, ?, ?) ON CONFLICT(number)"
                 " DO UPDATE SET title = coalesce(CAST(? AS TEXT), service_tree.title) RETURNING title",
-                *(number, name, " ".join((title or name).split()), title),
+                *(number, name, title or name, title),
             )
         self._named, self._looked_at = True, self._database.clock()
         assert row is not None

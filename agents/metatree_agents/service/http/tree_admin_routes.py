@@ -9,9 +9,9 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field, StrictBool, StringConstraints
 
 from metatree.errors import UserError
-from metatree_agents.service.accounts.tree_rights import TreeInUse, UnnamedServed, require_name
+from metatree_agents.service.accounts.tree_rights import MAX_TITLE, TreeInUse, UnnamedServed, require_name
 from metatree_agents.service.http._description import described
-from metatree_agents.service.http.bodies import MAX_TITLE, Body, Name
+from metatree_agents.service.http.bodies import Body, Name
 from metatree_agents.service.http.calls import admitted, refused, submitted
 
 router = APIRouter(prefix="/api/admin")

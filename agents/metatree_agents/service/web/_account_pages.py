@@ -17,7 +17,7 @@ from metatree.errors import UserError
 from metatree.notes.erasure import Said, forget_said
 from metatree.notes.notes import forget as forget_node
 from metatree.notes.notes import memories, mentions
-from metatree_agents.service.accounts.keys import MAX_LABEL, KnownKey, next_label
+from metatree_agents.service.accounts.keys import KnownKey, next_label
 from metatree_agents.service.http.tree_access import trees_of
 from metatree_agents.service.queue.recommendations import CORRECTION, PLAIN, TYPES, Recommendation
 from metatree_agents.service.settings import Service
@@ -255,7 +255,7 @@ async def _account_page(
 def key_name_field(name: str) -> FormField:
     """Return the field for the name of a key, with one that it has unless another is written; empty for a number."""
     hint = "(what it is for, such as: my laptop)" if name else "(such as: my laptop; a number if empty)"
-    return FormField("label", "Name", value=name, longest=MAX_LABEL, required=bool(name), hint=hint)
+    return FormField("label", "Name", value=name, required=bool(name), hint=hint)
 
 
 def keys_table(rows: list[list[Cell]], *, whose: bool = False) -> ListedTable:

@@ -75,7 +75,7 @@ async def agent_page(
                 each["Question"],
                 link("/agent/answer", id=name, question=each["Id"]),
                 "Answer",
-                (FormField("answer", "Answer", longest=10_000),),
+                (FormField("answer", "Answer"),),
             )
             for each in shown["Questions"]
         ],

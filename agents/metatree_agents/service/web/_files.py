@@ -21,7 +21,7 @@ from metatree.trees.source_files import digest_bytes
 from metatree_agents.service.web._browse import pdf_page_of
 from metatree_agents.service.web._guard import Entered, Id
 from metatree_agents.service.web._memory_pages import reading, tree_named
-from metatree_agents.service.web._replies import PRIVATE
+from metatree_agents.service.web._replies import PRIVATE, redirect
 
 router = APIRouter()
 MOST_BYTES: Final = 100_000_000
@@ -35,9 +35,12 @@ _POLICY: Final = "default-src 'none'; object-src 'self'; style-src 'unsafe-inlin
 
 @router.get("/file")
 async def file_page(request: Request, session: Entered, node: Id, tree: str = "") -> Response:
-    """Give the PDF that a node is from."""
+    """Give the PDF that a node is from; where its text has something masked, the page of the node, which says so."""
     named = await tree_named(request, session, tree)
-    data, name = await reading(request, named, _pdf_of, node)
+    found = await reading(request, named, _pdf_of, node)
+    if found is None:
+        return redirect("/node", id=node, tree=tree or None, masked=1)
+    data, name = found
     ascii_name = "".join(
         sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "_" for sign in name
     )
@@ -49,8 +52,11 @@ async def file_page(request: Request, session: Entered, node: Id, tree: str = ""
     return Response(data, media_type="application/pdf", headers=headers)
 
 
-def _pdf_of(tree: Tree, node_id: str) -> tuple[bytes, str]:
-    """Return the bytes and the name of the PDF of a node; raises `UnknownNode` and `UserError`."""
+def _pdf_of(tree: Tree, node_id: str) -> tuple[bytes, str] | None:
+    """Return the bytes and the name of the PDF of a node; raises `UnknownNode` and `UserError`.
+
+    None where its text has something masked, which the PDF would show.
+    """
     node = tree.get(node_id)
     known = None if pdf_page_of(node) is None or node.path is None else file_state(tree.index, node.path)
     file = None if known is None else tree.file_of(node)
@@ -72,5 +78,5 @@ def _pdf_of(tree: Tree, node_id: str) -> tuple[bytes, str]:
     source = tree.source_of(node.path)
     shows = source is not None and shows_secrets(source)
     if not shows and any(_MASKED.search(line) for line in text_of(tree, node.path).lines):
-        raise UserError(f"{node.path!r} has what looks like a secret: its text alone is shown, without it")
+        return None
     return data, file.name

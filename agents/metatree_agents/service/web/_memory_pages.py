@@ -70,8 +70,13 @@ async def node_page(
     line: Number = 0,
     start: Number = 0,
     tree: str = "",
+    masked: bool = False,
 ) -> Response:
-    """Show one node, with the lines marked that an answer quotes when it was come to from there."""
+    """Show one node, with the lines marked that an answer quotes when it was come to from there.
+
+    Args:
+        masked: say that its PDF is not opened: `/file` leads here then.
+    """
     named = await tree_named(request, session, tree)
     quotes: list[str] = []
     pages: list[int] = []
@@ -99,6 +104,7 @@ async def node_page(
         quoted=bool(quotes),
         pdf_page=pdf_page and (pages or [pdf_page])[0],
         document=document_place(view.node),
+        masked=masked,
         tree=named,
     )
 

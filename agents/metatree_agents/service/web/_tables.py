@@ -92,8 +92,6 @@ class FormField:
     choices: Sequence[str] = ()
     value: str = ""
     pattern: str = ""
-    longest: int = 64
-    """Characters."""
     required: bool = True
     hint: str = ""
 

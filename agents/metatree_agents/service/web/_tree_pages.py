@@ -106,7 +106,7 @@ async def _trees(
             "Give access",
             (
                 FormField("choice", "Tree", choices=names, value=given.get("choice", "".join(names[:1]))),
-                FormField("who", "Who", longest=80, value=given.get("who", "")),
+                FormField("who", "Who", value=given.get("who", "")),
             ),
             "A user's name, group:NAME, or everybody. Who has lost access does not see any more what they asked of it.",
         ),
@@ -116,7 +116,7 @@ async def _trees(
             "Rename",
             (
                 FormField("choice", "Tree", choices=names, value=given.get("choice", "".join(names[:1]))),
-                FormField("title", "Title", longest=200, value=given.get("title", "")),
+                FormField("title", "Title", value=given.get("title", "")),
             ),
         ),
     ]
@@ -178,7 +178,7 @@ async def set_title(request: Request, session: Administrator, service: Here, giv
     """Give a tree another title."""
     name = given.get("choice", "")
     wrong = await _refused(service.tree_rights.set_of([name]))
-    title = given.get("title", "")[:200] or name
+    title = given.get("title", "") or name
     wrong = wrong or await _refused(service.tree_rights.add(name, title=title))
     if wrong:
         return await _trees(request, session, service, wrong=wrong, given=given)
