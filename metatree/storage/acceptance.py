@@ -189,6 +189,8 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
                     _drop_what_was_not_shown(store, own)
                     if not own:
                         _keep_sources_alone(store, seen.sources)
+                        _hold_places(store, seen.sources, file.parent)
+                        sign(store)
             store.rows("PRAGMA wal_checkpoint")  # the seal belongs into the file
             return
         facts = signed_facts(store)
@@ -256,6 +258,18 @@ def _keep_sources_alone(store: Store, sources: list[dict[str, Any]]) -> None:
             "INSERT OR REPLACE INTO meta(key, value) VALUES (?, 'true')",
             (f"building:{mount}" if mount else "building",),
         )
+
+
+def _hold_places(store: Store, sources: list[dict[str, Any]], folder: Path) -> None:
+    """Keep the places of sources that do not move with the folder as they were shown: relative ones would move with it."""
+    home = folder.resolve().parent if folder.name == ".metatree" else folder.resolve()
+    records = []
+    for record in sources:
+        place = Path(os.path.normpath(folder.resolve() / record.get("place", ".")))
+        held = "place" in record and not place.is_relative_to(home)
+        records.append(record | {"place": str(place)} if held else record)
+    if records != sources:
+        store.execute("UPDATE meta SET value = ? WHERE key = 'sources'", (json.dumps(records),))
 
 
 def drop_offer(file: Path) -> None:

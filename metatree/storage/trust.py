@@ -181,12 +181,14 @@ def _make_key(file: Path) -> None:
 
 
 def is_exempt(file: Path) -> bool:
-    """Whether a file lies in a folder that METATREE_TRUST names."""
+    """Whether a file lies in a folder that METATREE_TRUST names, and so does what it leads to, if it is a link."""
     folders = [each for each in os.environ.get("METATREE_TRUST", "").split(os.pathsep) if each]
     if not folders:
         return False
-    place = Path(os.path.realpath(file))
-    return any(place.is_relative_to(os.path.realpath(Path(each).expanduser())) for each in folders)
+    trusted = [os.path.realpath(Path(each).expanduser()) for each in folders]
+    # A link elsewhere that leads here is somebody's who may write there.
+    places = [Path(os.path.realpath(file.parent), file.name), Path(os.path.realpath(file))]
+    return all(any(place.is_relative_to(each) for each in trusted) for place in places)
 
 
 def check_files(file: Path) -> None:

@@ -360,6 +360,27 @@ def test_an_index_that_was_accepted_is_read_anew_from_what_it_names(
             text_of(tree, "clone/.env")
 
 
+def test_an_index_that_was_accepted_reads_the_place_that_was_shown_wherever_it_is_moved(
+    clone: Clone, tmp_path: Path
+) -> None:
+    private = tmp_path / "projects" / "notes"
+    private.mkdir(parents=True)
+    (private / "private.md").write_text("The safe opens with 77.\n")
+    place = json.dumps([{"type": "folder", "place": each, "options": {}, "mount": mount} for each, mount in (
+        ("..", "clone"), ("../../notes", "notes"))])  # fmt: skip
+    _change(clone.metatree / "index.db", ("UPDATE meta SET value = ? WHERE key = 'sources'", (place,)))
+    accept(clone.metatree / "index.db")
+    shown = [str(clone.folder), str(clone.folder.parent / "notes")]
+    with Tree.open(clone.folder) as tree:
+        assert [source.location for source in tree.sources()] == shown
+    clone.folder.rename(private.parent / "clone")
+    with Tree.open(private.parent / "clone") as tree:
+        tree.refresh()
+        moved = [source.location for source in tree.sources()]
+        assert moved == [str(private.parent / "clone"), shown[1]]
+        assert not any("private" in node.id for _, node in tree.walk())
+
+
 def test_an_index_that_was_accepted_and_cannot_be_written_asks_no_server(
     clone: Clone, vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:

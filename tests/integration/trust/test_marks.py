@@ -145,6 +145,26 @@ def test_trees_below_folders_that_a_variable_names_need_no_mark(
         assert len(Permissions(tree.memory).all()) == 1
 
 
+@pytest.mark.parametrize("link", [".metatree", ".metatree/memory.db"])
+def test_a_link_into_a_folder_that_the_variable_names_is_not_followed(
+    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: str
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "plan.md").write_text("The launch is on Friday.\n")
+    with build_tree(own) as tree:
+        remember(tree, "The launch is late.")
+    shutil.rmtree(clone.metatree)
+    (clone.folder / link).parent.mkdir(exist_ok=True)
+    (clone.folder / link).symlink_to(own / link)
+    monkeypatch.setenv("METATREE_TRUST", str(own))
+    with pytest.raises(UserError, match="is a link and is not followed"):
+        build_tree(clone.folder)
+    (tmp_path / "other name").symlink_to(own)
+    with Tree.open(tmp_path / "other name") as tree:
+        assert "plan.md" in tree, "a folder that its user names by a link is theirs"
+
+
 def test_a_program_may_say_that_it_trusts_a_tree(clone: Clone) -> None:
     brings_memories_permissions_and_runs(clone)
     with Tree.open(clone.folder, trust=True) as tree:
