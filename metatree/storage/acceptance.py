@@ -261,7 +261,7 @@ def _keep_sources_alone(store: Store, sources: list[dict[str, Any]]) -> None:
 
 
 def _hold_places(store: Store, sources: list[dict[str, Any]], folder: Path) -> None:
-    """Keep the places of sources that do not move with the folder as they were shown: relative ones would move with it."""
+    """Keep the places of sources outside of the folder as they were shown: relative ones would move with it."""
     home = folder.resolve().parent if folder.name == ".metatree" else folder.resolve()
     records = []
     for record in sources:
