@@ -200,7 +200,7 @@ def suite_named(name: str) -> Suite:
     installed = plugins.names(plugins.ROUTERS)
     if plugin not in installed:
         raise UserError(
-            f"no router {name!r} is installed; there is {', '.join(sorted(installed))}{_instead(name)}"
+            f"no router {name!r} is installed; there are {', '.join(sorted(installed))}{_instead(name)}"
         )
     part = plugins.load(plugins.ROUTERS, plugin)
     if takes_requests(part):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import EDQUOT, ENOSPC
@@ -104,9 +105,24 @@ def denied(error: PermissionError) -> str:
     return f"{what}; change its rights, or say with --tree where else the tree may live"
 
 
+_OF_LIBRARIES: Final = (
+    (re.compile(r"^Missing (argument|option) '(.+)'"), r"the \1 \2 is missing"),
+    (re.compile(r"Input should be a valid integer\b[^;]*"), "not a whole number"),
+    (re.compile(r"Input should be a valid number\b[^;]*"), "not a number"),
+    (re.compile(r"Input should be (greater|less) than or equal to (\S+)"), lambda m: _bound(m[1], m[2])),
+)
+"""What Typer and pydantic say of values, and how it is said here."""
+
+
+def _bound(side: str, number: str) -> str:
+    return f"must be at {'least' if side == 'greater' else 'most'} {number}"
+
+
 def usage_message(error: Exception) -> str:
     """Return what is wrong with a command line, and the command that says more."""
     message = str(error.format_message()) if hasattr(error, "format_message") else str(error)
+    for shape, ours in _OF_LIBRARIES:
+        message = shape.sub(ours, message)
     context = getattr(error, "ctx", None)
     command = getattr(context, "command_path", "metatree")
     return f"{' '.join(message.split()).rstrip('.')}; `{command} --help` says more"

@@ -119,6 +119,34 @@ def test_sources_are_added_to_a_tree_and_what_was_remembered_stays(
         assert len(tree.sources()) == 3
 
 
+def test_a_source_that_cannot_be_added_is_taken_out_again(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["build", "src", "docs"]) == 0
+    capsys.readouterr()
+    assert run(["build", "--add", "http://127.0.0.1:9/x.html", "README.md"]) == 5
+    said = capsys.readouterr().err
+    assert (
+        "cannot be read" in said and "metatree build --remove http://127.0.0.1:9/x.html takes it out" in said
+    )
+    assert run(["build", "--remove", "http://127.0.0.1:9/x.html", "--remove", "docs"]) == 0
+    with Tree.open(project / ".metatree") as tree:
+        assert [Path(source.location).name for source in tree.sources()] == ["src", "README.md"]
+    assert run(["build", "--remove", "src", "--add", "docs"]) == 0
+    with Tree.open(project / ".metatree") as tree:
+        assert [source.mount for source in tree.sources()] == ["README.md", "docs"]
+
+
+def test_a_folder_behind_a_question_is_no_question(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ask", "How is the shop installed?", "docs"]) == 0
+    assert "docs is asked as a question: --source docs searches that folder" in capsys.readouterr().err
+
+
+def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help", "find"]) == 0
+    assert "metatree find" in capsys.readouterr().out
+
+
 def test_a_source_that_was_never_read_stands_in_nobodys_way(project: Path) -> None:
     (project / "broken.json").write_text("{")
     assert run(["build", "openapi:broken.json"]) == 5

@@ -53,7 +53,7 @@ def test_a_run_in_which_all_went_well_has_no_detail() -> None:
     [
         ({"router": object()}, "router must have a method 'route'"),
         ({"router": DeadRouter}, r"router is the class DeadRouter: give an object of it, DeadRouter\(…\)"),
-        ({"router": "nosuch"}, "no router 'nosuch' is installed; there is .*embedded"),
+        ({"router": "nosuch"}, "no router 'nosuch' is installed; there are .*embedded"),
         ({"reader": 3}, "reader must have a method 'read'"),
         ({"fallbacks": [3]}, r"fallbacks\[0\] is 3: give a function, or ask_person"),
         ({"tree": "/some/path"}, r"give a Tree, from Tree.open\(path\) or build_tree\(path\)"),

@@ -151,7 +151,12 @@ def node_named(tree: Tree, text: str) -> str:
 
 
 def build(
-    sources: Sequence[str], tree: Path | None, *, history: bool | None = None, add: bool = False
+    sources: Sequence[str],
+    tree: Path | None,
+    *,
+    history: bool | None = None,
+    add: bool = False,
+    remove: Sequence[str] = (),
 ) -> Tree:
     """Build the tree of some sources, with a bar on a terminal and one line on standard error at the end.
 
@@ -160,6 +165,7 @@ def build(
         tree: where the tree is kept; None for the default place.
         history: whether its git history is read too; None leaves it as it was.
         add: whether the sources join those of the tree that is there, in the current folder unless `tree` says where.
+        remove: sources that leave that tree; the others stay.
 
     Raises:
         UserError: there is no such source, or no tree to add it to.
@@ -169,10 +175,10 @@ def build(
 
     gc.enable()  # a command that ends soon does without
     known: list[SourceRef] = []
-    if add:
+    if add or remove:
         tree = tree or Path(FOLDER)
         with TreeOptions(None, tree).existing() as before:
-            known = before.sources()
+            known = _without(before.sources(), remove)
     place = place_of(sources, tree)
     for source in sources:
         if _is_whole_disk(typed_path(source).resolve()):
@@ -182,9 +188,10 @@ def build(
     _make_place(place)
     began = time.monotonic()
     named = ", ".join(visible(public_location(source)) for source in sources)
-    command = f"metatree build {'--add ' * add}{' '.join(map(public_location, sources))}" + (
-        f" --tree {tree}" if tree is not None else ""
-    )
+    named = named or ", ".join(visible(public_location(source.location)) for source in known)
+    command = f"metatree build {'--add ' * add}{' '.join(map(public_location, sources))}"
+    command += "".join(f" --remove {public_location(each)}" for each in remove)
+    command += f" --tree {tree}" if tree is not None else ""
     with _resumable(f"cancelled; what was read is kept: go on with `{command}`"):
         with build_bar(f"building {named}") as progress:
             built = build_tree(*known, *sources, out=tree, history=history, progress=progress)
@@ -197,6 +204,31 @@ def build(
     for mount, why in missing_history(built.omissions()) if history else ():
         note(f"warning: {f'{visible(mount)}: ' if mount else ''}{visible(why)}")
     return built
+
+
+def _without(sources: Sequence[SourceRef], removed: Sequence[str]) -> list[SourceRef]:
+    """Return sources without some; raises `UserError` for one that is not among them, and when none would be left."""
+    left = list(sources)
+    for text in removed:
+        leaving = [source for source in left if is_named(source, text)]
+        if not leaving:
+            names = ", ".join(visible(public_location(source.location)) for source in sources)
+            raise UserError(f"{public_location(text)!r} is no source of this tree; its sources: {names}")
+        left = [source for source in left if source not in leaving]
+    if removed and not left:
+        raise UserError("no source would be left: delete the folder .metatree to be rid of the tree")
+    return left
+
+
+def is_named(source: SourceRef, text: str) -> bool:
+    """Whether somebody means a source of a tree by a text: as it was named to the build, or by its top node."""
+    names = {
+        source.location,
+        public_location(source.location),
+        f"{source.type}:{source.location}",
+        source.mount,
+    }
+    return bool(text) and not names.isdisjoint({text, str(typed_path(text).resolve()), text.rstrip("/")})
 
 
 def noted(tree: Tree) -> dict[str, str]:
@@ -256,11 +288,19 @@ def _open(place: Path, sources: Sequence[str] | None) -> Tree:
             known = opened.sources()
             locations = {source.location for source in known}
             if not locations.intersection(sources):
+                _refuse_parts(opened, sources)
                 check_source(known, located(sources, {}))
     except BaseException:
         opened.close()
         raise
     return opened
+
+
+def _refuse_parts(tree: Tree, sources: Sequence[str]) -> None:
+    """Say of a file that is a part of the tree that it needs no tree of its own."""
+    for source in sources:
+        if typed_path(source).is_file() and (inside := path_inside(source, tree)) and inside in tree:
+            raise UserError(f"{source!r} is a part of the tree here: --start {inside} searches that alone")
 
 
 def _others(tree: Tree, sources: Sequence[str]) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +14,9 @@ from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._inputs import named_file, one_question, plain, text_of, texts_of
 from metatree_agents.cli.commands._trees import TreeOptions, node_named, path_inside
+
+if TYPE_CHECKING:
+    from metatree import Tree
 
 _FORMS = "- reads standard input, @FILE a file; @@… is a text that begins with @."
 Questions = Annotated[list[str], typer.Argument(metavar="QUESTION", help=f"What to find out; {_FORMS}")]
@@ -123,6 +128,7 @@ def ask(
     from metatree_agents.cli.printing.answers import with_sources
 
     texts = one_question(texts_of(questions or [], what="question"))
+    _note_folders(texts)
     if len(texts) < len(questions or []):
         output.note(
             f"read as one question: {output.visible(texts[0])!r}; put each of several in quotation marks"
@@ -206,6 +212,7 @@ def find(
     parts = suite_parts(router)
     run_id = run or new_run_id()
     with where.ready(refresh=not no_refresh) as opened:
+        _check_kinds(opened, kind or ())
         with watched(run_id, opened) as progress:
             result = search(
                 texts,
@@ -230,6 +237,25 @@ def find(
             under=start,
             refreshed=not no_refresh,
         )
+
+
+def _note_folders(texts: Sequence[str]) -> None:
+    """Say how a folder is named that stands behind a question, as other commands take it."""
+    for text in texts[1:]:
+        if " " not in text and Path(text).is_dir():
+            output.note(
+                f"{output.visible(text)} is asked as a question: --source {output.visible(text)} searches that folder"
+            )
+
+
+def _check_kinds(tree: Tree, wanted: Sequence[str]) -> None:
+    """Raise `UserError` for a kind that no node of the tree has: nothing would be found, whatever is asked."""
+    known = tree.info()["kinds"] if wanted else {}
+    for kind in wanted:
+        if known and kind not in known:
+            of_code = "; functions, classes and methods are of the kind definition"
+            hint = of_code if kind in ("function", "class", "method") and "definition" in known else ""
+            raise UserError(f"no node of this tree is of the kind {kind!r}: it has {', '.join(known)}{hint}")
 
 
 def files(

@@ -40,6 +40,12 @@ def build(
             help="Keep what the tree in the current folder (or --tree) was built from, and add these.",
         ),
     ] = False,
+    remove: Annotated[
+        list[str] | None,
+        options.option(
+            "--remove", "SOURCE", "Take a source out of that tree, with its nodes; the others stay."
+        ),
+    ] = None,
     history: Annotated[
         bool | None,
         typer.Option(
@@ -56,24 +62,28 @@ def build(
 
     What is named is what the tree is of: a source that is not named any more leaves it. When none is the same, it is
     another tree: give it another place with --tree, or add to this one with --add.
+    --remove takes one out.
 
     \b
     Example: metatree build ~/src/requests
     Example: metatree build src docs handbook.pdf
     Example: metatree build --add https://docs.example.org/guide
+    Example: metatree build --remove https://docs.example.org/guide
     """
     from metatree_agents.cli.commands import _trees as trees
     from metatree_agents.cli.schemas.search import BuiltOutput, BuiltSourceOutput
 
     sources = [*(sources or ()), *(source or ())]
-    if not sources:
+    if not sources and not remove:
         raise UserError(
             "what is to be built is missing: name a SOURCE, such as `metatree build .` for this folder"
         )
     began = time.monotonic()
-    with trees.build(sources, tree, history=history, add=add) as made:
+    with trees.build(sources, tree, history=history, add=add, remove=remove or ()) as made:
         info, notes = made.info(), trees.noted(made)
-        if add:
+        unread = [each for each in made.sources() if each.mount in notes]
+        failed = any(trees.is_named(each, text) for each in unread for text in sources if add)
+        if add or remove:
             sources = [each.location for each in made.sources()]
         mounts = [source for source in made.sources() if source.mount]
         place = str(made.path)
@@ -95,8 +105,15 @@ def build(
     if json:
         output.write_json("build", {"trees": [built]})
     else:
-        output.write([_line(built, f"metatree show --omitted{_where(sources, tree, add=add)}")])
-    return FAILED if mounts and len(notes) == len(mounts) else FOUND
+        output.write(
+            [_line(built, f"metatree show --omitted{_where(sources, tree, add=add or bool(remove))}")]
+        )
+    if failed:
+        again = " ".join(f"--remove {shlex.quote(public_location(each.location))}" for each in unread)
+        output.remark(
+            f"it is a source nevertheless, and is read at the next build: metatree build {again} takes it out"
+        )
+    return FAILED if failed or (mounts and len(notes) == len(mounts)) else FOUND
 
 
 def _where(sources: Sequence[str], tree: Path | None, *, add: bool) -> str:
