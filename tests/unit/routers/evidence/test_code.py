@@ -57,6 +57,25 @@ def test_the_definition_comes_before_its_file_and_before_who_calls_it(code: Tree
     )
 
 
+@pytest.mark.parametrize(
+    ("asked", "member"),
+    [
+        ("Session.send", "src/sessions.py::Session.send"),
+        ("old.sessions.Session.send()", "src/sessions.py::Session.send"),
+        ("`FlatHashMap::find`", "src/flat_maps.py::FlatHashMap.find"),
+        ("Adapter.__init__", "src/adapters.py::Adapter.__init__"),
+    ],
+)
+def test_the_qualified_name_of_a_member_finds_that_member_and_its_class_behind_it(
+    code: Tree, asked: str, member: str
+) -> None:
+    said = "Adapter Adapter __init__ send"
+    add_file(
+        code, "src/adapters.py", {"Adapter": said, "Adapter.__init__": "self.pool = {}", "Adapter.send": said}
+    )
+    assert found(code, asked)[0] == member
+
+
 def test_a_file_comes_first_where_the_question_is_about_it(code: Tree) -> None:
     assert found(code, "sessions", 1) == found(code, "src/sessions.py", 1) == ["src/sessions.py"]
 
