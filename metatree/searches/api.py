@@ -200,7 +200,7 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         "limits": limits_json(limits),
         "own_tools": options.own_tools,
         "sure": options.sure,
-        "notes": run.notes(questions) if options.returns == "answer" else [],
+        "notes": run.notes(questions),
         "wishes": run.wishes(questions, start.id),
         "in_time": options.returns == "nodes" and run.in_time(questions),
         "by_model": run.by_model,

@@ -9,8 +9,13 @@ from metatree_routers.embeddings.static import StaticEmbedder
 from metatree_routers.index.index import IndexSnapshot
 from metatree_routers.index.node_texts import NodeTexts
 from metatree_routers.query import spelling
+from metatree_routers.query.names import squashed
 from metatree_routers.query.terms import STOP_WORDS, expand, raw_tokens
 
+_NAME = re.compile(r"`?(?=\w*[a-z0-9_.][A-Z_.]|\w*_)([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\(\))?`?")
+"""A question that is the name of something: with an underscore, a dot, or a capital inside of a word."""
+_LEAST_OF_NAME = 5
+"""Letters of a name that may be misspelt."""
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)")
 _MOST_CORRECTED = 5
 _MOST_STEMS = 12
@@ -25,13 +30,16 @@ def corrected(
 ) -> str:
     """Return a question with the words that are in no text replaced by near ones that are; as it is when none is.
 
-    What is quoted, identifiers, acronyms, short names and words that are in a text stay as they are; so does a word of
+    A question that is a name, and nothing else, is read as the nearest name that something has. In others, what is
+    quoted, identifiers, acronyms, short names and words that are in a text stay as they are; so does a word of
     any text (one token of the embeddings), since it is meant: a tree that does not speak of prices says nothing of
     primes.
 
     Args:
         embedder: gives the embeddings, asked when a word is in no text; None without any.
     """
+    if (name := _NAME.fullmatch(question.strip())) is not None:
+        return _name_meant(name[1], snapshot, texts) or question
     plain = _QUOTED.sub(" ", question)
     words = list(dict.fromkeys(raw for raw in raw_tokens(plain) if spelling.may_be_misspelt(raw)))
     terms = {raw: expand(raw) for raw in words}
@@ -58,6 +66,38 @@ def corrected(
         if best is not None:
             found[raw] = best
     return spelling.replaced(question, found) if found else question
+
+
+def _name_meant(name: str, snapshot: IndexSnapshot, texts: NodeTexts) -> str | None:
+    """Return a name with each unknown part replaced by the nearest that something has; None without any."""
+    parts = name.split(".")
+    known = snapshot.postings({f":{squashed(part)}" for part in parts})
+    found = {
+        part: near
+        for part in parts
+        if len(squashed(part)) >= _LEAST_OF_NAME
+        and f":{squashed(part)}" not in known
+        and (near := _near_name(squashed(part), snapshot, texts)) is not None
+    }
+    return ".".join(found.get(part, part) for part in parts) if found else None
+
+
+def _near_name(name: str, snapshot: IndexSnapshot, texts: NodeTexts) -> str | None:
+    start = f":{name[:2]}"
+    most = 2 if len(name) >= spelling.TWO_EDITS else 1
+    near = sorted(
+        (edits, term)
+        for term in snapshot.terms(start, f"{start}\uffff")
+        if abs(len(term) - 1 - len(name)) <= most
+        and (edits := spelling.distance(name, term[1:], most)) <= most
+    )
+    postings = snapshot.postings([term for _, term in near])
+    for _, term in near:
+        nodes = [int(node) for node in postings[term]["node"][:1]] if term in postings else []
+        for title in texts.titles(nodes):
+            written = (part for part in re.findall(r"\w+", title) if squashed(part) == term[1:])
+            return next(written, term[1:])
+    return None
 
 
 def _forms(word: str, snapshot: IndexSnapshot, texts: NodeTexts, most: int) -> dict[str, int]:

@@ -137,6 +137,8 @@ def finish(
 
                 output.write(answer_lines(result, tree, verbose=verbose))
             case "find":
+                for sentence in result.sentences:
+                    output.remark(output.visible(sentence))
                 output.write(node_lines(result, verbose=verbose))
             case "files":
                 output.write(file_lines(files, result, verbose=verbose))

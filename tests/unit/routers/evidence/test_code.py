@@ -76,6 +76,24 @@ def test_the_qualified_name_of_a_member_finds_that_member_and_its_class_behind_i
     assert found(code, asked)[0] == member
 
 
+@pytest.mark.parametrize(
+    ("asked", "read_as"),
+    [
+        ("resolve_redirect", "resolve_redirects"),
+        ("`reslove_redirects()`", "resolve_redirects"),
+        ("Sesion.send", "Session.send"),
+        ("flatHashMop", "FlatHashMap"),
+        ("Session.send", ""),
+        ("Session.nothing_near", ""),
+        ("is_redirect", ""),
+    ],
+)
+def test_a_misspelt_name_is_read_as_the_nearest_that_there_is(code: Tree, asked: str, read_as: str) -> None:
+    result = search(asked, tree=code, returns="nodes", k=1)
+    assert [note.read_as for note in result.notes] == [read_as] * bool(read_as)
+    assert result.sentences == [f"Read as: {read_as}"] * bool(read_as)
+
+
 def test_a_file_comes_first_where_the_question_is_about_it(code: Tree) -> None:
     assert found(code, "sessions", 1) == found(code, "src/sessions.py", 1) == ["src/sessions.py"]
 
