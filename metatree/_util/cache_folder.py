@@ -28,8 +28,21 @@ def _of_user() -> Path:
     elif sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        base = xdg_folder("XDG_CACHE_HOME", ".cache")
     return base / "metatree"
+
+
+def xdg_folder(variable: str, default: str) -> Path:
+    """Return a base folder of this user: a relative one is not used, as the specification has it.
+
+    It would lie in whatever folder is current, which somebody else may have made (XDG Base Directory Specification).
+
+    Args:
+        variable: names the folder, `XDG_STATE_HOME`.
+        default: below the home, where the variable names none.
+    """
+    named = Path(os.environ.get(variable, ""))
+    return named if named.is_absolute() else Path.home() / default
 
 
 @lru_cache(maxsize=1)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -25,6 +25,10 @@ from metatree.tools.tool import Tool
 from metatree.trees.layer import Layer
 
 _FACT: Final = "permission:"
+_MOST_SHOWN: Final = 4_000
+"""Characters of arguments that a person is shown whole."""
+_END_CHARS: Final = 300
+"""Of each end of a long text, where all of them are more than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,31 @@ def fingerprint_of(tool: Tool) -> str:
     ]
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def shown_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return the arguments of a call as JSON for the person who is asked: every name, and of long texts both ends.
+
+    What is left out of a text is said where it was. Arguments that are too long even so end with how much is not shown.
+
+    Example:
+        >>> shown_arguments({"job": "a" * 5_000}).strip('{":jaob }')
+        '… (4,400 more characters) …'
+    """
+    text = json.dumps(arguments, ensure_ascii=False, sort_keys=True)
+    if len(text) > _MOST_SHOWN:
+        text = json.dumps(_both_ends(arguments), ensure_ascii=False, sort_keys=True)
+    left = len(text) - _MOST_SHOWN
+    return text if left <= 0 else f"{text[:_MOST_SHOWN]}… ({left:,} more characters are not shown)"
+
+
+def _both_ends(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > 2 * _END_CHARS:
+        between = f"… ({len(value) - 2 * _END_CHARS:,} more characters) …"
+        return f"{value[:_END_CHARS]}{between}{value[-_END_CHARS:]}"
+    if isinstance(value, Mapping):
+        return {_both_ends(key): _both_ends(each) for key, each in value.items()}
+    return [_both_ends(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 class Permissions:

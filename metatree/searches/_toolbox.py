@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from metatree.durable import Attempt, Effect, Handler, InDoubt, Policy, report_usage
 from metatree.errors import BadModelAnswer, StaleSource, ToolFailed, UserError
 from metatree.node import Node, digest_of
-from metatree.notes.permissions import Permissions, fingerprint_of
+from metatree.notes.permissions import Permissions, fingerprint_of, shown_arguments
 from metatree.parts import scope_of
 from metatree.protocols import (
     Describer,
@@ -472,10 +472,10 @@ def _digest(node: Node) -> str:
 
 def _question(tool: Tool, payload: CallTool) -> str:
     """Return what a person is asked; what the tool says of itself is cut, since others wrote it."""
-    arguments = json.dumps(payload.arguments, ensure_ascii=False, sort_keys=True)
+    arguments = shown_arguments(payload.arguments)
     about = " ".join(tool.description.split())[:200]
     return (
-        f"May {tool.id} be called with {arguments[:1000]} at {payload.node}? It may change something outside of the"
+        f"May {tool.id} be called with {arguments} at {payload.node}? It may change something outside of the"
         f" memory, and says: {about!r}. (yes: this call; always: this tool from now on; no)"
     )
 

@@ -15,7 +15,7 @@ from metatree.node import Node
 from metatree.tools.tool import Tool, ToolGroup, ToolTree
 from metatree.trees.layer import Layer
 from metatree.trees.source_types import answers_outside_tree, load_memory_type, load_source_type, traits_of
-from metatree.trees.sources import FILES
+from metatree.trees.sources import FILES, check_place
 from metatree.trees.tree import Tree
 
 Entry = Tool | ToolGroup
@@ -84,6 +84,7 @@ def _of_sources(tree: Tree, kind: Any) -> Iterator[Any]:
     for source in tree.sources():
         if source.type == kind.name:
             try:
+                check_place(source)
                 yield from traits_of(kind).tools_of(tree, source)
             except Exception as exc:
                 _log.warning("the tools of %r are left out: %s", source.location, exc)
@@ -91,7 +92,9 @@ def _of_sources(tree: Tree, kind: Any) -> Iterator[Any]:
 
 def _types(tree: Tree, *, files: bool) -> Iterator[tuple[Any, Callable[[Node], bool]]]:
     """Yield the types of a tree's sources and files that are installed, each with what tells its nodes."""
-    for name in dict.fromkeys(source.type for source in tree.sources()):
+    # An index of somebody else that cannot be written says what they wrote of servers: none of those is asked.
+    sources = [] if tree.index.accepted else tree.sources()
+    for name in dict.fromkeys(source.type for source in sources):
         if name not in FILES:
             try:
                 yield load_source_type(name), partial(_is_of_source, tree, name)

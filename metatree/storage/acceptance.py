@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import time
 import uuid
@@ -323,7 +324,7 @@ def _survey(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
         )
     )
     sources, offered = (_records(facts.get(key)) for key in ("sources", OFFERED))
-    if sources is None:
+    if sources is None or (not trusted and any(_is_nearby(record, file.parent) for record in sources)):
         return Survey(file, trusted, "its list of sources is none of metatree's")
     rows = connection.execute(
         "SELECT value FROM meta WHERE substr(key, 1, ?) = ?", (len(_PERMISSION), _PERMISSION)
@@ -407,7 +408,10 @@ def _records(text: str | None) -> list[dict[str, Any]] | None:
         return None
     if records is None:
         return []
-    return records if isinstance(records, list) and all(map(_is_record, records)) else None
+    if not isinstance(records, list) or not all(map(_is_record, records)):
+        return None
+    mounts = [record.get("mount", "") for record in records]
+    return records if len(set(mounts)) == len(mounts) and (len(mounts) == 1 or all(mounts)) else None
 
 
 def _is_record(record: Any) -> bool:
@@ -415,8 +419,25 @@ def _is_record(record: Any) -> bool:
         return False
     texts = [value for key, value in record.items() if key != "options"]
     known = {"type"} <= record.keys() <= {"type", "place", "location", "options", "mount"}
-    sound = isinstance(record.get("options"), dict) and all(isinstance(each, str) for each in texts)
-    return known and sound and _can_be_named(record)
+    options = record.get("options")
+    if not isinstance(options, dict) or not all(isinstance(each, str) for each in texts):
+        return False
+    return known and _fits(options, record.get("mount", "")) and _can_be_named(record)
+
+
+def _fits(options: dict[str, Any], mount: str) -> bool:
+    """Whether a mount can begin ids, and options that are a build's own are of their types."""
+    flags = (options.get("include_secrets", False), options.get("history") or False)
+    most = options.get("max_file_bytes", 1)
+    named = not mount or (re.fullmatch(r"[\w. -]+", mount) is not None and bool(mount.strip(". ")))
+    return named and isinstance(most, int) and most > 0 and all(isinstance(each, bool) for each in flags)
+
+
+def _is_nearby(record: dict[str, Any], folder: Path) -> bool:
+    """Whether a record has what is a path from here as a location, where metatree keeps the whole path as a place."""
+    location = str(record.get("location", "")).removeprefix(f"{record['type']}:")
+    bases = (Path(), folder, folder.parent) if location else ()
+    return any(os.path.lexists(base / location) for base in bases)
 
 
 def _can_be_named(record: dict[str, Any]) -> bool:

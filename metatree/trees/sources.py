@@ -42,6 +42,19 @@ def typed_path(given: str | os.PathLike[str]) -> Path:
         raise UserError(f"{str(given)!r} does not exist, and no user has that home: give a path") from None
 
 
+def refuse_link_out(place: Path) -> None:
+    """Refuse a name here that a link leads out of the current folder: `build *` in a clone names what it brought.
+
+    Raises:
+        UserError: the message says where it leads.
+    """
+    if place.is_absolute() or ".." in place.parts:
+        return
+    links = [Path(*place.parts[: end + 1]) for end in range(len(place.parts))]
+    if any(map(os.path.islink, links)) and not (real := place.resolve()).is_relative_to(Path().resolve()):
+        raise UserError(f"{str(place)!r} is a link that leads to {str(real)!r}: name that to have it read")
+
+
 def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:
     """Return how a source is kept: relative to the folder of the tree when both can be moved together.
 
@@ -102,9 +115,17 @@ def check_place(source: SourceRef) -> None:
 
     Sources are kept without links, so one that is met now came later: with what git brought, for example.
 
+    A path is kept whole. One that depends on the current folder came with a tree of somebody else.
+
     Raises:
         UserError: the message says where it leads.
     """
+    path = source.location.removeprefix(f"{source.type}:")
+    if not is_path(source) and os.path.lexists(typed_path(path)):
+        raise UserError(
+            f"{source.location!r} would be looked for in whatever folder is current, so it is not read: build the"
+            " tree again"
+        )
     if is_path(source) and (place := real_place(source)) != Path(source.location):
         raise UserError(
             f"{source.location!r} leads to {str(place)!r} now, and did not when the tree was built: it is not read;"

@@ -10,6 +10,7 @@ import pytest
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
 from metatree_memory_tools.git.log import read_history
+from metatree_memory_tools.git.state import work_tree_state
 
 from metatree.errors import MetatreeError
 from metatree.storage.store import Store
@@ -170,3 +171,16 @@ def test_a_pipe_in_the_git_folder_keeps_nobody_waiting(repository: Repository, p
     os.mkfifo(file)
     with build_tree(repository.root) as tree:
         assert "a.py" in tree
+
+
+def test_a_pipe_among_the_objects_is_waited_for_once(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metatree_memory_tools.git.state._LIMIT_S", 0.3)
+    monkeypatch.setattr("metatree_memory_tools.git.state._late", {})
+    assert work_tree_state(repository.root)[0] is not None
+    alternates = repository.root / ".git" / "objects" / "info" / "alternates"
+    os.mkfifo(alternates)
+    assert work_tree_state(repository.root) == (None, None)
+    monkeypatch.setattr("metatree_memory_tools.git.state.objects_of", None)
+    assert work_tree_state(repository.root) == (None, None), "git is not asked again"

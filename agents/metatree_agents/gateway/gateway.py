@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from metatree import Blackboard, Node, Tree
+from metatree._util.cache_folder import xdg_folder
 from metatree._util.private import private_folder
 from metatree._util.secret_text import without_secrets
 from metatree._util.threads import in_thread
@@ -87,8 +87,7 @@ class _Refused(Exception):
 
 def state_folder() -> Path:
     """Return where gateways of this user keep what they remember."""
-    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base).expanduser() / "metatree" / "gateway"
+    return xdg_folder("XDG_STATE_HOME", ".local/state") / "metatree" / "gateway"
 
 
 def open_memory(path: Path) -> Tree:

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from metatree._util.secret_text import without_secrets
+from metatree._util.secret_text import redacted, without_secrets
 from metatree.errors import UserError
 from metatree.notes.permissions import Permission, Permissions
 from metatree.storage.trust import config_folder
@@ -175,11 +175,10 @@ class Gate:
 def _question(
     mounted: Mounted, arguments: Mapping[str, Any], earlier: Permission | None
 ) -> PermissionQuestion:
-    from metatree.notes.permissions import fingerprint_of
+    from metatree.notes.permissions import fingerprint_of, shown_arguments
 
-    hidden, _ = without_secrets(dict(arguments))
-    given = json.dumps(hidden, ensure_ascii=False)
-    lines = [f"May {mounted.id} be called with {plain_text(given)[:_SHOWN_CHARS]}?"]
+    hidden, _ = without_secrets(dict(arguments), _whole_secret)
+    lines = [f"May {mounted.id} be called with {plain_text(shown_arguments(hidden))}?"]
     if mounted.twice:
         lines.append("Its server lists several tools of this name; it alone knows which one is called.")
     if earlier is not None:
@@ -191,6 +190,16 @@ def _question(
         lines.append(json.dumps(plain_text(mounted.tool.description)[:_SHOWN_CHARS], ensure_ascii=False))
     about = json.dumps([fingerprint_of(mounted.tool), dict(arguments)], sort_keys=True)
     return PermissionQuestion("\n".join(lines), sha256(about.encode("utf-8", "surrogatepass")).hexdigest())
+
+
+def _whole_secret(text: str) -> tuple[str, int]:
+    """Leave out a text that is a secret as a whole: a piece left out of another could be what the call does."""
+    said, _ = redacted(text)
+    return (
+        (said, 1)
+        if said.startswith("[left out: ") and said.endswith("]") and not text.split()[1:]
+        else (text, 0)
+    )
 
 
 def _difference(before: str, after: str) -> str:

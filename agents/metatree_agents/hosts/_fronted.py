@@ -7,12 +7,12 @@ address without a header, for which the host may log in itself.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from metatree._util.cache_folder import xdg_folder
 from metatree_agents.hosts.servers import GATEWAY, is_gateway
 from metatree_agents.hosts.table import Host
 
@@ -23,8 +23,7 @@ _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 
 def fronted_file(host: Host) -> Path:
     """Return the file of the servers that a gateway has in the place of a host."""
-    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base).expanduser() / "metatree" / "gateway" / f"{host.name}.json"
+    return xdg_folder("XDG_STATE_HOME", ".local/state") / "metatree" / "gateway" / f"{host.name}.json"
 
 
 def kept_servers(text: str | None) -> dict[str, Any]:

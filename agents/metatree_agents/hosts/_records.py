@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from contextlib import suppress
 from hashlib import sha256
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, ValidationError
 
+from metatree._util.cache_folder import xdg_folder
 from metatree._util.private import private_folder, write_whole
 
 
@@ -81,5 +81,4 @@ def checksum(data: bytes) -> str:
 
 
 def _state_folder() -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base).expanduser() / "metatree" / "hosts"
+    return xdg_folder("XDG_STATE_HOME", ".local/state") / "metatree" / "hosts"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from metatree import plugins
 from metatree.errors import UserError
 from metatree.trees.source_types import SourceRef, SourceType, load_source_type, source_traits_of
-from metatree.trees.sources import FILES, FOLDER, is_path, public_location, typed_path
+from metatree.trees.sources import FILES, FOLDER, is_path, public_location, refuse_link_out, typed_path
 from metatree_memory_tools.trees.source import is_tree
 
 Given = str | Path | SourceRef | Mapping[str, Any]
@@ -137,6 +137,7 @@ def _typed(given: Given) -> SourceRef:
         os.path.lexists(place) and not place.exists()
     ):  # `build *` names it too, and it may be called `mcp:PROGRAM`
         raise UserError(f"{location!r} is a link that leads to nothing: give a folder or a file")
+    refuse_link_out(place)
     name, mark, rest = location.partition(":")
     plain = not isinstance(given, Path) and not rest.startswith("//")
     named = plain and mark and rest and not place.exists()
@@ -165,7 +166,7 @@ def _typed(given: Given) -> SourceRef:
 
 
 def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
-    place = typed_path(location)
+    place = typed_path(location.removeprefix(f"{kind}:"))
     if kind in ("folder", "file"):
         if not (place.is_dir() if kind == "folder" else place.is_file()):
             raise UserError(f"{location!r} is no {kind}: give the path of one")

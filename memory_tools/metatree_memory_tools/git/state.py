@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from metatree_memory_tools.git._command import GitFailed, objects_of
+from metatree_memory_tools.git._command import GitFailed, GitLate, objects_of
 
 _LIMIT_S = 10.0
+_late: dict[Path, bool] = {}
+"""Folders of which git once said nothing in time, with whether it had said the commit: a pipe is waited for once."""
 
 
 def work_tree_state(root: Path) -> tuple[str | None, bool | None]:
@@ -17,12 +19,18 @@ def work_tree_state(root: Path) -> tuple[str | None, bool | None]:
     is none: a reference may be a link to any file that begins with so many digits.
     """
     status = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all", "--no-renames")
-    commit = None
+    commit, says_commit = None, _late.get(root)
+    if says_commit is False:
+        return None, None
     try:
         with objects_of(root, work_tree=True, timeout_s=_LIMIT_S) as objects:
             if objects.text("cat-file", "-t", objects.head, timeout_s=_LIMIT_S) == "commit":
                 commit = objects.head
+                if says_commit:
+                    return commit, None
                 return commit, bool(objects.output(*status, *objects.below, timeout_s=_LIMIT_S))
+    except GitLate:
+        _late[root] = commit is not None
     except (GitFailed, OSError):
         pass
     return commit, None

@@ -152,7 +152,8 @@ def _called(
     auth = source.options.get("auth") or {}
     if not isinstance(auth, Mapping) or not all(str(value).startswith("$") for value in auth.values()):
         raise UserError("auth must map names of security schemes to variables of the environment, as '$NAME'")
-    place, server = _place(source), str(top["server"])
+    # The option goes first: what the tree says of the server is not under its mark.
+    place, server = _place(source), str(source.options.get("server") or top["server"])
     where = urlsplit(place).hostname  # None for a file, whatever git brings of it
     if auth and server and where != urlsplit(server).hostname and not source.options.get("server"):
         raise UserError(

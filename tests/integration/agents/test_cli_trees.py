@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,28 @@ def test_a_source_that_cannot_be_added_is_taken_out_again(
 def test_a_folder_behind_a_question_is_no_question(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ask", "How is the shop installed?", "docs"]) == 0
     assert "docs is asked as a question: --source docs searches that folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["docs", "docs/inner"])
+def test_a_link_out_of_the_folder_is_not_followed_by_its_name(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """`build *` in a clone names what came with it."""
+    private = tmp_path / "private"
+    (private / "inner").mkdir(parents=True)
+    (private / "inner" / "diary.md").write_text("The safe opens with 77.\n")
+    shutil.rmtree(project / "docs")
+    (project / "docs").symlink_to(private)
+    (project / "own").symlink_to("src")
+    for command in (
+        ["build", name, "README.md"],
+        ["build", name],
+        ["ask", "How does the safe open?", "--source", name],
+    ):
+        assert run(command) == 2
+        assert "is a link that leads to" in capsys.readouterr().err
+    assert not list(private.rglob(".metatree"))
+    assert run(["build", "own", str(project / "docs")]) == 0, "a link inside, and a whole path"
 
 
 def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:

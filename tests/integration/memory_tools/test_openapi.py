@@ -268,6 +268,10 @@ def test_named_credentials_do_not_go_where_a_file_says(
     source = SourceRef(str(file), {**options, "server": f"{shop.url}/api"}, "shop", "openapi")
     with build_tree(source, out=tmp_path / "named") as tree:
         assert "[secret]" in _tools(tree)["getOrder"].function(arguments={"order_id": 1234})
+        # What an index says of the server is not under its mark.
+        text = "UPDATE node SET attributes = json_set(attributes, '$.server', 'https://evil.example')"
+        assert tree.index.execute(f"{text} WHERE id = 'shop'")
+        assert "[secret]" in _tools(tree)["getOrder"].function(arguments={"order_id": 1234})
 
 
 def test_the_server_that_a_description_names_is_held_to_the_address_rules(tmp_path: Path) -> None:

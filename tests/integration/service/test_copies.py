@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -121,6 +123,25 @@ def test_a_copy_is_the_same_tree_without_a_file_of_the_source(shop: Shop, source
         shutil.rmtree(next((shop.folder / "m1").glob("*/files")))
         async with shop.client() as client, shop.copy(client) as copy:
             assert await asyncio.to_thread(all_of, copy.tree) == expected
+
+    shop.run(check)
+
+
+def test_a_log_that_waits_for_a_version_is_not_played_into_it(shop: Shop) -> None:
+    async def check(shop: Shop, published: Published) -> None:
+        async with shop.client() as client, shop.copy(client) as copy:
+            title = copy.tree.get(".").title
+            (file,) = (shop.folder / "m1").glob("**/versions/*/index.db")
+        with closing(sqlite3.connect(file)) as evil:
+            evil.execute("PRAGMA journal_mode=WAL")
+            evil.execute("UPDATE node SET title = 'EVIL' WHERE id = '.'")
+            evil.commit()
+            log = file.with_name("index.db-wal").read_bytes()
+        assert b"EVIL" in log
+        file.unlink()
+        file.with_name("index.db-wal").write_bytes(log)
+        async with shop.client() as client, shop.copy(client) as copy:
+            assert copy.tree.get(".").title == title
 
     shop.run(check)
 

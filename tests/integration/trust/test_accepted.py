@@ -38,13 +38,14 @@ from metatree.notes.notes import forget, remember
 from metatree.notes.permissions import Permissions
 from metatree.notes.replication import apply_changes, changes_since
 from metatree.notes.wishes import standing
+from metatree.searches.source_tools import with_own
 from metatree.storage import acceptance
 from metatree.storage.acceptance import accept, survey
 from metatree.storage.schema import FILES
 from metatree.storage.store import Store
 from metatree.storage.trust import NAMED_FILE
 from metatree.testing.parts import FunctionRouter
-from metatree.tools.tool import Tool, tool
+from metatree.tools.tool import Tool, ToolTree, tool
 from metatree.trees.edits import ready
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.source_types import SourceRef, register_type
@@ -381,6 +382,25 @@ def test_an_index_that_was_accepted_reads_the_place_that_was_shown_wherever_it_i
         assert not any("private" in node.id for _, node in tree.walk())
 
 
+@pytest.mark.parametrize("kind", ["database", "chats", "tree", "openapi"])
+def test_a_place_that_depends_on_the_current_folder_is_read_from_none(
+    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """It is no file where it is accepted, and one of somebody else's where a command is typed later."""
+    record = {"type": kind, "location": "later", "options": {}, "mount": "later"}
+    _change(
+        clone.metatree / "index.db",
+        ("UPDATE meta SET value = ? WHERE key = 'sources'", (json.dumps([record]),)),
+    )
+    accept(clone.metatree / "index.db")
+    shutil.copytree(clone.folder, tmp_path / "work" / "later", ignore=lambda *_: [".metatree"])
+    monkeypatch.chdir(tmp_path / "work")
+    with Tree.open(clone.folder) as tree:
+        tree.refresh()
+        assert "so it is not read" in str(tree.get("later").attributes["note"])
+        assert len(tree) == 2
+
+
 def test_an_index_that_was_accepted_and_cannot_be_written_asks_no_server(
     clone: Clone, vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -407,6 +427,9 @@ def test_an_index_that_was_accepted_and_cannot_be_written_asks_no_server(
             text_of(tree, "clone/.env")
         with pytest.raises(UserError, match="METATREE_TRUST"):
             tree.content("vault/open")
+        vault.tools = [tool(kind="exploratory")(lambda node: pytest.fail("called"))]
+        offered = ToolTree(with_own(tree, [], True, filled=True)).tools()
+        assert not [each.id for each in offered if each.when is None or each.when(tree.get("vault/open"))]
     assert vault.asked == []
 
 
@@ -882,6 +905,17 @@ def test_passwords_apart_from_their_names_are_masked(form: str) -> None:
         '{"type": "folder", "place": "x", "options": {"\\ud800": "\\u0000"}}',
         '{"type": "folder", "place": "x", "options": {"a": NaN}}',
         '{"type": 5, "place": "x", "options": {}}',
+        '{"type": "folder", "place": "..", "options": {}, "mount": "../../x"}',
+        '{"type": "folder", "place": "..", "options": {}, "mount": "."}',
+        '{"type": "folder", "place": "..", "options": {"max_file_bytes": "abc"}, "mount": "x"}',
+        '{"type": "folder", "place": "..", "options": {"include_secrets": "x"}, "mount": "x"}',
+        '{"type": "folder", "place": "..", "options": {}, "mount": "x"},'
+        ' {"type": "file", "place": "../a.md", "options": {}, "mount": "x"}',
+        '{"type": "folder", "place": "..", "options": {}},'
+        ' {"type": "file", "place": "../a.md", "options": {}, "mount": "x"}',
+        '{"type": "database", "location": "notes.db", "options": {}, "mount": "x"}',
+        '{"type": "openapi", "location": "openapi:notes.db", "options": {}, "mount": "x"}',
+        '{"type": "chats", "location": "web://good.example?token=/../../notes.db", "options": {}, "mount": "x"}',
     ],
 )
 def test_sources_of_an_odd_form_are_refused_in_words(
@@ -889,6 +923,8 @@ def test_sources_of_an_odd_form_are_refused_in_words(
 ) -> None:
     """Also in one's own index, which keeps what the one before it named."""
     statement = "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)"
+    (clone.folder / "notes.db").touch()
+    (clone.folder / "web:" / "good.example?token=").mkdir(parents=True)
     _change(clone.metatree / "index.db", (statement, ("sources", f"[{record}]")))
     for command in (["trust", "--show"], ["trust", "--show", "--json"], ["trust", "--yes"]):
         assert run(command) in (0, 2)

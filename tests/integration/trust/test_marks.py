@@ -15,9 +15,12 @@ from pathlib import Path
 
 import pytest
 from metatree_agents.cli._main import run
+from metatree_agents.gateway.gateway import state_folder
+from metatree_agents.hosts._records import Records
 from metatree_memory_tools import build_tree
 
 from metatree import Tree
+from metatree._util.cache_folder import cache_folder
 from metatree.errors import UntrustedStore, UserError
 from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
@@ -453,3 +456,12 @@ def test_a_store_without_tables_that_was_there_becomes_private(tmp_path: Path, n
         assert {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == dict.fromkeys(
             (name, f"{name}-wal", f"{name}-shm"), 0o600
         )
+
+
+def test_base_folders_that_depend_on_the_current_one_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """XDG Base Directory Specification: "If an implementation encounters a relative path … ignore it"."""
+    for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(variable, ".cache")
+    monkeypatch.delenv("METATREE_CACHE_DIR", raising=False)
+    for folder in (cache_folder(), state_folder(), Records().folder):
+        assert folder.is_relative_to(Path.home()), folder

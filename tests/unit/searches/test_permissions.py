@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from metatree import Answer, Blackboard, Node, Reading, SearchResult, Tree, ask_person, resume, search, tool
-from metatree.notes.permissions import Permissions, fingerprint_of
+from metatree.notes.permissions import Permissions, fingerprint_of, shown_arguments
 from metatree.testing.parts import (
     FunctionRouter,
     PlainComposer,
@@ -96,6 +97,17 @@ def test_a_permission_is_remembered_and_taken_back(tree: Tree) -> None:
     assert permissions.revoke("send") == []
     assert run(tree, send).ended == "exhausted"
     assert calls == ["ann"]
+
+
+def test_what_a_call_is_asked_for_with_is_shown_whole_or_said_to_be_cut() -> None:
+    harmless = "nightly clean-up of old caches " * 40
+    assert json.loads(shown_arguments({"comment": harmless, "job": "rm"})) == {
+        "comment": harmless,
+        "job": "rm",
+    }
+    shown = shown_arguments({"comment": harmless * 4, "job": ["rm -rf /home", harmless * 4]})
+    assert '"job": ["rm -rf /home"' in shown and shown.count("4,360 more characters") == 2
+    assert shown_arguments({f"k{n}": "x" * 90 for n in range(99)}).endswith(" more characters are not shown)")
 
 
 def test_a_person_is_asked_and_the_run_waits(tree: Tree) -> None:

@@ -16,7 +16,7 @@ from metatree._util.private import private_folder
 from metatree.errors import BrokenStore, UntrustedStore, UserError
 from metatree.storage.errors import file_error, is_mounted_read_only, unwritable
 from metatree.storage.store import writable
-from metatree.trees.sources import public_location, typed_path
+from metatree.trees.sources import public_location, refuse_link_out, typed_path
 from metatree_agents.cli import _options as options
 from metatree_agents.cli._errors import Cancelled, denied
 from metatree_agents.cli._output import counted, note, remark, visible
@@ -336,7 +336,9 @@ def place_of(sources: Sequence[str] | None, tree: Path | None) -> Path:
     if tree is not None:
         return typed_path(tree)
     if _is_folder(sources or ["."]):
-        return typed_path(sources[0] if sources else ".") / FOLDER
+        folder = typed_path(sources[0] if sources else ".")
+        refuse_link_out(folder)
+        return folder / FOLDER
     from metatree_memory_tools.build.source_spec import located
 
     for source in sources or ():

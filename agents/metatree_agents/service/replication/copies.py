@@ -29,7 +29,7 @@ from metatree.errors import BrokenStore, MetatreeError, UntrustedStore, UserErro
 from metatree.shared import Shared
 from metatree.storage.errors import file_error
 from metatree.storage.store import Store
-from metatree.storage.trust import is_exempt, sign
+from metatree.storage.trust import check_files, is_exempt, sign
 from metatree.trees.layer import Layer
 from metatree.trees.source_files import digest_bytes
 from metatree.trees.sources import FILES
@@ -209,12 +209,15 @@ class TreeCopy:
         """Fetch a version, and let the next search begin with it."""
         place = self._folder / "versions" / f"{latest.version}-{latest.digest}"
         file = place / "index.db"
-        _make_folder(place)
         exists = file.exists()
+        if not exists:  # a log that somebody left there would be played into what is fetched
+            shutil.rmtree(place, ignore_errors=True)
+        _make_folder(place)
         try:
             if not exists:
                 require_room(latest.size, self._folder, self._client.url)
                 came = await download(self._client, latest.digest, file, most=latest.size)
+                check_files(file)
                 self._say(f"copied version {latest.version} of the tree: {came / 1e6:,.1f} MB")
             tree = await asyncio.to_thread(self._opened, place, check=exists)
         except (BrokenStore, ServiceRefused):

@@ -209,6 +209,9 @@ def test_what_may_change_something_asks_once_or_for_good(bench: Bench, run: Run)
             no = await gateway.call("office/write", {"line": "x"}, caller=answering("no", questions))
             assert "ann said no" in said(no) and not bench.calls()
             assert 'office/write be called with {"line": "x"}' in questions[0]
+            for line in ("ghp_" + "a1B2" * 9, "clean password='abc12345; rm -rf /home'"):
+                await gateway.call("office/write", {"line": line}, caller=answering("no", questions))
+            assert "ghp_" not in questions.pop(-2) and "rm -rf /home" in questions.pop()
             for _ in range(2):
                 await gateway.call("office/write", {"line": "x"}, caller=answering("once", questions))
             assert len(questions) == 3 and len(bench.calls()) == 2
