@@ -41,6 +41,8 @@ _SPREAD = 0.05
 """Of cosines of titles, added so that small differences stay small."""
 _ALONE = 2.0
 """Lead of a candidate that has no rival."""
+_NAMED = 0.9
+"""How likely at least a definition answers the question that is its name, and nothing else."""
 _JOINED = 3
 """Of the first so many, those that go on where the first ends are part of the answer."""
 _GAP = 3
@@ -70,15 +72,36 @@ def rank_passages(
         return []
     rows = features(asked, candidates, weights, embedder)
     scores = rows @ RANKER
+    named = _named(asked, candidates, by_node)
+    if named is not None:
+        scores[named] = scores.max() + _ALONE
     order = np.argsort(-scores, kind="stable")
     ordered = [candidates[number] for number in order]
     is_turn = by_node[ordered[0].node].node.kind == "turn"
     best = claim_probability(claim_features(asked, ordered, rows[order], scores[order]), is_turn=is_turn)
+    if named is not None:
+        best = max(best, _NAMED)
     ordered[0] = joined(ordered, by_node[ordered[0].node])
     if len(ordered[0].text) > _MOST_CHARS:
         best *= _LONG_SHARE
     likelihood = best * np.exp(scores[order] - scores[order[0]])
     return list(zip(ordered, map(float, likelihood), strict=True))
+
+
+def _named(asked: Asked, candidates: Sequence[PassageCandidate], texts: Mapping[str, Text]) -> int | None:
+    """Return the number of the beginning of the one definition whose name the question is, None where it is no name."""
+    name = asked.text.strip().strip("`").removesuffix("()")
+    if asked.exact not in ((name,), (f"{name}()",)):
+        return None
+    ids = {id_ for id_ in texts if "::" in id_ and _is_called(id_.rpartition("::")[2], name)}
+    of_it = [number for number, each in enumerate(candidates) if each.node in ids]
+    return min(of_it, key=lambda number: candidates[number].start) if len(ids) == 1 and of_it else None
+
+
+def _is_called(qualified: str, name: str) -> bool:
+    """Whether a definition has a name, or one that says more of its place: `Session.send`, `sessions.Session.send`."""
+    own = qualified.removesuffix(".<class>")  # what stands in a class outside of its methods
+    return f".{own}".endswith(f".{name}") or ("." in own and name.endswith(f".{own}"))
 
 
 def joined(ordered: Sequence[PassageCandidate], text: Text) -> PassageCandidate:
