@@ -340,15 +340,16 @@ def _check(edits: ModuleType, after: str, host: Host, before: Any, entries: dict
     Raises:
         ValueError: it does.
     """
-    wanted = before
-    for key in host.keys:
-        wanted = wanted.setdefault(key, {})
+    said = edits.parsed(after)
+    wanted, there = before, said
+    for key in host.keys:  # a table that is empty may be gone
+        wanted, there = wanted.setdefault(key, {}), there.setdefault(key, {})
     for name, entry in entries.items():
         if entry is None:
             wanted.pop(name, None)
         else:
             wanted[name] = entry
-    if edits.parsed(after) != before:
+    if said != before:
         raise ValueError("its form is one that cannot be changed safely")
 
 

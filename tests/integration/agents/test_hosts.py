@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metatree_agents.cli._main import run
 from metatree_agents.cli.schemas._hosts import HostsOutput
-from metatree_agents.hosts import _json_edits
+from metatree_agents.hosts import _json_edits, _toml_edits
 from metatree_agents.hosts.table import HOSTS
 from metatree_agents.tools._registry import TOOLS
 from metatree_agents.tools.instructions import DESCRIPTION, instructions, registry_entry, skill
@@ -190,6 +190,40 @@ def test_from_a_file_that_was_changed_since_the_entry_alone_is_taken_out(home: P
     assert zed.read_text() == ZED.replace('"ui_font_size": 16,', '"ui_font_size": 18, // bigger')
     assert codex.read_text() == CODEX + '\n[profiles.min]\nmodel_reasoning_effort = "low"\n'
     assert claude.read_text() == CLAUDE.replace("42", "43")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "text", [CODEX, CODEX.rstrip(), CODEX + "\n\n", "# mine\n", 'mcp_servers.a.command = "x"\n']
+)
+@pytest.mark.parametrize("above", ["", "# above\n\n"])
+@pytest.mark.parametrize("below", ["# below\n", "\n# below\n", "\n\n[x]\n# below\n"])
+def test_what_stands_around_an_entry_in_toml_stays_byte_for_byte(
+    text: str, above: str, below: str, newline: str, home: Path
+) -> None:
+    codex = home / FILES["codex"][0]
+    codex.write_bytes(text.replace("\n", newline).encode())
+    run(["install", "codex"])
+    installed = codex.read_bytes().decode()
+    assert newline == "\n" or "\n" not in installed.replace("\r\n", "")
+    below = (below if text.endswith("\n") else "").replace("\n", newline)
+    codex.write_bytes((above + installed + below).encode())
+    run(["install", "codex", "--source", "."])
+    assert run(["uninstall", "codex"]) == 0
+    assert codex.read_bytes().decode() == above + text.replace("\n", newline) + below
+
+
+def test_tables_of_an_entry_in_toml_go_with_it_and_comments_below_them_stay() -> None:
+    keys = ("mcp_servers", "metatree")
+    entry = '[mcp_servers.metatree]\nargs = [\n  "[x]",\n]\n# inside\n[mcp_servers.metatree.env]\nA = """\n# b\n"""\n'
+    for around in ("", "[mcp_servers.m]\n", "[mcp_servers.metatree_too]\n", "[[x]]\n", "# comment\n"):
+        text = "a = 1\n\n" + entry + around
+        assert _toml_edits.without_entry(text, keys) == "a = 1\n" + around
+    alone = _toml_edits.with_entry("", keys, {"command": "m"})
+    assert alone == '[mcp_servers.metatree]\ncommand = "m"\n'
+    assert _toml_edits.without_entry(alone + "# mine\n", keys) == "# mine\n"
+    inline = _toml_edits.without_entry("mcp_servers = {a = {b = 1}, metatree = {b = 2}}  # mine\n", keys)
+    assert tomllib.loads(inline) == {"mcp_servers": {"a": {"b": 1}}} and inline.endswith("  # mine\n")
 
 
 def test_an_entry_written_again_after_a_change_is_taken_out_and_not_restored(home: Path) -> None:
