@@ -13,7 +13,7 @@ from metatree.durable import Effect, Journal, Replayed, Runner
 from metatree.errors import LeaseLost, MetatreeError, UserError
 from metatree.node import Node
 from metatree.notes.wishes import applying
-from metatree.parts import as_evidence, as_router, embedded_parts, find_evidence, suite_named, whole_suite
+from metatree.parts import as_evidence, embedded_parts, find_evidence, suite_named, whole_suite
 from metatree.protocols import HasTraits, Suite
 from metatree.result import Limits, SearchResult, TraceEntry
 from metatree.searches._effects import ComposeAnswers, DescribeNode, FillArguments, ReadText, RouteMenu
@@ -82,9 +82,8 @@ class Search:
             router = named.router
         evidence = as_evidence(options.evidence) if options.evidence else None
         if options.evidence is None:
-            # For a model the index is built too: its hints save calls, and hold against a model that errs.
-            wanted = router is None or as_router(router).traits.uses_model
-            evidence = find_evidence(tree, required=wanted)
+            # The index is built where there is none: its hints save calls, and hold against a router that errs.
+            evidence = find_evidence(tree, required=True)
         suite = whole_suite(
             router,
             options.reader,
