@@ -174,7 +174,7 @@ def test_help_says_that_a_router_may_be_a_function() -> None:
 def test_a_function_is_offered_options_with_the_evidence_of_a_tree_that_had_no_index(
     evidence: Any, scored: bool
 ) -> None:
-    offered = []
+    offered: list[Any] = []
 
     def router(request: RouteRequest) -> RouteDecision:
         offered.extend(request.options)
