@@ -65,7 +65,7 @@ def result_of(
         nodes=tuple(nodes),
         open_questions=tuple(open_questions),
         notes=tuple(
-            QuestionNote(note["question"], note["read_as"], note["language"], tuple(note["tree_languages"]))
+            QuestionNote(**{**note, "tree_languages": tuple(note["tree_languages"])})
             for note in state.given.get("notes", ())
         ),
         wishes=tuple(Wish(**wish) for wish in state.given.get("wishes", ())),

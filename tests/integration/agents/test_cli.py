@@ -719,6 +719,19 @@ def test_the_version_costs_no_pydantic() -> None:
     assert done.stdout.splitlines()[1:] == ["False"]
 
 
+def test_find_of_a_name_that_nothing_has_says_so_before_what_shares_its_words_with_the_nearest_names(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "shop.py").write_text("def refund_days_left(order):\n    return order.days\n")
+    assert run(["find", "refund_day_lefts"]) == 0
+    shown = capsys.readouterr()
+    assert "Read as: refund_days_left" in shown.err
+    assert run(["find", "refunds_days_left_over"]) == 0
+    shown = capsys.readouterr()
+    assert "Nothing is called refunds_days_left_over; what is found only shares words with it\n" in shown.err
+    assert "nearest names: shop.py::refund_days_left\n" in shown.err and "shop.py:1-2" in shown.out
+
+
 def test_find_loads_no_pydantic(project: Path) -> None:
     assert run(["build", "."]) == 0
     assert "pydantic" not in _loaded("find", "refunds", "-k", "3", "--kind", "section")
