@@ -91,10 +91,16 @@ def planned(
             "--gateway is for the servers of the user: what lies in a project is not started for it"
         )
     for host in chosen(names):
-        yield _server(host, level, root, source)
+        server, skill_ = _server(host, level, root, source), _skill(host, level, root)
+        fronting = list(_fronting(host, root)) if gateway else []
+        refused = [change for change in (server, *fronting, skill_) if change.done == "refused"]
+        if refused:  # then nothing of it is installed
+            yield from refused
+            continue
+        yield server
         if gateway:
-            yield from _fronting(host, root)
-        yield _skill(host, level, root)
+            yield from _fronting(host, root)  # in the file as it is with the server
+        yield skill_
 
 
 def takes_back(names: Sequence[str], level: Level, root: Path) -> Iterator[Change]:

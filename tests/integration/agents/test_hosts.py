@@ -278,8 +278,9 @@ def test_a_file_that_is_not_valid_is_left_alone_and_said(
 ) -> None:
     path = home / FILES[host][0]
     path.write_bytes(text.encode("latin-1"))
+    before = everything(home)
     assert run(["install", host]) == 5
-    assert path.read_bytes() == text.encode("latin-1")
+    assert everything(home) == before  # the skill is not installed either
     [line] = [line for line in capsys.readouterr().out.splitlines() if "refused" in line]
     assert "left alone" in line and why in line
     run(["uninstall", host])
@@ -343,6 +344,7 @@ def test_a_link_in_a_project_has_no_other_file_written_over(
     Path(link).symlink_to((other.parent if link.endswith("metatree") else other).resolve())
     assert run(["install", "claude-code", "--project"]) == 5
     assert "leads to" in capsys.readouterr().out and other.read_text() == "mine"
+    assert not Path(".mcp.json").exists()  # nothing of it is installed
 
 
 def test_a_link_in_a_project_leads_no_write_out_of_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
