@@ -422,7 +422,7 @@ def test_what_the_sources_do_not_say_ends_in_the_closest_passages_and_exit_code_
     # What the file says is marked as its words, and drives no terminal.
     assert not any(line.startswith(("Still open", "Sources", "  docs/guide.md:77")) for line in rest)
     assert "\x1b" not in shown.out + shown.err
-    assert "exhausted" in shown.err
+    assert "searched to the end" in shown.err and "exhausted" not in shown.err
     assert run(["resume", "mine"]) == 1
     assert capsys.readouterr().out == shown.out
     assert run(["trace", "mine"]) == 0
