@@ -115,6 +115,7 @@ class _GivenPart(Delegate):
 
     def __init__(self, part: Any, name: str, method: str, *optional: str) -> None:
         self._call = _take(self, part, name, method, *optional)
+        self.name = name_of(part)
 
     async def delegated(self, method: str, request: Any) -> Any:
         answer = self._call(request)
@@ -237,6 +238,13 @@ def _instead(name: str) -> str:
         "; for a server that speaks OpenAI's protocol (LiteLLM's proxy, vLLM, LM Studio, Azure) set OPENAI_BASE_URL"
         f" and write openai/{model}"
     )
+
+
+def name_of(part: object) -> str:
+    """Return what a part is called: the name of the function, or of the class."""
+    if isinstance(part, _GivenPart):
+        return part.name
+    return str(getattr(part if inspect.isroutine(part) else type(part), "__qualname__", part))
 
 
 def scope_of(permit: object) -> str:

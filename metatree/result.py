@@ -139,6 +139,8 @@ class QuestionNote:
     """The language that it is in, when no text is."""
     tree_languages: tuple[str, ...] = ()
     """The languages of the texts, the most frequent first, when the question is in none of them."""
+    unknown: str = ""
+    """The name that the question is, when nothing has it: what is found shares words with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +265,7 @@ class SearchResult:
 
     @property
     def sentences(self) -> list[str]:
-        """How questions were read: with which words corrected, and of open ones, in a language that no text is in."""
+        """How questions were read: with which words corrected, which name nothing has, and in which other language."""
         said = []
         for note in self.notes:
             if note.read_as:
@@ -272,4 +274,6 @@ class SearchResult:
                 *before, last = note.tree_languages
                 languages = " and ".join(filter(None, (", ".join(before), last)))
                 said.append(f"The question is in {note.language}; the texts are in {languages}")
+            if note.unknown:
+                said.append(f"Nothing is called {note.unknown}; what is found only shares words with it")
         return said

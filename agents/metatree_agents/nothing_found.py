@@ -25,16 +25,8 @@ def why_empty(tree: Tree, asked: str, under: str = "") -> str:
     if set(tree.info()["kinds"]) <= {"folder"}:
         return f"there is nothing to find: no file was read{left_out(tree)}"
     last = asked.strip().split()[-1:] or [""]
-    words = {word.strip("`'\"?.,:()") for word in asked.split()[:_MOST_WORDS]} - {""}
-    names = {
-        id_.rpartition("::")[2].rpartition(".")[2] or id_: id_ for id_ in tree.ids(["definition", "file"])
-    }
-    near = [
-        match
-        for word in sorted(words, key=len, reverse=True)[:_TRIED]
-        for match in difflib.get_close_matches(word, _alike(names, word), 2, 0.75)
-    ]
-    listed = ", ".join(names[match] for match in dict.fromkeys(near[:_NEAR]))
+    words = _words(asked)
+    listed = near_names(tree, asked)
     where = f" below {under}" if under else ""
     what = asked.strip() if len(asked) < 80 else f"…{last[0][:60]}"
     if listed:
@@ -48,6 +40,24 @@ def why_empty(tree: Tree, asked: str, under: str = "") -> str:
     return f"nothing{where} was found for {what!r} in {nodes}{left_out(tree)}; {hint}"
 
 
+def near_names(tree: Tree, asked: str) -> str:
+    """Return the names of definitions and files that are spelled like words of a question, with commas between."""
+    names = {
+        id_.rpartition("::")[2].rpartition(".")[2] or id_: id_ for id_ in tree.ids(["definition", "file"])
+    }
+    words = {form for word in _words(asked) for form in (word, word.rpartition(".")[2])}
+    near = [
+        match
+        for word in sorted(words, key=len, reverse=True)[:_TRIED]
+        for match in difflib.get_close_matches(word, _alike(names, word), 2, 0.75)
+    ]
+    return ", ".join(names[match] for match in dict.fromkeys(near[:_NEAR]))
+
+
+def _words(asked: str) -> set[str]:
+    return {word.strip("`'\"?.,:()") for word in asked.split()[:_MOST_WORDS]} - {""}
+
+
 def _alike(names: Collection[str], word: str) -> Collection[str]:
     """Return the names that are worth a look: of very many, those that begin alike."""
     if len(names) <= _MANY:
@@ -59,4 +69,4 @@ def left_out(tree: Tree) -> str:
     """Say how many files are not in the tree; empty when all are."""
     count = tree.info()["omissions"]
     files = "1 file was" if count == 1 else f"{count} files were"
-    return f" ({files} left out of the tree)" if count else ""
+    return f" ({files} left out of the tree: `metatree show --omitted`)" if count else ""

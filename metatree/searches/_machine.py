@@ -64,7 +64,8 @@ class SearchMachine(TreeWalk):
     start node), `limits` (the machine's own: `questions`, `depth`, `nodes_created`, `restarts`), `sure`, `second_look`,
     `fallbacks` (a list of `call` and `person`), `separate_frames` (each question in a frame of its own), `asked_tools`
     (whether tools that questions ask for outright are called first), `by_model` (kinds of effects for which a model is
-    asked), `by_probabilities` (whether the probabilities of the router's decisions are gone by).
+    asked), `own_router` (the name of a router that asks none), `has_evidence` (whether options have scores),
+    `by_probabilities` (whether the probabilities of the router's decisions are gone by).
 
     `_effects` has its effects, `_outcomes` what comes of each.
     """
@@ -100,8 +101,10 @@ class SearchMachine(TreeWalk):
         tally = state.tallies.setdefault(kind, Tally())
         if event.error is None:
             tally.done += 1
+            tally.failed_in_row = 0
         elif event.error_kind != NotWorthAsking.__name__:  # nobody was asked
             tally.failed += 1
+            tally.failed_in_row += 1
             tally.error = event.error
         payload: SearchEffect = waiting.effect.payload
         if asks_model(state, payload):

@@ -65,7 +65,7 @@ def result_of(
         nodes=tuple(nodes),
         open_questions=tuple(open_questions),
         notes=tuple(
-            QuestionNote(note["question"], note["read_as"], note["language"], tuple(note["tree_languages"]))
+            QuestionNote(**{**note, "tree_languages": tuple(note["tree_languages"])})
             for note in state.given.get("notes", ())
         ),
         wishes=tuple(Wish(**wish) for wish in state.given.get("wishes", ())),
@@ -73,7 +73,7 @@ def result_of(
         trace=trace_of(state.trace),
         usage=usage_of(used),
         ended=cast(Ended, ended),
-        detail=detail or _troubles(state),
+        detail=_detail(state, ended, detail),
         asks=tuple(
             PersonQuestion(effect.id, effect.payload.question, effect.payload.about)
             for effect in waiting
@@ -89,19 +89,31 @@ def _numbered(node_id: str) -> list[tuple[int, str]]:
     return [(0, part) if (number := whole_number(part)) is None else (number, "") for part in parts]
 
 
+def _detail(state: SearchState, ended: str, detail: str) -> str:
+    """Say why a run ended so; at a limit also which parts failed, since that may be what used it up."""
+    if detail and ended != "limit":
+        return detail
+    return "; ".join(filter(None, (detail, _troubles(state))))
+
+
 def _troubles(state: SearchState) -> str:
     """Say which parts failed and what could not be read, so that a dead router does not look like a poor tree."""
     sentences = []
     if state.without_model:
         sentences.append(f"{state.why_without}: the search went on without it")
+    elif state.without_router and state.given.get("own_router"):
+        sentences.append(f"{state.why_without}: the embedded router chose the way from there")
     elif state.without_router:
         sentences.append(f"{state.why_without}: the evidence chose the way from there")
+    order = "the order by evidence" if state.given.get("has_evidence", True) else "the order of the tree"
     for kind, who, then in (
-        ("route", "the router", "; the order by evidence decided"),
+        ("route", "the router", f"; {order} decided"),
         ("read", "the reader", ""),
         ("compose", "the composer", "; the answers stand one under the other"),
     ):
         tally = state.tallies.get(kind)
+        if kind == "route" and state.without_router and state.given.get("own_router"):
+            continue  # said above
         if tally is not None and tally.failed:
             calls = tally.done + tally.failed
             sentences.append(

@@ -13,7 +13,7 @@ from metatree.durable import Effect, Journal, Replayed, Runner
 from metatree.errors import LeaseLost, MetatreeError, UserError
 from metatree.node import Node
 from metatree.notes.wishes import applying
-from metatree.parts import as_evidence, as_router, embedded_parts, find_evidence, suite_named, whole_suite
+from metatree.parts import as_evidence, embedded_parts, find_evidence, name_of, suite_named, whole_suite
 from metatree.protocols import HasTraits, Suite
 from metatree.result import Limits, SearchResult, TraceEntry
 from metatree.searches._effects import ComposeAnswers, DescribeNode, FillArguments, ReadText, RouteMenu
@@ -82,9 +82,8 @@ class Search:
             router = named.router
         evidence = as_evidence(options.evidence) if options.evidence else None
         if options.evidence is None:
-            # For a model the index is built too: its hints save calls, and hold against a model that errs.
-            wanted = router is None or as_router(router).traits.uses_model
-            evidence = find_evidence(tree, required=wanted)
+            # The index is built where there is none: its hints save calls, and hold against a router that errs.
+            evidence = find_evidence(tree, required=True)
         suite = whole_suite(
             router,
             options.reader,
@@ -145,6 +144,9 @@ class Search:
         self.has_evidence = evidence is not None
         self.by_model = [kind for kind, part in _parts_by_kind(suite).items() if part.traits.uses_model]
         """Kinds of effects for which a model is asked."""
+        traits = suite.router.traits
+        self.own_router = "" if traits.uses_model or traits.follows_evidence else name_of(suite.router)
+        """The name of a router that asks no model, for which the embedded one may stand in."""
         self.asks_tools = suite.router.traits.follows_evidence and toolbox.asks_tools
         """Whether tools that questions ask for outright are called before anything is read."""
         self.by_probabilities = suite.router.traits.gives_probabilities

@@ -185,6 +185,7 @@ class Tally:
     failed: int = 0
     error: str = ""
     """The last error."""
+    failed_in_row: int = 0
 
 
 @dataclass(slots=True)

@@ -56,8 +56,8 @@ class Moves(ABC):
 
 def effect_of(state: SearchState, frame: Frame, payload: SearchEffect) -> list[Effect]:
     """Make an effect for a frame, as the list that a step returns."""
-    without = state.without_model or (state.without_router and isinstance(payload, RouteMenu))
-    if without and isinstance(payload, ByPart):
+    without = state.without_model and payload.kind in state.given.get("by_model", ())
+    if isinstance(payload, ByPart) and (without or (state.without_router and isinstance(payload, RouteMenu))):
         payload = replace(payload, embedded=True)
     effect = Effect(state.next_effect, payload.kind, payload)
     state.next_effect += 1

@@ -18,7 +18,16 @@ from metatree.errors import NotWorthAsking
 from metatree.searches._context import context_of
 from metatree.searches._effects import ListNode, RankMenu, RouteMenu
 from metatree.searches._outcomes import Chosen, Listing, MenuSplit, Ranked, Routed, unscored
-from metatree.searches._state import UNVIABLE, VISITED, Collected, Frame, Knockout, Mark, SearchState
+from metatree.searches._state import (
+    MOST_UNUSABLE,
+    UNVIABLE,
+    VISITED,
+    Collected,
+    Frame,
+    Knockout,
+    Mark,
+    SearchState,
+)
 from metatree.searches._steps import collecting, effect_of, note
 from metatree.searches._tool_steps import ToolWalk
 
@@ -122,7 +131,13 @@ class TreeWalk(ToolWalk):
         if event.error_kind == NotWorthAsking.__name__:
             return effect_of(state, frame, replace(payload, embedded=True))
         if event.error is not None:
-            note(state, frame, "route", frame.trail[-1], f"the router failed: {event.error}", by="nobody")
+            why = f"the router failed: {event.error}"
+            own, in_row = state.given.get("own_router"), state.tallies[payload.kind].failed_in_row
+            if own and in_row >= MOST_UNUSABLE:
+                state.without_router = True
+                state.why_without = f"the router {own!r} failed at {in_row} requests in a row ({event.error})"
+                why += "; the embedded one chooses from here"
+            note(state, frame, "route", frame.trail[-1], why, by="nobody")
             return effect_of(state, frame, RankMenu(replace(payload, jumps=False)))
         value: Routed | MenuSplit = event.value
         if "split" in value:
@@ -171,10 +186,12 @@ class TreeWalk(ToolWalk):
             "unviable": dict.fromkeys(removed, "it is no longer in the tree"),
             "probabilities": {},
             "by_model": False,
-            "reason": "order by evidence",
+            "reason": "order by evidence" if ranked["score"] else "order of the tree",
             "offered": options,
         }
-        return self._apply_decision(state, frame, payload, value, by="evidence")
+        return self._apply_decision(
+            state, frame, payload, value, by="evidence" if ranked["score"] else "tree"
+        )
 
     def _apply_decision(
         self, state: SearchState, frame: Frame, payload: RouteMenu, value: Routed, *, by: str

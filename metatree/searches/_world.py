@@ -20,6 +20,7 @@ from metatree.errors import (
     UserError,
 )
 from metatree.node import Node
+from metatree.parts import name_of
 from metatree.protocols import (
     Answer,
     Composer,
@@ -116,7 +117,7 @@ class World:
             ListNode.kind: Policy(fatal=(Exception,)),
             RouteMenu.kind: replace(
                 model_policy(self.router, "router_calls", timeout_s=self.timeout_s),
-                guard=self._guard(self.router, self.reader),
+                guard=self._guard(self.router, self.reader) if self.router.traits.uses_model else None,
             ),
             RankMenu.kind: Policy(fatal=STORE_ERRORS),
             ReadText.kind: replace(
@@ -192,7 +193,13 @@ class World:
                 wider = replace(request, options=tuple(deeper.options))
                 if capacity(wider) >= len(wider.options):
                     menu, request = deeper, wider
-        decision = checked_decision(await self.home.asks(router, router.route)(request), menu.options)
+        said = await self.home.asks(router, router.route)(request)
+        if not isinstance(said, RouteDecision) and not router.traits.uses_model:
+            raise UserError(
+                f"the router {name_of(router)!r} must return a RouteDecision, not {type(said).__name__}: "
+                "RouteDecision(option.id), or RouteDecision(None) where nothing fits"
+            )
+        decision = checked_decision(said, menu.options)
         chosen = next((option for option in menu.options if option.id == decision.choice), None)
         value = self._choice_json(chosen, menu.nodes)
         is_kept = value["accept"] and value["choice"] not in payload.collected
@@ -485,9 +492,10 @@ def alone(part: HasTraits) -> bool:
 
 def standing_in(payload: ByPart, part: Any, embedded: Any) -> Any:
     """Return the part that carries an effect out: the one of the run, or the embedded one in its place."""
-    if not payload.embedded or not part.traits.uses_model:
+    if not payload.embedded:
         return part
-    report_usage(model_calls=-1)  # counted for the model, which is not asked
+    if part.traits.uses_model:
+        report_usage(model_calls=-1)  # counted for the model, which is not asked
     return embedded
 
 

@@ -204,6 +204,8 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         "wishes": run.wishes(questions, start.id),
         "in_time": options.returns == "nodes" and run.in_time(questions),
         "by_model": run.by_model,
+        "own_router": run.own_router,
+        "has_evidence": run.has_evidence,
         "last_reads": ReadText.kind in run.by_model,
         "most_fruitless": MOST_FRUITLESS if run.by_model and run.has_evidence else None,
         "most_in_vain": MOST_IN_VAIN if FillArguments.kind in run.by_model else None,

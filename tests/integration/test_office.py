@@ -11,12 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from metatree_agents.tools.locations import passage_place, source_place
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.documents import _converted, types
 from metatree_memory_tools.documents._converted import extract_converted
 from metatree_memory_tools.documents._extract import Extractor
 
-from metatree import Tree
+from metatree import Tree, search
 
 pytest.importorskip("markitdown")
 pytestmark = pytest.mark.integration
@@ -128,6 +129,13 @@ def test_a_presentation_is_its_slides(tree: Tree) -> None:
     ]  # fmt: skip
     assert (first.attributes["first_page"], second.attributes["first_page"]) == (1, 2)
     assert "| leaves | 7 |" in tree.content(second)
+
+
+def test_a_source_in_a_presentation_names_its_slide(tree: Tree) -> None:
+    result = search("How much are the leaves?", tree=tree, start_node="a.pptx")
+    places = [source_place(tree, source) for answer in result.answers for source in answer.sources]
+    places += [passage_place(tree, passage) for passage in result.closest]
+    assert {place for place in places if "pptx" in place} == {"a.pptx, slide 2"}
 
 
 def test_a_workbook_is_its_sheets(tree: Tree) -> None:

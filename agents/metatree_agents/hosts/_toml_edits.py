@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
@@ -11,6 +12,9 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
 from metatree._util import toml_text
+
+_LF = re.compile(r"(?<!\r)\n")
+_BLANK_LINE = re.compile(r"(\A|\n)\r?\n\Z")
 
 
 def parsed(text: str) -> Any:
@@ -32,7 +36,7 @@ def with_entry(text: str, keys: Sequence[str], entry: Mapping[str, Any]) -> str:
     place: MutableMapping[str, Any] = document
     for key in keys[:-1]:
         if key not in place:
-            place[key] = tomlkit.table(is_super_table=True)
+            return _with_table(text, keys, entry)
         place = place[key]
         if not isinstance(place, MutableMapping):
             raise ValueError(f"{key!r} is no table")
@@ -43,16 +47,14 @@ def with_entry(text: str, keys: Sequence[str], entry: Mapping[str, Any]) -> str:
         place[keys[-1]] = tomlkit.inline_table()
         place[keys[-1]].update(entry)
     else:
-        table = tomlkit.table()
-        table.update(entry)
-        table.add(tomlkit.nl())
-        place[keys[-1]] = table
-        return tomlkit.dumps(document).rstrip("\n") + "\n"
-    return tomlkit.dumps(document)
+        return _with_table(text, keys, entry)
+    return _in_newlines_of(text, tomlkit.dumps(document))
 
 
 def without_entry(text: str, keys: Sequence[str]) -> str:
     """Return the text without the entry at a place; unchanged where there is none.
+
+    Comments below its last line stay. The blank line that was put before it goes with it.
 
     Raises:
         ValueError: it is no TOML.
@@ -66,7 +68,40 @@ def without_entry(text: str, keys: Sequence[str]) -> str:
     if keys[-1] not in place:
         return text
     del place[keys[-1]]
-    return tomlkit.dumps(document)
+    rest = tomlkit.dumps(document)
+    start = next((at for at, (old, new) in enumerate(zip(text, rest, strict=False)) if old != new), len(rest))
+    end = start + len(text) - len(rest)
+    back = start - (text.rfind("\n", 0, start) + 1)  # to the begin of the line: what follows began alike
+    start, end = start - back, end - back
+    if text[:start] + text[end:] != rest or not text[start:].lstrip(" \t").startswith("["):
+        return rest  # no table in one piece
+    lines = text[start:end].split("\n")
+    count = len(lines)
+    while lines and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
+        lines.pop()
+    before = _BLANK_LINE.sub(r"\1", text[:start])
+    if len(lines) == count:  # nothing ends the last line: nor did anything before the entry was put there
+        return before.removesuffix("\n").removesuffix("\r")
+    return before + text[start + len("\n".join(lines)) + 1 :]
+
+
+def _with_table(text: str, keys: Sequence[str], entry: Mapping[str, Any]) -> str:
+    """Return the text with a table at its end and a blank line before it, which `without_entry` knows by."""
+    table: Any = dict(entry)
+    for key in reversed(keys):
+        table = {key: table}
+    added = tomlkit.dumps(table)
+    if text and not text.endswith("\n"):
+        added = "\n\n" + added.rstrip("\n")
+    elif text:
+        added = "\n" + added
+    return _in_newlines_of(text, text + added)
+
+
+def _in_newlines_of(text: str, changed: str) -> str:
+    """Return a changed text with the line ends that the text had, where it had CRLF alone."""
+    crlf = "\r\n" in text and not _LF.search(text)
+    return _LF.sub("\r\n", changed) if crlf else changed
 
 
 def _document(text: str) -> tomlkit.TOMLDocument:

@@ -91,10 +91,16 @@ def planned(
             "--gateway is for the servers of the user: what lies in a project is not started for it"
         )
     for host in chosen(names):
-        yield _server(host, level, root, source)
+        server, skill_ = _server(host, level, root, source), _skill(host, level, root)
+        fronting = list(_fronting(host, root)) if gateway else []
+        refused = [change for change in (server, *fronting, skill_) if change.done == "refused"]
+        if refused:  # then nothing of it is installed
+            yield from refused
+            continue
+        yield server
         if gateway:
-            yield from _fronting(host, root)
-        yield _skill(host, level, root)
+            yield from _fronting(host, root)  # in the file as it is with the server
+        yield skill_
 
 
 def takes_back(names: Sequence[str], level: Level, root: Path) -> Iterator[Change]:
@@ -340,15 +346,16 @@ def _check(edits: ModuleType, after: str, host: Host, before: Any, entries: dict
     Raises:
         ValueError: it does.
     """
-    wanted = before
-    for key in host.keys:
-        wanted = wanted.setdefault(key, {})
+    said = edits.parsed(after)
+    wanted, there = before, said
+    for key in host.keys:  # a table that is empty may be gone
+        wanted, there = wanted.setdefault(key, {}), there.setdefault(key, {})
     for name, entry in entries.items():
         if entry is None:
             wanted.pop(name, None)
         else:
             wanted[name] = entry
-    if edits.parsed(after) != before:
+    if said != before:
         raise ValueError("its form is one that cannot be changed safely")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from metatree_memory_tools.text.document_place import document_place
+from metatree_memory_tools.text.document_place import document_place, page_word
 from metatree_memory_tools.text.readable import readable
 
 from metatree.errors import MetatreeError
@@ -69,17 +69,17 @@ def earlier_lines(answer: QuestionAnswer, *, most: int = 1) -> Iterator[str]:
 
 
 def place_text(place: str, lines: tuple[int, int] | None, pages: tuple[int, int] | None = None) -> str:
-    """Return a place with its lines or pages.
+    """Return a place with its lines, pages or slides.
 
     Example:
-        >>> place_text("a.py", (3, 3)), place_text("a.pdf", None, (2, 4))
-        ('a.py:3', 'a.pdf, pages 2-4')
+        >>> place_text("a.py", (3, 3)), place_text("a.pdf", None, (2, 4)), place_text("a.pptx", None, (1, 1))
+        ('a.py:3', 'a.pdf, pages 2-4', 'a.pptx, slide 1')
     """
     if lines is not None:
         return f"{place}:{_span(lines)}"
     if pages is None:
         return place
-    return f"{place}, page{'s' if pages[0] != pages[1] else ''} {_span(pages)}"
+    return f"{place}, {page_word(place)}{'s' if pages[0] != pages[1] else ''} {_span(pages)}"
 
 
 def _span(numbers: tuple[int, int]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from metatree.node import Source
 from metatree.trees.source_types import Outline, SourceFile
 from metatree.trees.text import cut_lines
+from metatree_memory_tools.text.document_place import SLIDES
 from metatree_memory_tools.text.text_files import TextFiles
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class Presentation(_Converted):
 
     name = source_type = "pptx"
     what = "A presentation"
-    suffixes = (".pptx", ".pptm", ".ppsx")
+    suffixes = SLIDES
 
 
 class Workbook(_Converted):

@@ -8,6 +8,20 @@ _EXTRACTED = frozenset({"pdf", "docx", "html", "pptx", "xlsx", "epub", "odt", "n
 """Types of sources whose text is taken out of the file: no reader of that finds a line by its number."""
 
 
+SLIDES = (".pptx", ".pptm", ".ppsx")
+"""How the names of presentations end."""
+
+
+def page_word(path: str) -> str:
+    """Return what a page of a document is called.
+
+    Example:
+        >>> page_word("a.pdf"), page_word("Plan.PPTX")
+        ('page', 'slide')
+    """
+    return "slide" if path.lower().endswith(SLIDES) else "page"
+
+
 def document_place(node: Node | None) -> tuple[str, tuple[int, int] | None] | None:
     """Return the file of a node of a document, with its pages where that has any; None where lines have numbers.
 

@@ -68,6 +68,19 @@ def corrected(
     return spelling.replaced(question, found) if found else question
 
 
+def unknown_name(question: str, snapshot: IndexSnapshot) -> str:
+    """Return the name that a question is, where nothing has it and no text says it; else ''."""
+    name = _NAME.fullmatch(question.strip())
+    if name is None:
+        return ""
+    parts = {part: {f":{squashed(part)}", *expand(part)[-1:]} for part in name[1].split(".")}
+    whole = expand(name[1])[-1:]
+    known = snapshot.postings({*whole, *(term for terms in parts.values() for term in terms)})
+    if known.keys() & set(whole) or all(known.keys() & terms for terms in parts.values()):
+        return ""
+    return name[1]
+
+
 def _name_meant(name: str, snapshot: IndexSnapshot, texts: NodeTexts) -> str | None:
     """Return a name with each unknown part replaced by the nearest that something has; None without any."""
     parts = name.split(".")

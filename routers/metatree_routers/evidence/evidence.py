@@ -31,7 +31,7 @@ from metatree_routers.embeddings.static import static_embedder
 from metatree_routers.evidence._asked_tools import asked_for
 from metatree_routers.evidence._choose import LOOKED_AT, copies, shown_scores
 from metatree_routers.evidence._explain_nodes import Explainer
-from metatree_routers.evidence._misspelt import corrected
+from metatree_routers.evidence._misspelt import corrected, unknown_name
 from metatree_routers.evidence._nearness import nearness
 from metatree_routers.evidence._question import rank_question
 from metatree_routers.evidence._ranking import (
@@ -333,7 +333,10 @@ class TextEvidence(Evidence):
         if foreign is not None:
             return QuestionNote(question, "", *foreign)
         read_as = self._corrected(question)
-        return QuestionNote(question, read_as) if read_as != question else None
+        if read_as != question:
+            return QuestionNote(question, read_as)
+        unknown = self.query(partial(unknown_name, question))
+        return QuestionNote(question, unknown=unknown) if unknown else None
 
     def in_time(self, question: str) -> bool:
         """Whether a question wants what was said in the order of time."""

@@ -422,7 +422,7 @@ def test_what_the_sources_do_not_say_ends_in_the_closest_passages_and_exit_code_
     # What the file says is marked as its words, and drives no terminal.
     assert not any(line.startswith(("Still open", "Sources", "  docs/guide.md:77")) for line in rest)
     assert "\x1b" not in shown.out + shown.err
-    assert "exhausted" in shown.err
+    assert "searched to the end" in shown.err and "exhausted" not in shown.err
     assert run(["resume", "mine"]) == 1
     assert capsys.readouterr().out == shown.out
     assert run(["trace", "mine"]) == 0
@@ -717,6 +717,19 @@ def test_the_version_costs_no_pydantic() -> None:
     program = f"{load}; print('pydantic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=True)
     assert done.stdout.splitlines()[1:] == ["False"]
+
+
+def test_find_of_a_name_that_nothing_has_says_so_before_what_shares_its_words_with_the_nearest_names(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "shop.py").write_text("def refund_days_left(order):\n    return order.days\n")
+    assert run(["find", "refund_day_lefts"]) == 0
+    shown = capsys.readouterr()
+    assert "Read as: refund_days_left" in shown.err
+    assert run(["find", "refunds_days_left_over"]) == 0
+    shown = capsys.readouterr()
+    assert "Nothing is called refunds_days_left_over; what is found only shares words with it\n" in shown.err
+    assert "nearest names: shop.py::refund_days_left\n" in shown.err and "shop.py:1-2" in shown.out
 
 
 def test_find_loads_no_pydantic(project: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metatree_agents.cli._main import run
 from metatree_agents.cli.schemas._hosts import HostsOutput
-from metatree_agents.hosts import _json_edits
+from metatree_agents.hosts import _json_edits, _toml_edits
 from metatree_agents.hosts.table import HOSTS
 from metatree_agents.tools._registry import TOOLS
 from metatree_agents.tools.instructions import DESCRIPTION, instructions, registry_entry, skill
@@ -192,6 +192,40 @@ def test_from_a_file_that_was_changed_since_the_entry_alone_is_taken_out(home: P
     assert claude.read_text() == CLAUDE.replace("42", "43")
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "text", [CODEX, CODEX.rstrip(), CODEX + "\n\n", "# mine\n", 'mcp_servers.a.command = "x"\n']
+)
+@pytest.mark.parametrize("above", ["", "# above\n\n"])
+@pytest.mark.parametrize("below", ["# below\n", "\n# below\n", "\n\n[x]\n# below\n"])
+def test_what_stands_around_an_entry_in_toml_stays_byte_for_byte(
+    text: str, above: str, below: str, newline: str, home: Path
+) -> None:
+    codex = home / FILES["codex"][0]
+    codex.write_bytes(text.replace("\n", newline).encode())
+    run(["install", "codex"])
+    installed = codex.read_bytes().decode()
+    assert newline == "\n" or "\n" not in installed.replace("\r\n", "")
+    below = (below if text.endswith("\n") else "").replace("\n", newline)
+    codex.write_bytes((above + installed + below).encode())
+    run(["install", "codex", "--source", "."])
+    assert run(["uninstall", "codex"]) == 0
+    assert codex.read_bytes().decode() == above + text.replace("\n", newline) + below
+
+
+def test_tables_of_an_entry_in_toml_go_with_it_and_comments_below_them_stay() -> None:
+    keys = ("mcp_servers", "metatree")
+    entry = '[mcp_servers.metatree]\nargs = [\n  "[x]",\n]\n# inside\n[mcp_servers.metatree.env]\nA = """\n# b\n"""\n'
+    for around in ("", "[mcp_servers.m]\n", "[mcp_servers.metatree_too]\n", "[[x]]\n", "# comment\n"):
+        text = "a = 1\n\n" + entry + around
+        assert _toml_edits.without_entry(text, keys) == "a = 1\n" + around
+    alone = _toml_edits.with_entry("", keys, {"command": "m"})
+    assert alone == '[mcp_servers.metatree]\ncommand = "m"\n'
+    assert _toml_edits.without_entry(alone + "# mine\n", keys) == "# mine\n"
+    inline = _toml_edits.without_entry("mcp_servers = {a = {b = 1}, metatree = {b = 2}}  # mine\n", keys)
+    assert tomllib.loads(inline) == {"mcp_servers": {"a": {"b": 1}}} and inline.endswith("  # mine\n")
+
+
 def test_an_entry_written_again_after_a_change_is_taken_out_and_not_restored(home: Path) -> None:
     cursor = home / FILES["cursor"][0]
     run(["install", "cursor"])
@@ -244,8 +278,9 @@ def test_a_file_that_is_not_valid_is_left_alone_and_said(
 ) -> None:
     path = home / FILES[host][0]
     path.write_bytes(text.encode("latin-1"))
+    before = everything(home)
     assert run(["install", host]) == 5
-    assert path.read_bytes() == text.encode("latin-1")
+    assert everything(home) == before  # the skill is not installed either
     [line] = [line for line in capsys.readouterr().out.splitlines() if "refused" in line]
     assert "left alone" in line and why in line
     run(["uninstall", host])
@@ -309,6 +344,7 @@ def test_a_link_in_a_project_has_no_other_file_written_over(
     Path(link).symlink_to((other.parent if link.endswith("metatree") else other).resolve())
     assert run(["install", "claude-code", "--project"]) == 5
     assert "leads to" in capsys.readouterr().out and other.read_text() == "mine"
+    assert not Path(".mcp.json").exists()  # nothing of it is installed
 
 
 def test_a_link_in_a_project_leads_no_write_out_of_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

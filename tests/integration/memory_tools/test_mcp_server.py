@@ -122,7 +122,9 @@ def test_a_search_uses_one_session_and_closes_it(tmp_path: Path, monkeypatch: py
                 name = request.tool.id  # type: ignore[attr-defined]
                 return {"lines": 3} if name.endswith("flood") else {"city": "Oslo"}
 
-        result = search("Anything?", tree=tree, router=FunctionRouter(choose), tool_caller=Caller())
+        router, caller = FunctionRouter(choose), Caller()
+        # An index would read from it too.
+        result = search("Anything?", tree=tree, router=router, tool_caller=caller, evidence=False)
     assert [entry.data["tool"] for entry in result.trace if entry.event == "tool"] == [
         "mcp:weather:get_forecast",
         "mcp:weather:flood",

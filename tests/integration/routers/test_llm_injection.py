@@ -110,7 +110,7 @@ def test_an_obedient_model_chooses_only_among_what_is_offered(
     server = serve(obedient)
     result = search("q", tree=tree, router=router_for(server), evidence=False, returns="nodes", k=1)
     menus = [entry for entry in result.trace if entry.event == "route"]
-    assert [menu.data["by"] for menu in menus][:2] == ["nobody", "evidence"]
+    assert [menu.data["by"] for menu in menus][:2] == ["nobody", "tree"]
     assert {menu.data.get("choice") for menu in menus} <= {None, *(node.id for _, node in tree.walk())}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from metatree_routers.llm import LLMRouter
 
-from metatree import Limits, Node, Tree, resume, search
+from metatree import Limits, Node, RouteDecision, RouteRequest, Tree, resume, search
 from metatree.testing._model_server import EMPTY, REFUSAL, ModelServer, Reply, truncated
 
 pytestmark = pytest.mark.integration
@@ -94,16 +94,33 @@ def test_a_run_without_its_model_goes_on_without_it(serve: Serve, router_for: Ro
     assert last.ended == "answered" and last.usage.model_calls == 9
 
 
-def test_a_router_of_ones_own_that_asks_no_model_is_always_asked(tree: Tree) -> None:
+def test_a_router_of_ones_own_is_still_asked_when_the_model_that_reads_is_dropped(
+    serve: Serve, router_for: RouterFor, tree: Tree
+) -> None:
     asked = []
 
-    def route(request: Any) -> Any:
+    def route(request: RouteRequest) -> RouteDecision:
+        asked.append(request.node.id)
+        return RouteDecision(request.options[-1].id)
+
+    reader = router_for(serve(lambda request: BROKEN["prose"])).suite().reader
+    found = search("Which dogs bark?", tree=tree, router=route, reader=reader)
+    assert "without_model" in [entry.event for entry in found.trace]
+    assert len(asked) > 20 and found.usage.router_calls == len(asked)
+
+
+def test_a_router_of_ones_own_that_fails_is_replaced_too(tree: Tree) -> None:
+    asked = []
+
+    def route(request: RouteRequest) -> RouteDecision:
         asked.append(request)
         raise ValueError("no")
 
-    found = search(QUESTION, tree=tree, router=route, returns="nodes", k=6)
-    assert len(asked) > 9
+    alone = search(QUESTION, tree=tree)
+    found = search(QUESTION, tree=tree, router=route)
+    assert len(asked) <= 9
     assert "without_model" not in [entry.event for entry in found.trace]
+    assert found.answers[0].sources[0].node == alone.answers[0].sources[0].node
 
 
 def poor_model(quality: str) -> Any:

@@ -582,10 +582,8 @@ def test_a_file_of_a_host_that_is_none_holds_nothing_up(clone: Clone, kind: str)
         hosts.state(HOSTS["cursor"], clone.folder)
     with soon():
         for plan in (hosts.planned, hosts.takes_back):
-            server, _ = sorted(
-                plan(["cursor"], "project", clone.folder), key=lambda each: each.what != "server"
-            )
-            assert server.done == "refused"
+            changes = {each.what: each for each in plan(["cursor"], "project", clone.folder)}
+            assert changes["server"].done == "refused"
 
 
 @contextmanager

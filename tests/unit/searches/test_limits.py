@@ -152,5 +152,5 @@ def test_failed_attempts_count_as_calls() -> None:
     router = FunctionRouter(lambda request: ValueError("broken"))
     limits = Limits(router_calls=5)
     result = search("q", tree=tree_of(SHAPE), router=router, reader=Model(), evidence=False, limits=limits)
-    assert (result.ended, result.detail) == ("limit", "router_calls")
+    assert result.ended == "limit" and result.detail.startswith("router_calls; the router failed at 1 of 1")
     assert (len(router.requests), result.usage.router_calls, result.usage.failed_attempts) == (5, 5, 5)

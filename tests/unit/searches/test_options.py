@@ -168,3 +168,18 @@ def test_a_router_may_be_a_plain_function(router: AnyRouter) -> None:
 def test_help_says_that_a_router_may_be_a_function() -> None:
     text = pydoc.plain(pydoc.render_doc(search))
     assert "Callable[[RouteRequest], RouteDecision | Awaitable[RouteDecision]]" in text
+
+
+@pytest.mark.parametrize(("evidence", "scored"), [(None, True), (False, False)])
+def test_a_function_is_offered_options_with_the_evidence_of_a_tree_that_had_no_index(
+    evidence: Any, scored: bool
+) -> None:
+    offered: list[Any] = []
+
+    def router(request: RouteRequest) -> RouteDecision:
+        offered.extend(request.options)
+        return RouteDecision(max(request.options, key=lambda option: option.score or 0).id)
+
+    tree = tree_of({"tea": "Tea is in the cellar.", "jam": "Jam is in the attic."})
+    search("Where is the jam?", tree=tree, router=router, evidence=evidence)
+    assert [option.score is not None for option in offered[:2]] == [scored, scored]

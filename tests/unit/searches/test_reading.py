@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from metatree import Answer, Node, Reading, RouteDecision, RouteRequest, SearchResult, Tree, search
+from metatree import Answer, Node, Reading, RouteDecision, RouteRequest, SearchResult, Traits, Tree, search
 from metatree.errors import BadModelAnswer
 from metatree.testing.parts import FunctionRouter, PlainComposer, ScriptedReader, ScriptedRouter, tree_of
 
@@ -90,7 +90,9 @@ def test_a_malformed_answer_is_tried_again_with_the_error_shown() -> None:
     assert (result.usage.router_calls, result.usage.failed_attempts) == (3, 2)
 
 
-def test_after_three_malformed_answers_the_order_by_evidence_decides_and_the_trace_says_so() -> None:
+def test_after_three_malformed_answers_the_order_of_the_tree_decides_without_evidence_and_the_trace_says_so() -> (
+    None
+):
     router = ScriptedRouter([RuntimeError("broken")] * 9)
     reader = ScriptedReader({"b": {"q": "yes"}})
     result = run(tree_of({"a": "text a", "b": "text b"}), router=router, reader=reader)
@@ -98,13 +100,15 @@ def test_after_three_malformed_answers_the_order_by_evidence_decides_and_the_tra
     assert len(router.requests) == 3
     assert [(e.data["by"], e.reason) for e in events(result, "route")] == [
         ("nobody", "the router failed: RuntimeError: broken"),
-        ("evidence", "order by evidence"),
+        ("tree", "order of the tree"),
     ]
 
 
 @pytest.mark.parametrize("garbage", [None, 7, "a", {"choice": "a"}, [], RouteDecision])
-def test_garbage_from_a_router_does_not_end_the_run(garbage: Any) -> None:
+def test_garbage_from_a_router_that_asks_a_model_does_not_end_the_run(garbage: Any) -> None:
     class Garbage:
+        traits = Traits(uses_model=True)
+
         async def route(self, request: RouteRequest) -> Any:
             return garbage
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from metatree import Reading, ReadRequest, RouteDecision, RouteRequest, UserError, search
+from metatree import Limits, Reading, ReadRequest, RouteDecision, RouteRequest, UserError, search
 from metatree.testing.parts import FunctionRouter, ScriptedReader, tree_of
 
 TREE = {"a": {"a1": "x", "a2": "y"}, "b": {"b1": "z"}}
@@ -40,6 +40,46 @@ def test_a_dead_router_is_named_though_the_order_by_evidence_answers() -> None:
     result = search("q", tree=tree_of(TREE), router=DeadRouter(), reader=reader, evidence=False)
     assert result.ended == "answered"
     assert "the router failed at" in result.detail and "the key is wrong" in result.detail
+
+
+DEEP = {f"a{n}": {f"a{n}{m}": f"text {n}{m}" for m in range(4)} for n in range(8)}
+
+
+def broken(request: RouteRequest) -> RouteDecision:
+    raise ValueError("out of luck")
+
+
+def test_a_router_that_fails_three_times_in_a_row_is_replaced_and_named_with_its_error() -> None:
+    reader = ScriptedReader({"a73": {"Where is a73?": "z"}})
+    result = search("Where is a73?", tree=tree_of(DEEP), router=broken, reader=reader, evidence=False)
+    assert result.ended == "answered" and result.usage.failed_attempts == 9
+    assert result.detail == (
+        "the router 'broken' failed at 3 requests in a row (ValueError: out of luck): "
+        "the embedded router chose the way from there"
+    )
+    assert sum("the router failed" in entry.reason for entry in result.trace) == 3
+
+
+def test_what_failed_is_said_at_a_limit_too_and_the_order_of_the_tree_is_not_called_evidence() -> None:
+    limits = Limits(router_calls=6)
+    result = search("q", tree=tree_of(DEEP), router=broken, evidence=False, limits=limits)
+    assert result.ended == "limit"
+    assert result.detail.startswith(
+        "router_calls; the router failed at 2 of 2 requests; the order of the tree"
+    )
+    routed = [entry for entry in result.trace if entry.event == "route" and "offered" in entry.data]
+    assert {(entry.data["by"], entry.reason) for entry in routed} == {("tree", "order of the tree")}
+
+
+@pytest.mark.parametrize("said", [None, "a", {"choice": "a"}, RouteDecision])
+def test_a_function_that_returns_no_decision_ends_the_run_at_once_and_is_named(said: Any) -> None:
+    def forgot(request: RouteRequest) -> Any:
+        return said
+
+    result = search("q", tree=tree_of(DEEP), router=forgot, evidence=False)
+    assert (result.ended, result.usage.router_calls) == ("failed", 1)
+    assert "forgot' must return a RouteDecision, not " in result.detail
+    assert f"not {type(said).__name__}: RouteDecision(option.id)" in result.detail
 
 
 def test_a_run_in_which_all_went_well_has_no_detail() -> None:

@@ -123,7 +123,7 @@ def finish(
         refreshed: whether the tree was just brought up to date.
     """
     from metatree_agents.basis import basis_of
-    from metatree_agents.nothing_found import why_empty
+    from metatree_agents.nothing_found import near_names, why_empty
 
     found = {"ask": result.answers or result.closest, "find": result.nodes, "files": files}[command]
     empty = "" if found or result.ended != "exhausted" else why_empty(tree, asked, under or "")
@@ -139,6 +139,8 @@ def finish(
             case "find":
                 for sentence in result.sentences:
                     output.remark(output.visible(sentence))
+                if any(note.unknown for note in result.notes) and (names := near_names(tree, asked)):
+                    output.remark(output.visible(f"nearest names: {names}"))
                 output.write(node_lines(result, verbose=verbose))
             case "files":
                 output.write(file_lines(files, result, verbose=verbose))

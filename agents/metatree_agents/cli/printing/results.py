@@ -81,7 +81,8 @@ def file_lines(files: Sequence[FileToEdit], result: SearchResult, *, verbose: bo
 def summary(result: SearchResult) -> str:
     """Return one line on how the run ended and what it cost."""
     detail = "" if warning(result) else result.detail
-    ended = f"{result.ended} ({detail})" if detail else result.ended
+    words = "searched to the end" if result.ended == "exhausted" else result.ended
+    ended = f"{words} ({detail})" if detail else words
     run = f"run {result.run_id}: " if result.run_id else ""
     return f"{run}{ended}; {usage_text(result.usage)}"
 

@@ -77,9 +77,11 @@ def _words(entry: TraceEntry) -> str:
             choice = styled(visible(str(data["choice"])), "cyan") if data.get("choice") else "none"
             offered: Sequence[str] = data.get("offered", ())
             by = data.get("by", "router")
-            judge = {"router": "", "evidence": " by evidence", "probabilities": " of what is left"}.get(
-                by, f" by {by}"
-            )
+            judge = {
+                "router": "",
+                "tree": " in the order of the tree",
+                "probabilities": " of what is left",
+            }.get(by, f" by {by}")
             return f"at {node}: {styled('chose', 'bold')} {choice} of {len(offered)}{judge}{why}"
         case "read":
             answers = len(data.get("answers", ()))

@@ -93,13 +93,15 @@ class NoteOutput(Output):
     """How a question was read, where that is not as it stands.
 
     `read_as` is the question with the words corrected that no text has; `language` is its language where no text is in
-    it, and `tree_languages` are those of the texts. What does not apply is empty.
+    it, and `tree_languages` are those of the texts; `unknown` is the name that the question is, where nothing has it.
+    What does not apply is empty.
     """
 
     question: str
     read_as: str
     language: str
     tree_languages: list[str]
+    unknown: str
 
 
 class WishOutput(Output):

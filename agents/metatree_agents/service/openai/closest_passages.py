@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from metatree_memory_tools.text.document_place import page_word
 from metatree_memory_tools.text.readable import readable
 
 from metatree_agents.service.queue.models import NOT_SAID
@@ -87,12 +88,17 @@ def cut(text: str, *, lines: int = LINES, chars: int = CHARS) -> str:
 
 
 def place_of(given: Mapping[str, Any]) -> str:
-    """Return the place of a source or passage: the path of its file or the id of its node, with its lines or pages."""
+    """Return the place of a source or passage: the path of its file or the id of its node, with its lines or pages.
+
+    Example:
+        >>> place_of({"Path": "a.pdf", "Pages": [2, 3]}), place_of({"Path": "a.pptx", "Pages": [2, 2]})
+        ('a.pdf, pages 2–3', 'a.pptx, slide 2')
+    """
     place = " ".join((given.get("Place") or given.get("Path") or given.get("Node") or "").split())
-    for name, one, several in (("Lines", "line", "lines"), ("Pages", "page", "pages")):
+    for name, one in (("Lines", "line"), ("Pages", page_word(place))):
         match given.get(name):
             case [int(first), int(last)] if first:
-                where = f"{one} {first}" if last <= first else f"{several} {first}–{last}"
+                where = f"{one} {first}" if last <= first else f"{one}s {first}–{last}"
                 return f"{place}, {where}" if place else where
     return place
 

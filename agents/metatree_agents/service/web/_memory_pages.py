@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from metatree_memory_tools.text.document_place import document_place
+from metatree_memory_tools.text.document_place import document_place, page_word
 
 from metatree import Tree
 from metatree.errors import UnknownNode, UnknownRun, UserError
@@ -104,6 +104,7 @@ async def node_page(
         quoted=bool(quotes),
         pdf_page=pdf_page and (pages or [pdf_page])[0],
         document=document_place(view.node),
+        page_word=page_word(view.node.path or ""),
         masked=masked,
         tree=named,
     )

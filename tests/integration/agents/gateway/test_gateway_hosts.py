@@ -108,6 +108,8 @@ def test_a_damaged_file_of_the_gateway_loses_nothing(home: Path, capsys: pytest.
     path.write_text(path.read_text() + "\n")
     before = path.read_text()
     kept.write_text("{")
+    assert run(["install", "cursor", "--gateway", "--source", "."]) == 5
+    assert path.read_text() == before
     assert run(["uninstall", "cursor"]) == 5
     assert path.read_text() == before and kept.exists()
     assert "left alone" in capsys.readouterr().out

@@ -299,7 +299,7 @@ def test_what_went_wrong_in_a_search_that_ended_is_a_warning(capsys: pytest.Capt
     assert ended(result, Tree.create(":memory:"), verbose=False) == 0
     assert capsys.readouterr().err.splitlines() == [
         "warning: the router failed in all 3 calls",
-        "run r1: exhausted; 2 choices, 1 read, 0.25 s",
+        "run r1: searched to the end; 2 choices, 1 read, 0.25 s",
     ]
 
 

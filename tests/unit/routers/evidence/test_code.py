@@ -84,7 +84,6 @@ def test_the_qualified_name_of_a_member_finds_that_member_and_its_class_behind_i
         ("Sesion.send", "Session.send"),
         ("flatHashMop", "FlatHashMap"),
         ("Session.send", ""),
-        ("Session.nothing_near", ""),
         ("is_redirect", ""),
     ],
 )
@@ -92,6 +91,21 @@ def test_a_misspelt_name_is_read_as_the_nearest_that_there_is(code: Tree, asked:
     result = search(asked, tree=code, returns="nodes", k=1)
     assert [note.read_as for note in result.notes] == [read_as] * bool(read_as)
     assert result.sentences == [f"Read as: {read_as}"] * bool(read_as)
+
+
+@pytest.mark.parametrize("name", ["Session.nothing_near", "`no_such_thing()`", "frobnicateAll"])
+def test_a_name_that_nothing_has_and_none_is_near_to_is_said_to_be_unknown(code: Tree, name: str) -> None:
+    result = search(name, tree=code, returns="nodes", k=1)
+    plain = name.strip("`()")
+    assert [(note.read_as, note.unknown) for note in result.notes] == [("", plain)]
+    assert result.sentences == [f"Nothing is called {plain}; what is found only shares words with it"]
+
+
+@pytest.mark.parametrize(
+    "name", ["src/sessions.py", "sessions.py", "Session.send", "redirects", "no such thing"]
+)
+def test_a_name_that_is_there_and_what_is_no_name_is_not_called_unknown(code: Tree, name: str) -> None:
+    assert not any(note.unknown for note in search(name, tree=code, returns="nodes", k=1).notes)
 
 
 def test_a_file_comes_first_where_the_question_is_about_it(code: Tree) -> None:
