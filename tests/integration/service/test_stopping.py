@@ -64,7 +64,7 @@ def test_a_stopped_search_keeps_what_it_found_and_its_engine_is_free(serve: Serv
     service = serve(claim_timeout_s=5.0, answer_timeout_s=30.0)
     service.frontend.ask(LINES)
     router = StuckOnce()
-    with working(service, tree, parts={"router": router}):
+    with working(service, tree, parts={"router": router, "evidence": False}):  # so that it decides twice
         assert router.stuck.wait(30)
         stopped = stop(service.frontend).json()
         assert (stopped["Status"], stopped["End"]) == ("Stopped", "stopped")
