@@ -337,7 +337,7 @@ def test_a_whole_conversation(site: Site, visit: Visit, axe: str, size: tuple[in
     page.fill("[name=missing]", "Members of the club pay no tax.")
     page.click("button:has-text('Send')")
     page.wait_for_selector("[role=status].notice")
-    assert "remembers it" in page.inner_text(".notice")
+    assert "It is remembered" in page.inner_text(".notice")
     kept = site.call("Engine_1", "GET", "get-recommendations", After="0")
     assert kept[-1]["type"] == "Add Missing Info" and kept[-1]["fragment"].startswith("Members of the club")
     page.goto(f"{site.url}/find?q=bulb+of+the+lamp")

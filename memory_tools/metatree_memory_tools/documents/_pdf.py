@@ -31,6 +31,8 @@ _LARGER = 1.12
 """A line whose letters are that much larger than those of the text is a heading."""
 
 _HEADING_CHARS = 120
+_NO_FACT = re.compile(r"\(?(?:unspecified|anonymous|unknown)\)?", re.IGNORECASE)
+"""What programs write where nobody said anything."""
 _NO_TITLE = re.compile(
     r"^(untitled.*|\(?null\)?|microsoft (word|powerpoint|excel).*"
     r"|.*\.(docx?|dvi|tex|eps|ps|pptx?|xlsx?|pdf|indd|qxd|fm)\)?)$",
@@ -78,7 +80,8 @@ class _PdfReader:
         result = self.result
         metadata = self.document.get_metadata_dict(skip_empty=True)
         for name, key in (("Author", "author"), ("Subject", "subject"), ("Keywords", "keywords")):
-            if text := shorten_masked(tidy(metadata.get(name, "")), 200):
+            text = shorten_masked(tidy(metadata.get(name, "")), 200)
+            if text and not _NO_FACT.fullmatch(text):
                 result.facts[key] = text
         bookmarks = self._bookmarks()
         self._pages(with_sizes=len(bookmarks) < 2)

@@ -101,7 +101,7 @@ def test_a_follow_up_says_how_it_was_read(asked: list[str], capsys: pytest.Captu
     capsys.readouterr()
     run(["ask", "How many of those are there?", *asked, "--topic", "towels"])
     said = capsys.readouterr().out
-    assert said.startswith("Read in this topic as: How many of those (towels hang) are there?")
+    assert said.startswith("Read as a question about “Where do the towels hang?”")
     run(["ask", *asked, "--topic", "towels", "--json"])
     assert json.loads(capsys.readouterr().out)["notes"] == [said.partition("\n")[0]]
 

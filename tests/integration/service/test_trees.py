@@ -653,6 +653,8 @@ def test_an_administrator_lets_people_in_on_the_page(serve: Serve, trees: dict[s
     assert admin.send("/admin/trees/title", choice="nothing", title="x").status_code == 422
     refused = admin.send("/admin/trees/title", choice="recipes", title="Our recipes " * 20)
     assert refused.status_code == 422 and "at most 200 characters" in refused.text, "nothing is cut"
+    unknown = admin.send("/admin/trees/right", choice="recipes", who="Nobody").text
+    assert "No user &#39;Nobody&#39;." in unknown and "metatree service" not in unknown
     refused = admin.send("/admin/trees/right", choice="recipes", who="two words")
     assert refused.status_code == 422 and 'name="who" value="two words"' in refused.text
     assert "<option selected>recipes</option>" in refused.text, "what was typed stays"

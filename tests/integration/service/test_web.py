@@ -385,7 +385,7 @@ def test_a_question_is_asked_watched_answered_and_recommended(service: Served) -
     sent = browser.send(
         "/recommend", topic=topic, seq="1", type="Make Correction", fragment="Ten watts.", comment="seen"
     )
-    assert sent.status_code == 303 and "remembers it" in browser.get(sent.headers["Location"]).text
+    assert sent.status_code == 303 and "It is remembered" in browser.get(sent.headers["Location"]).text
     (kept,) = service.engine.get("get-recommendations", After="0").json()
     assert (kept["type"], kept["fragment"], kept["comment"], kept["on_behalf_of"]) == (
         *("Make Correction", "Ten watts.", "seen", "User_1"),

@@ -229,7 +229,7 @@ def test_a_question_without_words_of_its_own_shows_what_was_quoted_before(
         and before["Question"] == found["Query"]
     )
     page = words(user.get(f"/thread?topic={topic}").text)
-    assert "quoted what stands first below. Closest passages:" in page
+    assert "First below stands what the answer before it quoted. Closest passages:" in page
 
 
 SHELLS = {
@@ -240,7 +240,7 @@ SHELLS = {
 
 def test_a_follow_up_is_read_in_its_topic_on_the_page_and_in_chats(serve: Serve, tmp_path: Path) -> None:
     first, second = "How does completion work?", "Which shells does that work for?"
-    read_as = "Read in this topic as: Which shells does that (completion) work for?"
+    read_as = "Read as a question about “How does completion work?”"
     for name, text in SHELLS.items():
         (tmp_path / name).write_text(text)
     with build_tree(tmp_path) as made:
@@ -257,8 +257,8 @@ def test_a_follow_up_is_read_in_its_topic_on_the_page_and_in_chats(serve: Serve,
     shown = [*found["Sources"], *found["Closest"]]
     assert shown[0]["Place"] == "completion.md" and found["Query"] == second
     assert read_as in words(user.get(f"/thread?topic={topic}").text)
-    assert "Read in this topic as" in held_elsewhere and "bash, zsh and fish" in held_elsewhere
-    assert "Read in this topic as" not in alone
+    assert "Read as a question about" in held_elsewhere and "bash, zsh and fish" in held_elsewhere
+    assert "Read as a question about" not in alone
 
 
 def test_thanks_are_no_question_and_the_next_one_refers_to_what_was_asked_before(
@@ -277,9 +277,7 @@ def test_thanks_are_no_question_and_the_next_one_refers_to_what_was_asked_before
                 service.user.get("check-query", Topic=topic, Seq=seq).json() for seq in ("2", "3")
             )
     assert (thanked["Answer"], thanked["End"], thanked["Sources"]) == ([WELCOME], "answered", [])
-    assert after["Notes"][0].startswith(
-        "Read in this topic as: Which shells does that (completion) work for?"
-    )
+    assert after["Notes"][0].startswith("Read as a question about “How does completion work?”")
     page = user.get(f"/thread/question?topic={topic}&seq=2").text
     assert WELCOME in words(page) and ">answered<" in page and "not answered" not in page
     assert "Helpful" not in page and "How it was found" not in page
@@ -548,6 +546,7 @@ def test_a_key_has_a_name_and_says_where_it_goes(service: Served) -> None:
         requests.get(curl[0][1], headers={"Authorization": f"Bearer {curl[0][0]}"}, timeout=60).status_code
         == 200
     )
+    assert "/v1/chat/completions" in example and "Your question?" in example
     page = user.get("/account").text
     assert (
         "End: the key &#39;my &lt;laptop&gt;&#39;" in page

@@ -32,6 +32,7 @@ _MOST_NAMES: Final = 2
 _LEAST_WEIGHT: Final = 0.25
 """Words of a question that weigh less say nothing of its subject where others do: `work`, `use`."""
 _ANSWER_CHARS: Final = 400
+_SHOWN_CHARS: Final = 160
 _WORDS: Final = re.compile(r"\w+")
 
 _HELPERS = (
@@ -90,10 +91,13 @@ class FollowUp:
     @property
     def note(self) -> str:
         """What the asker reads of it."""
-        return f"Read in this topic as: {self.text} If something else is meant, ask again and name it."
+        before = self.before if len(self.before) <= _SHOWN_CHARS else f"{self.before[:_SHOWN_CHARS]} …"
+        return f"Read as a question about “{before}” If something else is meant, ask again and name it."
 
     asked: str
     """The question as it was asked."""
+    before: str = ""
+    """The question that it refers to."""
 
     def is_about(self, text: str) -> bool:
         """Whether a text shares a word with the subject, and says half of what the question names by itself."""
@@ -154,7 +158,8 @@ def follow_up(question: str, earlier: Sequence[Mapping[str, Any]]) -> FollowUp |
         text = str(turn.get("Query") or "")
         taken = _taken(text, subject, names)
         subject, names = _subject(text if taken is None else taken.text, turn), _names(turn)
-    return _taken(question, subject, names)
+    taken = _taken(question, subject, names)
+    return taken and replace(taken, before=str(earlier[-1].get("Query") or "").strip())
 
 
 def _taken(question: str, subject: str, names: Sequence[str]) -> FollowUp | None:

@@ -10,8 +10,7 @@ End = Literal["answered", "closest", "nothing", "stopped"]
 NOT_SAID: Final = "The sources do not say, as far as this search can tell."
 """What an asker reads of a question that nothing answers."""
 ABOUT_BEFORE: Final = (
-    "This question has few words of its own to be searched for: say again what it is about. The answer before it quoted"
-    " what stands first below."
+    "To have it searched, say again what it is about. First below stands what the answer before it quoted."
 )
 """What an asker reads besides of a question that says `it` and found nothing."""
 REMEMBERED: Final = "remembered"

@@ -279,7 +279,9 @@ def use_of(request: Request, key: str) -> str:
     address = f"{request.url.scheme}://{request.url.netloc}"
     return (
         f"export OPENAI_BASE_URL={address}/v1\nexport OPENAI_API_KEY={key}   # with the model metatree\n"
-        f'curl -H "Authorization: Bearer {key}" {address}/api/login'
+        f'curl -H "Authorization: Bearer {key}" {address}/api/login\n'
+        f'curl -H "Authorization: Bearer {key}" -H "Content-Type: application/json" {address}/v1/chat/completions \\\n'
+        """  -d '{"model": "metatree", "messages": [{"role": "user", "content": "Your question?"}]}'"""
     )
 
 

@@ -176,7 +176,7 @@ def _sources(query: Query) -> list[dict[str, Any]]:
             quote = shown_quote(source, lines=_QUOTE_LINES, chars=_QUOTE_CHARS) if source.get("Quote") else ""
             title, place = (
                 str(source.get("Title") or node or ""),
-                place_of(source) if source.get("Path") else "",
+                place_of(source) if source.get("Path") and not str(node).startswith("memory:") else "",
             )
             if node is None:  # a person said it to the search
                 title = _who_said(query, str(source["Quote"])) or title

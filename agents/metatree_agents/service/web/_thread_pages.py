@@ -36,7 +36,7 @@ from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
 SAID: Final = {
-    "recommended": "Thank you. An engine remembers it within half a minute, and searches will find it.",
+    "recommended": "Thank you. It is remembered within half a minute, and searches find it then.",
     "flagged": "Thank you. What this answer quotes counts for less in questions like this one.",
     "deleted": "The topic was deleted.",
     "undone": "That was taken back. An engine forgets it within half a minute.",

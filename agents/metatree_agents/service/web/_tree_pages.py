@@ -235,5 +235,5 @@ async def _refused(change: Awaitable[object]) -> str:
     try:
         await change
     except UserError as exc:
-        return sentence(exc)
+        return sentence(UserError(str(exc).partition(": `metatree ")[0]))  # nobody types commands here
     return ""

@@ -51,7 +51,18 @@ class WhatsApp:
         return bool(dated) and _split(lines[0]) is not None and (len(dated) > 1 or ": " in dated[0][1])
 
     def messages(self, file: ExportFile) -> Iterator[ChatMessage]:
-        """Yield the messages; a line without a time goes on with the one before."""
+        """Yield the messages; a line without a time goes on with the one before.
+
+        What the phone says of the encryption, before anybody spoke, is none of them.
+        """
+        messages = self._lines_together(file)
+        for message in messages:
+            if message.author != NOBODY or "WhatsApp" not in message.text:
+                yield message
+                break
+        yield from messages
+
+    def _lines_together(self, file: ExportFile) -> Iterator[ChatMessage]:
         order = _order(file)
         title = _title(file)
         at, said = "", list[str]()

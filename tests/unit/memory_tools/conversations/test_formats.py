@@ -192,13 +192,14 @@ def test_whatsapp_of_many_regions(lines: list[str], times: list[str]) -> None:
 
 def test_whatsapp_lines_go_on_and_the_service_is_nobody() -> None:
     text = (
-        "17/05/2024, 14:00 - Messages and calls are end-to-end encrypted.\n"
+        "17/05/2024, 14:00 - Messages and calls are end-to-end encrypted. Not even WhatsApp can read them.\n"
+        "17/05/2024, 14:00 - Bob created group Boats\n"
         "17/05/2024, 14:03 - \u202a+41 79 000 00 00\u202c: First\nsecond: line\n\nfourth\n"
         "17/05/2024, 14:04 - ~ Bob: \u200e<Media omitted>\n"
     )
     found = read(file_of("_chat.txt", text), "WhatsApp")
     assert [(each.author, each.text) for each in found] == [
-        ("unknown", "Messages and calls are end-to-end encrypted."),
+        ("unknown", "Bob created group Boats"),
         ("+41 79 000 00 00", "First\nsecond: line\n\nfourth"),
         ("Bob", "<Media omitted>"),
     ]

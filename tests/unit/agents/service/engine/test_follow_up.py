@@ -38,7 +38,10 @@ COMPLETION: list[Mapping[str, Any]] = [
 def test_a_question_that_refers_gets_its_subject(question: str, taken: str) -> None:
     found = follow_up(question, COMPLETION)
     assert found is not None and found.text == taken
-    assert taken in found.note
+    assert (
+        found.note
+        == "Read as a question about “How does completion work?” If something else is meant, ask again and name it."
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +118,7 @@ def test_what_is_claimed_of_a_follow_up_speaks_of_its_subject(claimed: str, end:
         reply = asyncio.run(answer_query(tree, query, parts={"reader": reader}))
     assert reader.asked and set(reader.asked) == {"Which shells does that (completion) work for?"}
     assert reply.ending.end == end
-    assert reply.ending.notes[0].startswith("Read in this topic as: Which shells does that (completion)")
+    assert reply.ending.notes[0].startswith("Read as a question about “How does completion work?”")
     if end == "closest":
         assert reply.answer == [NOT_SAID] and not reply.sources
         assert reply.ending.open == [query.text]
