@@ -363,7 +363,8 @@ def test_whoever_knows_what_the_sources_do_not_say_can_add_it_beside_the_questio
     sent = browser.send("/recommend", topic=topic, seq="1", type="Add Missing Info", fragment="Ann pays.")
     assert sent.status_code == 303
     shown = article(browser.get(sent.headers["location"].partition("#")[0]).text)
-    assert "Add Missing Info, says User_1" in " ".join(shown.split()) and ": Ann pays." in shown, "at once"
+    assert "Added by User_1, just now: Ann pays." in " ".join(shown.split()), "at once"
+    assert "answer added since" in shown and "Do you know more? Add it here" in shown
     assert shown.count(">Undo</button>") == 1
     (kept,) = service.engine.get("get-recommendations", After="0").json()
     assert (kept["type"], kept["query"], kept["fragment"]) == ("Add Missing Info", QUESTION, "Ann pays.")

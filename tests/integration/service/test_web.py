@@ -229,7 +229,10 @@ def test_topics_are_found_by_what_was_asked(service: Served) -> None:
     )
     assert found("lamps watts") == {"one"}, "each word, in whatever order and question"
     assert found("%") == {"one"} and found("_") == set()
-    assert "No topic says “&lt;b&gt;”." in browser.get("/topics", params={"q": "<b>"}).text
+    assert (
+        "No title or question has “&lt;b&gt;”; answers are"
+        in browser.get("/topics", params={"q": "<b>"}).text
+    )
 
 
 def test_a_topic_of_somebody_else_offers_no_rename(serve: Serve) -> None:

@@ -17,6 +17,7 @@ from metatree.result import SearchResult
 from metatree_agents.service.queue.models import REMEMBERED, Ending, EngineAnswer, EngineQuery
 
 A_PERSON: Final = "a person"
+SAID_BEFORE: Final = "what the asker said before"
 
 
 def with_person(
@@ -39,7 +40,7 @@ def with_person(
         None,
     )
     if remembered is not None and not result.answer.strip() and result.ended != "waiting":
-        return _with_answer(query, result, reply, remembered)
+        return _with_answer(query, result, reply, remembered, SAID_BEFORE)
     if result.ended != "limit" or not result.open_questions or ask_person not in parts.get("fallbacks", ()):
         return reply
     replies = [one["Answer"] for one in query.told if same_question(one["Question"], query.text)]
@@ -52,8 +53,10 @@ def with_person(
     return _with_answer(query, result, reply, text)
 
 
-def _with_answer(query: EngineQuery, result: SearchResult, reply: EngineAnswer, text: str) -> EngineAnswer:
-    source = {"Node": None, "Title": A_PERSON, "Quote": text, "Path": None}
+def _with_answer(
+    query: EngineQuery, result: SearchResult, reply: EngineAnswer, text: str, title: str = A_PERSON
+) -> EngineAnswer:
+    source = {"Node": None, "Title": title, "Quote": text, "Path": None}
     return replace(
         reply,
         answer=[*(reply.answer if result.answer else ()), *text.strip().split("\n\n")],

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from metatree.trees.masking import is_code
 from metatree_agents.service.accounts.tree_rights import NamedTree
 from metatree_agents.service.http.tree_access import may_read, named_trees
 from metatree_agents.service.http.wait_for import has_engines, questions_before
@@ -30,6 +31,8 @@ from metatree_agents.service.web.sessions import Session
 
 _QUOTE_LINES = 6
 _QUOTE_CHARS = 400
+_MOST_NEW: Final = 0.1
+"""Of the words of a quote of code, those that the answer has not: it is shown without the markup of comments."""
 
 
 _SAID_IN: Final = re.compile(
@@ -193,7 +196,7 @@ def _sources(query: Query) -> list[dict[str, Any]]:
                     "number": number,
                     "said_by": said_by,
                     "pdf_page": _pdf_page(source),
-                    "whole": _words(source.get("Quote")) == _words("\n".join(query.answer or ())),
+                    "whole": _is_shown(source, query),
                 },
             )
     return list(rows.values())
@@ -211,6 +214,15 @@ def _pdf_page(source: Mapping[str, Any]) -> int | None:
         case [int(first), int()] if str(source.get("Path") or "").lower().endswith(".pdf"):
             return first
     return None
+
+
+def _is_shown(source: Mapping[str, Any], query: Query) -> bool:
+    """Whether the answer is the quote, or has the lines of code that it is of, so that it need not stand twice."""
+    answer = "\n".join(query.answer or ())
+    if is_code(str(source.get("Path") or "")):
+        said = set(re.findall(r"\w+", str(source.get("Quote") or "")))
+        return len(said - set(re.findall(r"\w+", answer))) <= _MOST_NEW * len(said)
+    return _words(source.get("Quote")) == _words(answer)
 
 
 def _words(text: Any) -> list[str]:
