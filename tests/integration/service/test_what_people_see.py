@@ -20,6 +20,7 @@ from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.engine import Engine
 from metatree_agents.service.http import events
 from metatree_agents.service.queue.thanks import WELCOME
+from metatree_agents.service.web._exports import _below
 from metatree_memory_tools import build_tree
 
 from metatree import Node, Tree, search
@@ -648,3 +649,21 @@ def test_runs_and_figures_say_what_was_not_answered(serve: Serve, handbook: Tree
     figures = re.sub(r"\s+", "", root.get("/admin").text)
     assert "<dd>1</dd><dt>answered</dt>" in figures and "<dd>1</dd><dt>notanswered</dt>" in figures
     assert root.get("/topics").text.count(">not answered<") == 1
+
+
+def test_a_message_is_shown_with_those_before_and_after_it(serve: Serve, tmp_path: Path) -> None:
+    lines = [f"17/05/2024, 14:{minute} - Ann: Message number {minute}.\n" for minute in range(10, 20)]
+    (tmp_path / "chat.txt").write_text("".join(lines))
+    with build_tree(tmp_path) as made:
+        user = entered(serve(memory=made), "User_1")
+        turns = [node.id for _, node in made.walk() if node.kind == "turn"]
+        first, middle = (words(user.get(f"/node?id={quote(turns[at])}").text) for at in (0, 5))
+        assert "Before and after it" in first and "Before and after it" in middle
+        said = [f"Message number {number}." in middle for number in range(10, 20)]
+        assert said == [False, False, *[True] * 7, False]
+        assert "Message number 14." not in first
+
+
+def test_headings_of_an_answer_stand_below_its_question_in_an_export() -> None:
+    text = "# Big\n\ntext\n\n```\n# no heading\n```\n\n## Small"
+    assert _below(text) == "### Big\n\ntext\n\n```\n# no heading\n```\n\n#### Small"

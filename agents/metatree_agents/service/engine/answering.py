@@ -28,6 +28,7 @@ from metatree_agents.service.engine._corrections import corrections_of
 from metatree_agents.service.engine._follow_up import FollowUp, follow_up
 from metatree_agents.service.engine._origins import place_in, with_origins
 from metatree_agents.service.queue.models import (
+    ABOUT_ANOTHER,
     ABOUT_BEFORE,
     NARROWED_NOTHING,
     NOT_SAID,
@@ -274,7 +275,7 @@ def _as_taken(
     if ending.end == "answered" and sources and not about and all(map(_is_quoted, result.answers)):
         closest = [_passage_of(source, taken.text) for source in sources]
         closest = _apart([*closest, *ending.closest])[:PASSAGES]
-        ending = Ending("closest", [taken.text], closest, notes=ending.notes)
+        ending = Ending("closest", [taken.text], closest, notes=[ABOUT_ANOTHER, *ending.notes])
         reply = replace(reply, answer=[NOT_SAID], sources=[])
 
     def as_asked(question: str) -> str:

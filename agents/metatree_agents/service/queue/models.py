@@ -13,6 +13,10 @@ ABOUT_BEFORE: Final = (
     "To have it searched, say again what it is about. First below stands what the answer before it quoted."
 )
 """What an asker reads besides of a question that says `it` and found nothing."""
+ABOUT_ANOTHER: Final = (
+    "What the search took for an answer does not speak of that: it is among the passages below."
+)
+"""What an asker reads of a follow-up whose run ended as answered."""
 REMEMBERED: Final = "remembered"
 """The key of what an asker answered to an earlier search, among what the run of a query asked."""
 STOPPED: Final = "The search was stopped before it found an answer."

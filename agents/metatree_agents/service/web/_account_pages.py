@@ -168,7 +168,7 @@ def _row(
     )
     if made and all(each is False for each in made):
         text, does = (
-            GoneCell(told.text, "taken back: an engine forgets it, as soon as one is connected"),
+            GoneCell(told.text, "taken back: forgotten within half a minute of a connected engine"),
             None,
         )
     who = ", ".join(dict.fromkeys(who for who, _ in told.sources))

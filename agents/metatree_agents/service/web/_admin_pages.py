@@ -73,7 +73,8 @@ _CHUNK: Final = 1 << 20
 _AGAIN_S: Final = 20
 """How often an open page of the queue, or of the engines, is brought up to date."""
 _NOBODY: Final = (
-    "Nobody is searching: no engine is connected. `metatree service worker` starts one on any machine."
+    "Nobody is searching: no engine is connected. `metatree service worker` starts one on any machine;"
+    " docs/several-machines.md has the whole line."
 )
 
 

@@ -22,6 +22,8 @@ from metatree.errors import MetatreeError
 
 CHILDREN: Final = 100
 LINES: Final = 400
+AROUND: Final = 3
+"""Messages before and after one that are shown with it."""
 LINE_CHARS: Final = 2_000
 LINKS: Final = 30
 WORD_CHARS: Final = 6
@@ -98,6 +100,8 @@ class NodeView:
     """Whether the text is words, whose lines may be broken, and no code."""
     links: list[tuple[str, str, str, bool]] = field(default_factory=list)
     """(kind, id, title, whether it leaves this node)."""
+    around: list[Node] = field(default_factory=list)
+    """Of a message, itself and those before and after it."""
 
     @property
     def earlier(self) -> int | None:
@@ -164,12 +168,13 @@ def shown(
     node = tree.get(node_id)
     trail = [(each, tree.get(each).title) for each in tree.ancestors(node_id)]
     page, links = children_of(tree, node_id, start), _links(tree, node_id)
+    around = _around(tree, node)
     if not node.has_content:
-        return NodeView(node, trail, page, links=links)
+        return NodeView(node, trail, page, links=links, around=around)
     try:
         text = tree.content(node)
     except (MetatreeError, OSError) as error:
-        return NodeView(node, trail, page, trouble=str(error), links=links)
+        return NodeView(node, trail, page, trouble=str(error), links=links, around=around)
     lines, marked = text.splitlines(), marked_lines(text, quotes)
     if first is None:
         first = max(1, min(marked) - 5) if marked else 1
@@ -181,7 +186,18 @@ def shown(
         )
         for number, line in enumerate(lines[first - 1 : first - 1 + LINES], start=first)
     ]
-    return NodeView(node, trail, page, window, first, len(lines), prose=_is_prose(node, text), links=links)
+    prose = _is_prose(node, text)
+    return NodeView(node, trail, page, window, first, len(lines), prose=prose, links=links, around=around)
+
+
+def _around(tree: Tree, node: Node) -> list[Node]:
+    """Return a message of a conversation with some before and after it; nothing for other nodes."""
+    parent = tree.parent(node.id) if node.kind == "turn" else None
+    if parent is None:
+        return []
+    at = tree.child_number(node.id)
+    first = max(0, at - AROUND)
+    return list(tree.child_page(parent, start=first, count=at + AROUND + 1 - first))
 
 
 def _is_prose(node: Node, text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final, Literal
 
 from metatree_agents.service.http.bodies import stamp
@@ -55,7 +56,7 @@ def exported(
             text = f"({SAID[query.status]})" if query.answer is None else content_of(query)
         quoted = "\n".join(f"> {line}".rstrip() for line in inert_said(query.text.strip()).splitlines())
         asked = f"*Asked by {_line(query.by)}, {stamp(query.at)} UTC*"
-        blocks = [f"## Question {query.seq}", quoted, asked, text]
+        blocks = [f"## Question {query.seq}", quoted, asked, _below(text)]
         said = [_said(each) for each in reversed(recommended.get(query.seq, ()))]
         if said:
             blocks.append("\n".join(said))
@@ -69,6 +70,13 @@ def exported(
             ]
         parts.append("\n\n".join(blocks) + "\n")
     return "\n".join(parts)
+
+
+def _below(text: str) -> str:
+    """Return Markdown with its headings below that of a question; what is between fences stays."""
+    parts = re.split(r"(^```.*?^```)", text, flags=re.MULTILINE | re.DOTALL)
+    deeper = (re.sub(r"^(?=#{1,4} )", "##", part, flags=re.MULTILINE) for part in parts[::2])
+    return "".join(piece for pair in zip_longest(deeper, parts[1::2], fillvalue="") for piece in pair)
 
 
 def _row(one: Recommendation) -> dict[str, Any]:
