@@ -18,8 +18,10 @@ from metatree_routers.query.names import names_asked, squashed
 from metatree_routers.query.parse import sections
 from metatree_routers.query.wording import without_asking
 
-_MEMBER = re.compile(r"`?([A-Za-z_]\w*(?:(?:\.|::|#)[A-Za-z_]\w*)+)(?:\(\))?`?")
-"""A question that is nothing but a qualified name: `HTTPAdapter.send`, `adapters.HTTPAdapter.send()`."""
+_MEMBER = re.compile(
+    r"`?((?=\w*[a-z0-9.:#][A-Z.:#]|\w*_)[A-Za-z_]\w*(?:(?:\.|::|#)[A-Za-z_]\w*)*)(?:\(\))?`?"
+)
+"""A question that is nothing but a name, qualified or with signs that no word has: `HTTPAdapter.send`, `super_len`."""
 BEHIND_MEMBER = 0.9
 """What all other scores are multiplied with where the question is the name of a member: its class comes behind it."""
 NAMED_PART = 0.5
@@ -71,8 +73,9 @@ def rank_code(
     scores[~inside] = 0
     scores = share_of_best(scores) * np.float32(confidence(table, matches, scores))
     if len(members := members_named(snapshot, question, inside)):
+        own = share_of_best(scores[members])
         scores *= np.float32(BEHIND_MEMBER)
-        scores[members] = 1.0
+        scores[members] = BEHIND_MEMBER + (1.0 - BEHIND_MEMBER) * (own if own.any() else 1.0)
     mentioned = by_home(snapshot, Linker(snapshot, find_mentions(parts)).matches())
     about = {home for home, found in mentioned.items() if any(each.node == home for each in found)}
     if (nodes := named.get(squashed(question))) is not None:
@@ -91,10 +94,10 @@ def rank_code(
 def members_named(
     snapshot: IndexSnapshot, question: str, inside: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int32]:
-    """Return the definitions whose qualified name a question is, or of the longest end of it that one has."""
+    """Return the definitions whose name a question is, or of the longest end of a qualified one that something has."""
     asked = _MEMBER.fullmatch(question.strip())
     parts = re.split(r"\.|::|#", asked[1]) if asked else []
-    terms = ["=" + ".".join(parts[start:]) for start in range(len(parts) - 1)]
+    terms = ["=" + ".".join(parts[start:]) for start in range(max(1, len(parts) - 1) if parts else 0)]
     postings = snapshot.postings(terms)
     found = (postings[term]["node"] for term in terms if term in postings)
     return next((nodes for each in found if len(nodes := each[inside[each]])), np.zeros(0, dtype=np.int32))

@@ -533,7 +533,9 @@ def test_a_memory_says_who_told_it_and_when(serve: Serve, tree: Tree) -> None:
     remember(tree, "Deploys happen on Tuesdays.", who="Ann", evidence=False)
     browser = entered(serve(memory=tree), "User_1")
     page = browser.get("/node", params={"id": memories(tree)[0].id}).text
-    assert re.search(r"<dt>said by</dt><dd>Ann<.*<dt>when</dt><dd>\d{4}-", page, re.S) and "{&#39;" not in page
+    assert (
+        re.search(r"<dt>said by</dt><dd>Ann<.*<dt>when</dt><dd>\d{4}-", page, re.S) and "{&#39;" not in page
+    )
     assert "<dt>added by</dt>" not in page and "<dt>said each time</dt>" not in page
     remember(tree, "Deploys happen on Tuesdays.", who="Bob", evidence=False)
     page = browser.get("/node", params={"id": memories(tree)[0].id}).text
