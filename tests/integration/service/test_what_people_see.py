@@ -173,6 +173,12 @@ def test_a_promoted_answer_keeps_the_lines_that_it_is_from(serve: Serve, handboo
     page = words(user.get(f"/thread?topic={topic}").text)
     assert "holidays.md, line 3" in page and "called helpful by User_1, " in page
     assert ", to the question How many days may be carried over?" in page and "((" not in page
+    assert "taken back since" not in page
+    assert (
+        user.post("/memories/undo", buttons(user.get("/memories").text, "/memories/undo")[0]).status_code
+        == 303
+    )
+    assert ", taken back since" in words(user.get(f"/thread?topic={topic}").text)
     # Where the file says it no longer, it is no source any more.
     assert len(with_origins(handbook, [{"Node": memory.id, "Number": 1}])) == 2
     handbook.update(

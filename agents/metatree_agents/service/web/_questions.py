@@ -73,6 +73,9 @@ async def said_by_for(service: Service, session: Session, text: str) -> SaidBy:
         said = f"{found[1]}{found[4] or ''}: {PLAIN.get(found[2], found[2])}"
     else:
         said = f"{_KINDS.get(found[2], found[2])} by {who[1]}, {who[2]}{found[4] or ''}"
+        made = await service.recommendations.made_from([found[3]])
+        if made.get((who[1], found[2], found[3])) is False:
+            said += ", taken back since"
     place = await service.queue.place(found[3])
     seen = place is not None and (service.queue.shared or session.sees_all or place.owner == session.name)
     if place is None or not seen or not await may_read(service, session.caller, place):
