@@ -130,6 +130,7 @@ class _Told:
     """Who said it, each time, and as which kind of recommendation in which topic; None for what was told otherwise."""
 
 
+_HEADING: Final = re.compile(r"^#{1,6}\s+", re.MULTILINE)
 _SOURCE: Final = re.compile(rf"({'|'.join(map(re.escape, TYPES))}), topic (.+[^…])")
 
 
@@ -139,7 +140,7 @@ def _told(tree: Tree) -> list[_Told]:
         said = mentions(node)
         found = [(each["who"], _SOURCE.fullmatch(each["source"] or "")) for each in said]
         sources = [(who, None if source is None else (source[1], source[2])) for who, source in found]
-        text = shorten(node.content or node.title or node.id, 160)
+        text = shorten(_HEADING.sub("", node.content or node.title or node.id), 160)
         rows.append(_Told(node.id, text, _time(said[-1]["at"]) if said else None, sources))
     return rows
 

@@ -66,15 +66,16 @@ async def _trees(
                 tree.title,
                 "yes" if tree.name in here else "no",
                 ", ".join(serving) or None,
-                [_remove_access(who, tree.name) for who in may] or "administrators alone",
+                ", ".join(may) or "administrators alone",
                 [
+                    *(_remove_access(who, tree.name) for who in may),
                     Button(
                         "Remove",
                         "/admin/trees/remove",
                         {"tree": tree.name},
                         tree.name,
                         asks=f"Remove {tree.name} from this service, with all access to it? Its folder stays.",
-                    )
+                    ),
                 ],
             ]
         )
