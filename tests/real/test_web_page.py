@@ -861,6 +861,12 @@ def test_the_api_is_tried_on_a_page_under_the_same_policy(site: Site, visit: Vis
     page.click("button.try-out__btn")
     page.click("button.execute")
     page.wait_for_selector(".responses-inner .live-responses-table .response-col_status:has-text('200')")
+    assert f"Authorization: Bearer {key}" in page.inner_text(".curl-command"), "it was sent with the key"
+    dark = "document.documentElement.classList.contains('dark-mode')"
+    assert not page.evaluate(dark)
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(dark), "as the page around it"
+    page.emulate_media(color_scheme="light")
     picture(page, "docs")
 
 

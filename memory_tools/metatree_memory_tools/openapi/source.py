@@ -125,7 +125,7 @@ class OpenApi:
 def _tool(source: SourceRef, top: Node, node: Node) -> Tool:
     made = node.attributes["call"]
     reads = made["method"] in READS
-    where = f"{source.location} {top.attributes['server']} {made['method']} {made['path']}"
+    where = f"{source.location} {_called_server(source, top.attributes)} {made['method']} {made['path']}"
     return SchemaTool(
         with_origin(
             partial(_called if reads else _called_for_node, source, dict(top.attributes), made), where
@@ -146,14 +146,18 @@ def _tool(source: SourceRef, top: Node, node: Node) -> Tool:
     )
 
 
+def _called_server(source: SourceRef, top: Mapping[str, Any]) -> str:
+    """Return where calls go: the option first, since what the tree says of the server is not under its mark."""
+    return str(source.options.get("server") or top["server"])
+
+
 def _called(
     source: SourceRef, top: Mapping[str, Any], made: Mapping[str, Any], arguments: dict[str, Any]
 ) -> str:
     auth = source.options.get("auth") or {}
     if not isinstance(auth, Mapping) or not all(str(value).startswith("$") for value in auth.values()):
         raise UserError("auth must map names of security schemes to variables of the environment, as '$NAME'")
-    # The option goes first: what the tree says of the server is not under its mark.
-    place, server = _place(source), str(source.options.get("server") or top["server"])
+    place, server = _place(source), _called_server(source, top)
     where = urlsplit(place).hostname  # None for a file, whatever git brings of it
     if auth and server and where != urlsplit(server).hostname and not source.options.get("server"):
         raise UserError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import numpy.typing as npt
 
@@ -12,18 +10,15 @@ from metatree_routers.evidence.signals.code_files import Importers, file_scores,
 from metatree_routers.evidence.signals.linker import Linker, by_home
 from metatree_routers.evidence.signals.matching import best_of, match, share_of_best
 from metatree_routers.index.index import IndexSnapshot
+from metatree_routers.index.node_table import Ints
 from metatree_routers.index.roles import factors
 from metatree_routers.query.mentions import find_mentions
-from metatree_routers.query.names import names_asked, squashed
+from metatree_routers.query.names import name_parts, names_asked, squashed
 from metatree_routers.query.parse import sections
 from metatree_routers.query.wording import without_asking
 
-_MEMBER = re.compile(
-    r"`?((?=\w*[a-z0-9.:#][A-Z.:#]|\w*_)[A-Za-z_]\w*(?:(?:\.|::|#)[A-Za-z_]\w*)*)(?:\(\))?`?"
-)
-"""A question that is nothing but a name, qualified or with signs that no word has: `HTTPAdapter.send`, `super_len`."""
-BEHIND_MEMBER = 0.9
-"""What all other scores are multiplied with where the question is the name of a member: its class comes behind it."""
+BEHIND_NAMED = 0.9
+"""What all other scores are multiplied with where the question is the name of a definition: its class is behind it."""
 NAMED_PART = 0.5
 """What a definition gains within its file for being named, of what the best definition of all has."""
 
@@ -72,10 +67,10 @@ def rank_code(
         scores[table.homes] = whole
     scores[~inside] = 0
     scores = share_of_best(scores) * np.float32(confidence(table, matches, scores))
-    if len(members := members_named(snapshot, question, inside)):
-        own = share_of_best(scores[members])
-        scores *= np.float32(BEHIND_MEMBER)
-        scores[members] = BEHIND_MEMBER + (1.0 - BEHIND_MEMBER) * (own if own.any() else 1.0)
+    if len(defined := _definitions(snapshot, question, inside)):
+        own = share_of_best(scores[defined])
+        scores *= np.float32(BEHIND_NAMED)
+        scores[defined] = BEHIND_NAMED + (1.0 - BEHIND_NAMED) * (own if own.any() else 1.0)
     mentioned = by_home(snapshot, Linker(snapshot, find_mentions(parts)).matches())
     about = {home for home, found in mentioned.items() if any(each.node == home for each in found)}
     if (nodes := named.get(squashed(question))) is not None:
@@ -91,13 +86,11 @@ def rank_code(
     )
 
 
-def members_named(
-    snapshot: IndexSnapshot, question: str, inside: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.int32]:
+def _definitions(snapshot: IndexSnapshot, question: str, inside: npt.NDArray[np.bool_]) -> Ints:
     """Return the definitions whose name a question is, or of the longest end of a qualified one that something has."""
-    asked = _MEMBER.fullmatch(question.strip())
-    parts = re.split(r"\.|::|#", asked[1]) if asked else []
-    terms = ["=" + ".".join(parts[start:]) for start in range(max(1, len(parts) - 1) if parts else 0)]
+    parts = name_parts(question)
+    # The last part of a qualified name alone is any member's.
+    terms = ["=" + ".".join(parts[start:]) for start in range(len(parts) - (len(parts) > 1))]
     postings = snapshot.postings(terms)
     found = (postings[term]["node"] for term in terms if term in postings)
     return next((nodes for each in found if len(nodes := each[inside[each]])), np.zeros(0, dtype=np.int32))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from metatree_routers.embeddings.static import StaticEmbedder
 from metatree_routers.index.index import IndexSnapshot
 from metatree_routers.index.node_texts import NodeTexts
 from metatree_routers.query import spelling
-from metatree_routers.query.names import squashed
+from metatree_routers.query.names import name_parts, squashed
 from metatree_routers.query.terms import STOP_WORDS, expand, raw_tokens
 
-_NAME = re.compile(r"`?(?=\w*[a-z0-9_.][A-Z_.]|\w*_)([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\(\))?`?")
-"""A question that is the name of something: with an underscore, a dot, or a capital inside of a word."""
 _LEAST_OF_NAME = 5
 """Letters of a name that may be misspelt."""
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)")
@@ -38,8 +36,8 @@ def corrected(
     Args:
         embedder: gives the embeddings, asked when a word is in no text; None without any.
     """
-    if (name := _NAME.fullmatch(question.strip())) is not None:
-        return _name_meant(name[1], snapshot, texts) or question
+    if parts := name_parts(question):
+        return _name_meant(parts, snapshot, texts) or question
     plain = _QUOTED.sub(" ", question)
     words = list(dict.fromkeys(raw for raw in raw_tokens(plain) if spelling.may_be_misspelt(raw)))
     terms = {raw: expand(raw) for raw in words}
@@ -70,28 +68,31 @@ def corrected(
 
 def unknown_name(question: str, snapshot: IndexSnapshot) -> str:
     """Return the name that a question is, where nothing has it and no text says it; else ''."""
-    name = _NAME.fullmatch(question.strip())
-    if name is None:
+    name = ".".join(name_parts(question))
+    if not name:
         return ""
-    parts = {part: {f":{squashed(part)}", *expand(part)[-1:]} for part in name[1].split(".")}
-    whole = expand(name[1])[-1:]
+    parts = {part: {f":{squashed(part)}", *expand(part)[-1:]} for part in name.split(".")}
+    whole = expand(name)[-1:]
     known = snapshot.postings({*whole, *(term for terms in parts.values() for term in terms)})
     if known.keys() & set(whole) or all(known.keys() & terms for terms in parts.values()):
         return ""
-    return name[1]
+    return name
 
 
-def _name_meant(name: str, snapshot: IndexSnapshot, texts: NodeTexts) -> str | None:
-    """Return a name with each unknown part replaced by the nearest that something has; None without any."""
-    parts = name.split(".")
-    known = snapshot.postings({f":{squashed(part)}" for part in parts})
-    found = {
-        part: near
-        for part in parts
-        if len(squashed(part)) >= _LEAST_OF_NAME
-        and f":{squashed(part)}" not in known
-        and (near := _near_name(squashed(part), snapshot, texts)) is not None
-    }
+def _name_meant(parts: Sequence[str], snapshot: IndexSnapshot, texts: NodeTexts) -> str | None:
+    """Return a name with each unknown part replaced by the nearest that something has; None without any.
+
+    What a text says is no slip, unless it is another form of the same words: `resolve_redirect`.
+    """
+    terms = {part: (f":{squashed(part)}", *expand(part)[-1:]) for part in parts}
+    known = snapshot.postings({term for own in terms.values() for term in own})
+    found: dict[str, str] = {}
+    for part, (named, *said) in terms.items():
+        if named in known or len(named) <= _LEAST_OF_NAME:
+            continue
+        near = _near_name(named[1:], snapshot, texts)
+        if near is not None and (known.keys().isdisjoint(said) or expand(near)[-1:] == tuple(said)):
+            found[part] = near
     return ".".join(found.get(part, part) for part in parts) if found else None
 
 

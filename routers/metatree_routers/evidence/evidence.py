@@ -57,6 +57,7 @@ from metatree_routers.query.best_line import best_line
 from metatree_routers.query.cover import cover_of
 from metatree_routers.query.key_terms import key_terms_of, missing
 from metatree_routers.query.languages import language_of, languages_of
+from metatree_routers.query.names import name_parts
 from metatree_routers.query.parse import MAX_CHARS, sections
 
 if (
@@ -335,7 +336,7 @@ class TextEvidence(Evidence):
         read_as = self._corrected(question)
         if read_as != question:
             return QuestionNote(question, read_as)
-        unknown = self.query(partial(unknown_name, question))
+        unknown = self.query(partial(unknown_name, question)) if name_parts(question) else ""
         return QuestionNote(question, unknown=unknown) if unknown else None
 
     def in_time(self, question: str) -> bool:

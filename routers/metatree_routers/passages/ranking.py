@@ -25,6 +25,7 @@ from metatree_routers.passages.candidates import Text, candidates_of, weigh
 from metatree_routers.passages.features import FEATURES, Floats, PassageCandidate, features
 from metatree_routers.passages.pieces import piece_at
 from metatree_routers.passages.statement import whole_statement
+from metatree_routers.query.names import name_parts
 
 _CLAIMED_BY = [
     number
@@ -90,8 +91,8 @@ def rank_passages(
 
 def _named(asked: Asked, candidates: Sequence[PassageCandidate], texts: Mapping[str, Text]) -> int | None:
     """Return the number of the beginning of the one definition whose name the question is, None where it is no name."""
-    name = asked.text.strip().strip("`").removesuffix("()")
-    if asked.exact not in ((name,), (f"{name}()",)):
+    name = ".".join(name_parts(asked.text))
+    if not name:
         return None
     ids = {id_ for id_ in texts if "::" in id_ and _is_called(id_.rpartition("::")[2], name)}
     of_it = [number for number, each in enumerate(candidates) if each.node in ids]

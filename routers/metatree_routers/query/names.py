@@ -10,6 +10,8 @@ MOST_WORDS = 4
 """Neighbouring words that are taken for one name."""
 LEAST_CHARS = 3
 _WORD = re.compile(r"\w+")
+_NAMED = re.compile(r"`?([A-Za-z_]\w*(?:(?:\.|::|#)[A-Za-z_]\w*)*)(?:\(\))?`?")
+_LIKE_NO_WORD = re.compile(r"[_.:#]|[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")
 _SIGNS = re.compile(r"[\W_]+")
 
 
@@ -21,6 +23,19 @@ def squashed(name: str) -> str:
         ('flathashmap', 'httpadapter')
     """
     return _SIGNS.sub("", name).lower()
+
+
+def name_parts(question: str) -> tuple[str, ...]:
+    """Return the parts of a name, where a question is that and nothing else; no word is one.
+
+    Example:
+        >>> name_parts("`adapters.HTTPAdapter::send()`"), name_parts("super_len"), name_parts("redirects")
+        (('adapters', 'HTTPAdapter', 'send'), ('super_len',), ())
+    """
+    named = _NAMED.fullmatch(question.strip())
+    if named is None or _LIKE_NO_WORD.search(named[1]) is None:
+        return ()
+    return tuple(re.split(r"\.|::|#", named[1]))
 
 
 def names_asked(question: str) -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ import requests
 import yaml
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
-from metatree_agents.service.web import _admin_pages, _memory_pages, _thread_pages
+from metatree_agents.service.web import _admin_pages, _memory_pages, _thread_pages, _user_pages
 from prometheus_client.parser import text_string_to_metric_families
 
 from .conftest import Served
@@ -69,7 +69,11 @@ def test_every_figure_is_given_with_its_labels(service: Served) -> None:
 def test_states_and_routes_that_are_named_are_those_of_the_service(service: Served) -> None:
     series = given(service)
     states = {each["state"] for each in series["metatree_queries"]}
-    paths = {path for part in (_admin_pages, _memory_pages, _thread_pages) for path in _paths(part.router)}
+    paths = {
+        path
+        for part in (_admin_pages, _memory_pages, _thread_pages, _user_pages)
+        for path in _paths(part.router)
+    }
     for expression in expressions():
         assert set(re.findall(r'state="(\w+)"', expression)) <= states
         for routes in re.findall(r'route=~"([^"]+)"', expression):

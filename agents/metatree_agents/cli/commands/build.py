@@ -110,6 +110,7 @@ def build(
         )
     if failed:
         again = " ".join(f"--remove {shlex.quote(public_location(each.location))}" for each in unread)
+        again += "" if tree is None else f" --tree {shlex.quote(str(tree))}"
         output.remark(
             f"it is a source nevertheless, and is read at the next build: metatree build {again} takes it out"
         )

@@ -22,6 +22,7 @@ from metatree_agents.service.web import _other_logins as other_logins
 from metatree_agents.service.web import _run_pages as run_pages
 from metatree_agents.service.web import _thread_pages as thread_pages
 from metatree_agents.service.web import _tree_pages as tree_pages
+from metatree_agents.service.web import _user_pages as user_pages
 from metatree_agents.service.web._guard import session_of
 from metatree_agents.service.web._replies import HEADERS, NotLoggedIn, PageError, page, redirect, static_file
 from metatree_agents.service.web._state import Web
@@ -47,6 +48,7 @@ def mount_web(app: FastAPI, memories: Mapping[str, Tree]) -> None:
         run_pages,
         account_pages,
         admin_pages,
+        user_pages,
         tree_pages,
         agent_pages,
         api_docs,
