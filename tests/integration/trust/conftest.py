@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.trust.prepared import Clone
+from metatree import plugins
+from metatree.trees.source_types import register_type
+from tests.integration.trust.prepared import Clone, Vault
 
 
 @pytest.fixture
@@ -17,3 +19,11 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clone]:
     monkeypatch.chdir(made.folder)
     with made.listener:
         yield made
+
+
+@pytest.fixture
+def vault() -> Iterator[Vault]:
+    made = Vault()
+    register_type(made)
+    yield made
+    plugins.unregister(plugins.SOURCES, "vault")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from metatree_agents.cli._main import run
@@ -144,3 +146,14 @@ class Vault:
     def content(self, source: SourceRef, ref: Source) -> str:
         self.asked.append(ref.path)
         return f"the harbour of {ref.path}"
+
+
+def change(file: Path, *statements: tuple[str, Sequence[Any]]) -> None:
+    with closing(sqlite3.connect(file)) as store, store:
+        for statement in statements:
+            store.execute(*statement)
+
+
+def insert(store: Store, node: Node) -> None:
+    layer = Layer(store)
+    layer.insert([(layer.next_seq(), ready(node), ROOT, 0)])

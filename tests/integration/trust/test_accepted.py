@@ -10,7 +10,7 @@ import shutil
 import socket
 import sqlite3
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -26,11 +26,10 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.build._scan import scan
 from metatree_memory_tools.databases._tools import database_of
 from metatree_memory_tools.git.tools import blame
-from metatree_memory_tools.text.lines import text_of
 
 from metatree import Blackboard, Node, Source, Tree, ask_person, plugins, resume, search
 from metatree._util.secret_text import masked
-from metatree.errors import BrokenStore, StaleSource, UserError
+from metatree.errors import BrokenStore, UserError
 from metatree.notes.archive import export_memory, import_memory
 from metatree.notes.erasure import Said, forget_said, meant, wipe
 from metatree.notes.feedback import MOST_OF_ONE, flag, flags
@@ -38,26 +37,23 @@ from metatree.notes.notes import forget, remember
 from metatree.notes.permissions import Permissions
 from metatree.notes.replication import apply_changes, changes_since
 from metatree.notes.wishes import standing
-from metatree.searches.source_tools import with_own
 from metatree.storage import acceptance
 from metatree.storage.acceptance import accept, survey
 from metatree.storage.schema import FILES
-from metatree.storage.store import Store
 from metatree.storage.trust import NAMED_FILE
 from metatree.testing.parts import FunctionRouter
-from metatree.tools.tool import Tool, ToolTree, tool
-from metatree.trees.edits import ready
+from metatree.tools.tool import Tool, tool
 from metatree.trees.layer import ROOT, Layer
-from metatree.trees.source_types import SourceRef, register_type
-from tests.integration.trust.prepared import Clone, Vault, as_user, brings_a_service_with_an_administrator
+from metatree.trees.source_types import SourceRef
+from tests.integration.trust.prepared import (
+    Clone,
+    Vault,
+    as_user,
+    brings_a_service_with_an_administrator,
+    change,
+)
 
 pytestmark = pytest.mark.integration
-
-
-def _change(file: Path, *statements: tuple[str, Sequence[Any]]) -> None:
-    with closing(sqlite3.connect(file)) as store, store:
-        for statement in statements:
-            store.execute(*statement)
 
 
 @pytest.mark.parametrize("place", ["{elsewhere}", "postgresql://127.0.0.1:{port}/x?connect_timeout=2"])
@@ -142,7 +138,7 @@ def test_nobody_waits_for_a_board_that_was_accepted(clone: Clone) -> None:
         with as_user(clone.attacker), Tree.open(clone.folder) as tree:
             Blackboard(tree).add_requests({"request": "x"})
         row = (waiter.getsockname()[1], "GET /x", 9e15)
-        _change(
+        change(
             clone.metatree / "memory.db",
             (
                 "INSERT INTO board_waiter(port, token, board, expires_at) SELECT ?, ?, number, ? FROM board",
@@ -160,7 +156,7 @@ def test_no_server_is_at_work_on_a_service_that_was_accepted(clone: Clone) -> No
     """A link to log in would be printed with its address, and the code in it."""
     brings_a_service_with_an_administrator(clone)
     file = clone.metatree / "service.db"
-    _change(
+    change(
         file,
         ("INSERT INTO service_server VALUES ('x', 'http://mallory.example', 'far', 9e9, 9e12)", ()),
         ("INSERT INTO service_session VALUES ('hash', 'mallory', 'csrf', 9e12)", ()),
@@ -227,9 +223,9 @@ def test_nothing_of_a_store_that_was_accepted_runs_by_itself(clone: Clone, begin
             theirs.start("pay(mallory)", id="begun")
             theirs.start("pay(mallory)", id="own.1")  # as if it were a child of one's own
     if begins == "a schedule":
-        _change(agents, ("UPDATE schedule SET next_at = 1700000000.0", ()))
+        change(agents, ("UPDATE schedule SET next_at = 1700000000.0", ()))
     elif begins != "an agent":
-        _change(agents, ("UPDATE run SET ended = 'waiting', wake_at = 1700000000.0", ()))
+        change(agents, ("UPDATE run SET ended = 'waiting', wake_at = 1700000000.0", ()))
     held = survey(agents)
     assert held.runs or "schedules of agents, which are not taken over" in held.held
     assert run(["trust", "--yes"]) == 0
@@ -287,14 +283,6 @@ def test_git_passes_over_a_tree_whatever_the_clone_says_of_it(clone: Clone) -> N
     assert other.read_text() == "*\n!memory.db\n"
 
 
-@pytest.fixture
-def vault() -> Iterator[Vault]:
-    made = Vault()
-    register_type(made)
-    yield made
-    plugins.unregister(plugins.SOURCES, "vault")
-
-
 def _names_what_is_not_listed(tree: Tree, node_id: str = "vault/note") -> None:
     ref = Source(type="vault", path="vault/private")
     tree.add(Node(node_id, "Where is the harbour?", "The harbour is here", source=ref))
@@ -331,111 +319,6 @@ def test_a_memory_that_was_accepted_asks_a_server_for_nothing(
     with Tree.open(clone.metatree) as tree, pytest.raises(UserError, match="does not come from"):
         tree.content("vault/note")
     assert "private" not in vault.asked
-
-
-def test_an_index_that_was_accepted_is_read_anew_from_what_it_names(
-    clone: Clone, vault: Vault, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """It could count a file in that was left out, name what a server does not list, and call a tool a harmless one."""
-    shutil.rmtree(clone.metatree)
-    (clone.folder / ".env").write_text("PASSWORD=hunter2hunter2 of the harbour\n")
-    with as_user(clone.attacker):
-        build_tree(str(clone.folder), SourceRef("x", {}, "vault", "vault"), out=clone.metatree).close()
-        with Store.open(clone.metatree / "index.db") as store:
-            _insert(store, Node("vault/private", "x", source=Source(type="vault", path="vault/private")))
-            _insert(store, Node("clone/.env", "x", source=Source(path="clone/.env")))
-            store.execute(
-                "INSERT INTO file(path, size, mtime_ns, digest, encoding, facts, ctime_ns, reader)"
-                " SELECT 'clone/.env', size, mtime_ns, digest, encoding, facts, ctime_ns, reader FROM file"
-            )
-    assert run(["trust", "--yes"]) == 0
-    with Tree.open(clone.metatree) as tree:
-        assert {node.id for _, node in tree.walk()} == {ROOT}
-        assert tree.index.rows("SELECT * FROM file") == []
-    assert run(["ask", "Where is the harbour?", "--sure", "0.3"]) == 0
-    assert "in the south" in capfd.readouterr().out
-    with Tree.open(clone.metatree) as tree:
-        assert "clone/.env" not in tree and "vault/private" not in tree
-        assert tree.content("vault/open") == "the harbour of open"
-        with pytest.raises(UserError):
-            text_of(tree, "clone/.env")
-
-
-def test_an_index_that_was_accepted_reads_the_place_that_was_shown_wherever_it_is_moved(
-    clone: Clone, tmp_path: Path
-) -> None:
-    private = tmp_path / "projects" / "notes"
-    private.mkdir(parents=True)
-    (private / "private.md").write_text("The safe opens with 77.\n")
-    place = json.dumps([{"type": "folder", "place": each, "options": {}, "mount": mount} for each, mount in (
-        ("..", "clone"), ("../../notes", "notes"))])  # fmt: skip
-    _change(clone.metatree / "index.db", ("UPDATE meta SET value = ? WHERE key = 'sources'", (place,)))
-    accept(clone.metatree / "index.db")
-    shown = [str(clone.folder), str(clone.folder.parent / "notes")]
-    with Tree.open(clone.folder) as tree:
-        assert [source.location for source in tree.sources()] == shown
-    clone.folder.rename(private.parent / "clone")
-    with Tree.open(private.parent / "clone") as tree:
-        tree.refresh()
-        moved = [source.location for source in tree.sources()]
-        assert moved == [str(private.parent / "clone"), shown[1]]
-        assert not any("private" in node.id for _, node in tree.walk())
-
-
-@pytest.mark.parametrize("kind", ["database", "chats", "tree", "openapi"])
-def test_a_place_that_depends_on_the_current_folder_is_read_from_none(
-    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    """It is no file where it is accepted, and one of somebody else's where a command is typed later."""
-    record = {"type": kind, "location": "later", "options": {}, "mount": "later"}
-    _change(
-        clone.metatree / "index.db",
-        ("UPDATE meta SET value = ? WHERE key = 'sources'", (json.dumps([record]),)),
-    )
-    accept(clone.metatree / "index.db")
-    shutil.copytree(clone.folder, tmp_path / "work" / "later", ignore=lambda *_: [".metatree"])
-    monkeypatch.chdir(tmp_path / "work")
-    with Tree.open(clone.folder) as tree:
-        tree.refresh()
-        assert "so it is not read" in str(tree.get("later").attributes["note"])
-        assert len(tree) == 2
-
-
-def test_an_index_that_was_accepted_and_cannot_be_written_asks_no_server(
-    clone: Clone, vault: Vault, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.rmtree(clone.metatree)
-    (clone.folder / ".env").write_text("PASSWORD=hunter2hunter2\n")
-    with as_user(clone.attacker):
-        build_tree(str(clone.folder), SourceRef("x", {}, "vault", "vault"), out=clone.metatree).close()
-        state = (clone.folder / ".env").stat()
-        with Store.open(clone.metatree / "index.db") as store:
-            store.execute(
-                "INSERT INTO file(path, size, mtime_ns, digest, encoding, facts, ctime_ns, reader)"
-                " SELECT 'clone/.env', ?, ?, 'x', 'utf-8', '{}', -1, 'text 1' FROM file",
-                (state.st_size, state.st_mtime_ns),
-            )
-            _insert(store, Node("clone/.env", "x", source=Source(path="clone/.env")))
-    for module in ("storage.store", "storage.acceptance", "trees.tree"):
-        monkeypatch.setattr(f"metatree.{module}.writable", lambda file: False)
-    assert run(["trust", "--yes"]) == 0
-    with Tree.open(clone.metatree) as tree:
-        assert "in the south" in tree.content("clone/a.md")
-        with pytest.raises(StaleSource):
-            tree.content("clone/.env")
-        with pytest.raises(UserError):
-            text_of(tree, "clone/.env")
-        with pytest.raises(UserError, match="METATREE_TRUST"):
-            tree.content("vault/open")
-        vault.tools = [tool(kind="exploratory")(lambda node: pytest.fail("called"))]
-        offered = ToolTree(with_own(tree, [], True, filled=True)).tools()
-        assert not [each.id for each in offered if each.when is None or each.when(tree.get("vault/open"))]
-    assert vault.asked == []
-
-
-def _insert(store: Store, node: Node) -> None:
-    layer = Layer(store)
-    layer.insert([(layer.next_seq(), ready(node), ROOT, 0)])
 
 
 @pytest.fixture
@@ -894,46 +777,6 @@ def test_passwords_apart_from_their_names_are_masked(form: str) -> None:
     for code in (False, True):
         assert secret not in masked(form % secret, code=code)[0]
     assert masked(form % "${PASSWORD}")[1] == 0
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        '{"place": "x", "options": {}}',
-        '{"type": "folder", "place": "a\\u0000b", "options": {}}',
-        '{"type": "folder", "place": "\\ud800", "options": {}}',
-        '{"type": "folder", "place": "x", "options": {"\\ud800": "\\u0000"}}',
-        '{"type": "folder", "place": "x", "options": {"a": NaN}}',
-        '{"type": 5, "place": "x", "options": {}}',
-        '{"type": "folder", "place": "..", "options": {}, "mount": "../../x"}',
-        '{"type": "folder", "place": "..", "options": {}, "mount": "."}',
-        '{"type": "folder", "place": "..", "options": {"max_file_bytes": "abc"}, "mount": "x"}',
-        '{"type": "folder", "place": "..", "options": {"include_secrets": "x"}, "mount": "x"}',
-        '{"type": "folder", "place": "..", "options": {}, "mount": "x"},'
-        ' {"type": "file", "place": "../a.md", "options": {}, "mount": "x"}',
-        '{"type": "folder", "place": "..", "options": {}},'
-        ' {"type": "file", "place": "../a.md", "options": {}, "mount": "x"}',
-        '{"type": "database", "location": "notes.db", "options": {}, "mount": "x"}',
-        '{"type": "openapi", "location": "openapi:notes.db", "options": {}, "mount": "x"}',
-        '{"type": "chats", "location": "web://good.example?token=/../../notes.db", "options": {}, "mount": "x"}',
-    ],
-)
-def test_sources_of_an_odd_form_are_refused_in_words(
-    clone: Clone, capfd: pytest.CaptureFixture[str], record: str
-) -> None:
-    """Also in one's own index, which keeps what the one before it named."""
-    statement = "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)"
-    (clone.folder / "notes.db").touch()
-    (clone.folder / "web:" / "good.example?token=").mkdir(parents=True)
-    _change(clone.metatree / "index.db", (statement, ("sources", f"[{record}]")))
-    for command in (["trust", "--show"], ["trust", "--show", "--json"], ["trust", "--yes"]):
-        assert run(command) in (0, 2)
-    assert "none of metatree's" in "".join(capfd.readouterr())
-    assert run(["find", "harbour"]) == 0
-    _change(clone.metatree / "index.db", (statement, ("offered_sources", f"[{record}]")))
-    for command in (["trust", "--show"], ["find", "harbour"], ["trust", "--yes"]):
-        assert run(command) in (0, 2)
-    assert "failed" not in "".join(capfd.readouterr())
 
 
 @pytest.mark.parametrize("name", ["--source=~", "--tree=~", "--history", "-y"])

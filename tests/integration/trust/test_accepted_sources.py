@@ -1,0 +1,183 @@
+"""What the sources of an accepted index may be, and that nothing is read, asked or called but what was shown."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from metatree_agents.cli._main import run
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.text.lines import text_of
+
+from metatree import Node, Source, Tree
+from metatree.errors import StaleSource, UserError
+from metatree.searches.source_tools import with_own
+from metatree.storage.acceptance import accept
+from metatree.storage.store import Store
+from metatree.tools.tool import ToolTree, tool
+from metatree.trees.layer import ROOT
+from metatree.trees.source_types import SourceRef
+from tests.integration.trust.prepared import (
+    Clone,
+    Vault,
+    as_user,
+    change,
+    insert,
+)
+
+pytestmark = pytest.mark.integration
+
+
+def test_an_index_that_was_accepted_is_read_anew_from_what_it_names(
+    clone: Clone, vault: Vault, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It could count a file in that was left out, name what a server does not list, and call a tool a harmless one."""
+    shutil.rmtree(clone.metatree)
+    (clone.folder / ".env").write_text("PASSWORD=hunter2hunter2 of the harbour\n")
+    with as_user(clone.attacker):
+        build_tree(str(clone.folder), SourceRef("x", {}, "vault", "vault"), out=clone.metatree).close()
+        with Store.open(clone.metatree / "index.db") as store:
+            insert(store, Node("vault/private", "x", source=Source(type="vault", path="vault/private")))
+            insert(store, Node("clone/.env", "x", source=Source(path="clone/.env")))
+            store.execute(
+                "INSERT INTO file(path, size, mtime_ns, digest, encoding, facts, ctime_ns, reader)"
+                " SELECT 'clone/.env', size, mtime_ns, digest, encoding, facts, ctime_ns, reader FROM file"
+            )
+    assert run(["trust", "--yes"]) == 0
+    with Tree.open(clone.metatree) as tree:
+        assert {node.id for _, node in tree.walk()} == {ROOT}
+        assert tree.index.rows("SELECT * FROM file") == []
+    assert run(["ask", "Where is the harbour?", "--sure", "0.3"]) == 0
+    assert "in the south" in capfd.readouterr().out
+    with Tree.open(clone.metatree) as tree:
+        assert "clone/.env" not in tree and "vault/private" not in tree
+        assert tree.content("vault/open") == "the harbour of open"
+        with pytest.raises(UserError):
+            text_of(tree, "clone/.env")
+
+
+def test_an_index_that_was_accepted_reads_the_place_that_was_shown_wherever_it_is_moved(
+    clone: Clone, tmp_path: Path
+) -> None:
+    private = tmp_path / "projects" / "notes"
+    private.mkdir(parents=True)
+    (private / "private.md").write_text("The safe opens with 77.\n")
+    place = json.dumps([{"type": "folder", "place": each, "options": {}, "mount": mount} for each, mount in (
+        ("..", "clone"), ("../../notes", "notes"))])  # fmt: skip
+    change(clone.metatree / "index.db", ("UPDATE meta SET value = ? WHERE key = 'sources'", (place,)))
+    accept(clone.metatree / "index.db")
+    shown = [str(clone.folder), str(clone.folder.parent / "notes")]
+    with Tree.open(clone.folder) as tree:
+        assert [source.location for source in tree.sources()] == shown
+    clone.folder.rename(private.parent / "clone")
+    with Tree.open(private.parent / "clone") as tree:
+        tree.refresh()
+        moved = [source.location for source in tree.sources()]
+        assert moved == [str(private.parent / "clone"), shown[1]]
+        assert not any("private" in node.id for _, node in tree.walk())
+
+
+@pytest.mark.parametrize("kind", ["database", "chats", "tree", "openapi"])
+def test_a_place_that_depends_on_the_current_folder_is_read_from_none(
+    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """It is no file where it is accepted, and one of somebody else's where a command is typed later."""
+    record = {"type": kind, "location": "later", "options": {}, "mount": "later"}
+    change(
+        clone.metatree / "index.db",
+        ("UPDATE meta SET value = ? WHERE key = 'sources'", (json.dumps([record]),)),
+    )
+    accept(clone.metatree / "index.db")
+    shutil.copytree(clone.folder, tmp_path / "work" / "later", ignore=lambda *_: [".metatree"])
+    monkeypatch.chdir(tmp_path / "work")
+    with Tree.open(clone.folder) as tree:
+        tree.refresh()
+        assert "so it is not read" in str(tree.get("later").attributes["note"])
+        assert len(tree) == 2
+
+
+def test_an_index_that_was_accepted_and_cannot_be_written_asks_no_server(
+    clone: Clone, vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(clone.metatree)
+    (clone.folder / ".env").write_text("PASSWORD=hunter2hunter2\n")
+    with as_user(clone.attacker):
+        build_tree(str(clone.folder), SourceRef("x", {}, "vault", "vault"), out=clone.metatree).close()
+        state = (clone.folder / ".env").stat()
+        with Store.open(clone.metatree / "index.db") as store:
+            store.execute(
+                "INSERT INTO file(path, size, mtime_ns, digest, encoding, facts, ctime_ns, reader)"
+                " SELECT 'clone/.env', ?, ?, 'x', 'utf-8', '{}', -1, 'text 1' FROM file",
+                (state.st_size, state.st_mtime_ns),
+            )
+            insert(store, Node("clone/.env", "x", source=Source(path="clone/.env")))
+    with build_tree(SourceRef("x", {}, "vault", "vault"), out=clone.folder.parent / "own") as tree:
+        assert "ring" in _offered(tree, vault), "one's own vault has it"
+    for module in ("storage.store", "storage.acceptance", "trees.tree"):
+        monkeypatch.setattr(f"metatree.{module}.writable", lambda file: False)
+    assert run(["trust", "--yes"]) == 0
+    with Tree.open(clone.metatree) as tree:
+        assert "in the south" in tree.content("clone/a.md")
+        with pytest.raises(StaleSource):
+            tree.content("clone/.env")
+        with pytest.raises(UserError):
+            text_of(tree, "clone/.env")
+        with pytest.raises(UserError, match="METATREE_TRUST"):
+            tree.content("vault/open")
+        assert "ring" not in _offered(tree, vault)
+    assert vault.asked == []
+
+
+def _offered(tree: Tree, vault: Vault) -> list[str]:
+    """Return the tools that a search has for a node of a vault, which has one that rings."""
+
+    @tool(kind="exploratory", answers_outside_tree=True)
+    def ring(node: Node) -> str:
+        """Ring at the vault."""
+        return f"rung at {node.id}"
+
+    vault.tools = [ring]
+    tools = ToolTree(with_own(tree, [], True, filled=True)).tools()
+    return [each.id for each in tools if each.when is None or each.when(tree.get("vault/open"))]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        '{"place": "x", "options": {}}',
+        '{"type": "folder", "place": "a\\u0000b", "options": {}}',
+        '{"type": "folder", "place": "\\ud800", "options": {}}',
+        '{"type": "folder", "place": "x", "options": {"\\ud800": "\\u0000"}}',
+        '{"type": "folder", "place": "x", "options": {"a": NaN}}',
+        '{"type": 5, "place": "x", "options": {}}',
+        '{"type": "folder", "place": "..", "options": {}, "mount": "../../x"}',
+        '{"type": "folder", "place": "..", "options": {}, "mount": "."}',
+        '{"type": "folder", "place": "..", "options": {"max_file_bytes": "abc"}, "mount": "x"}',
+        '{"type": "folder", "place": "..", "options": {"include_secrets": "x"}, "mount": "x"}',
+        '{"type": "folder", "place": "..", "options": {}, "mount": "x"},'
+        ' {"type": "file", "place": "../a.md", "options": {}, "mount": "x"}',
+        '{"type": "folder", "place": "..", "options": {}},'
+        ' {"type": "file", "place": "../a.md", "options": {}, "mount": "x"}',
+        '{"type": "database", "location": "notes.db", "options": {}, "mount": "x"}',
+        '{"type": "openapi", "location": "openapi:notes.db", "options": {}, "mount": "x"}',
+        '{"type": "chats", "location": "web://good.example?token=/../../notes.db", "options": {}, "mount": "x"}',
+    ],
+)
+def test_sources_of_an_odd_form_are_refused_in_words(
+    clone: Clone, capfd: pytest.CaptureFixture[str], record: str
+) -> None:
+    """Also in one's own index, which keeps what the one before it named."""
+    statement = "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)"
+    (clone.folder / "notes.db").touch()
+    (clone.folder / "web:" / "good.example?token=").mkdir(parents=True)
+    change(clone.metatree / "index.db", (statement, ("sources", f"[{record}]")))
+    for command in (["trust", "--show"], ["trust", "--show", "--json"], ["trust", "--yes"]):
+        assert run(command) in (0, 2)
+    assert "none of metatree's" in "".join(capfd.readouterr())
+    assert run(["find", "harbour"]) == 0
+    change(clone.metatree / "index.db", (statement, ("offered_sources", f"[{record}]")))
+    for command in (["trust", "--show"], ["find", "harbour"], ["trust", "--yes"]):
+        assert run(command) in (0, 2)
+    assert "failed" not in "".join(capfd.readouterr())
