@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import pickle
 import subprocess
 import sys
@@ -34,6 +35,8 @@ _MAX_WORKERS = 4
 """What one process can write; it is the same for any number of workers."""
 
 _CHUNK_FILES = 40
+_NICE = 5
+"""Workers let those pass that write what they read and that index it: both are waited for at the end."""
 _TEXT_ENDINGS = (".md", ".rst", ".txt")
 _TYPES = frozenset({"code", "html", "markdown", "python", "rst", "text"})
 """What workers read."""
@@ -164,6 +167,8 @@ def main() -> None:
     source, target = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # what a memory type prints is no answer
     types = memory_types()
+    if hasattr(os, "nice"):
+        os.nice(_NICE)
     gc.freeze()
     gc.set_threshold(
         100_000, 20, 20

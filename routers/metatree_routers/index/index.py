@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any, Protocol, TypeVar
@@ -44,6 +45,8 @@ BATCH_NODES = 200_000
 
 _LEAST_DEAD = 10_000
 _PAGE = 1_000
+_PAUSE_S = 0.05
+"""How long it is waited for more of a tree that is growing."""
 
 T = TypeVar("T")
 
@@ -99,8 +102,7 @@ class TextIndex:
         """
         done = 0
         with self._refreshing:
-            if self.store.sequence() > self._tree.sequence:  # the tree was made anew in the same store
-                self.store.clear()
+            self._clear_if_older()
             with self._helper() as helper:
                 if helper is not None:
                     done = self._refresh_beside(helper, progress)
@@ -113,6 +115,29 @@ class TextIndex:
             if done:
                 self._rebuild_when_mostly_dead()
         return done
+
+    def follow(self, growing: Callable[[], bool], progress: Progress | None = None) -> None:
+        """Index what changes, waiting for more, until the tree has stopped growing and all of it is indexed.
+
+        It ends before that when another writer was faster: `refresh` does the rest.
+
+        Args:
+            growing: whether more may come.
+            progress: called as by `refresh`.
+        """
+        with self._refreshing:
+            self._clear_if_older()
+            numbers, done, written = _Numbers(self.store), 0, True
+            while written and (growing() or self.store.sequence() < self._tree.sequence):
+                batch = Batch(self.store.generation(), self.store.sequence())
+                self._prepare(batch, numbers, done, progress, growing=growing)
+                written = self.store.write(batch)
+                done += batch.count
+            self.store.merge()
+
+    def _clear_if_older(self) -> None:
+        if self.store.sequence() > self._tree.sequence:  # the tree was made anew in the same store
+            self.store.clear()
 
     def _refresh_beside(self, helper: SegmentProcess, progress: Progress | None) -> int:
         """Index with a process that makes the segments, each while the texts of the next batch are read here.
@@ -185,14 +210,19 @@ class TextIndex:
         done: int,
         progress: Progress | None,
         helper: SegmentProcess | None = None,
+        growing: Callable[[], bool] | None = None,
     ) -> None:
-        """Read the next changed nodes into a batch, up to the size of one; a helper is left to make the segment."""
+        """Read the next changed nodes into a batch, up to the size of one; a helper is left to make the segment.
+
+        Of a tree that is growing it waits for so many; a node that changes once more belongs to the next batch.
+        """
         tree = self._tree
         end = tree.sequence
         changed: dict[int, bool] = {}
+        seen: set[str] = set()
         numbers.fresh = batch.numbers
         builder = SegmentBuilder(self._vocabulary()) if helper is None else helper
-        for page in pages(tree.changes(batch.sequence), _PAGE):
+        for page in pages(self._changes(batch.sequence, growing), _PAGE):
             ids = [id_ for _, id_, there in page if there]
             # A wish is offered beside what is found: what states it is in the index.
             texts = {
@@ -205,8 +235,11 @@ class TextIndex:
             for sequence, id_, _ in page:
                 check_cancelled()
                 full = builder.raw_tokens >= self._batch_tokens or len(builder) >= BATCH_NODES
+                if growing is not None and id_ in seen:  # it said something else before
+                    full = True
                 if full and sequence > batch.sequence:  # what has the same number belongs to one batch
                     break
+                seen.add(id_)
                 batch.sequence = sequence
                 if id_ not in texts:
                     if numbers.has(id_):
@@ -240,6 +273,16 @@ class TextIndex:
             builder.end()
         else:
             batch.segment = builder.build()
+
+    def _changes(self, since: int, growing: Callable[[], bool] | None) -> Iterator[tuple[int, str, bool]]:
+        """Yield what changed, as `Tree.changes` does; of a tree that is growing, until it has stopped."""
+        while True:
+            for change in self._tree.changes(since):
+                since = change[0]
+                yield change
+            if growing is None or not growing():
+                return
+            time.sleep(_PAUSE_S)
 
     def _vocabulary(self) -> Vocabulary:
         """Return the vocabulary of the batch before, unless it has grown large: most words come again."""

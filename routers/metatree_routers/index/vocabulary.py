@@ -80,8 +80,9 @@ class Vocabulary:
     def expand_all(self) -> tuple[array[int], array[int]]:
         """Give the term numbers of all chunks, one chunk after the other, and how many terms each has."""
         flat, sizes = self._flat, self._sizes
-        fresh = islice(self._chunk_number, len(sizes), None)
-        chunks = [chunk.decode("utf-8", "surrogatepass") for chunk in fresh]
+        # From the end: going over those of before would take the square of a batch's pieces.
+        fresh = list(islice(reversed(self._chunk_number), len(self._chunk_number) - len(sizes)))
+        chunks = [chunk.decode("utf-8", "surrogatepass") for chunk in reversed(fresh)]
         # Most chunks are one word, in lower case or with a capital at its beginning, which has at most one term.
         plain = {
             chunk: chunk.lower()

@@ -6,7 +6,7 @@ import gc
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from errno import EACCES, EDQUOT, ENOSPC, EROFS
 from pathlib import Path
@@ -20,9 +20,11 @@ from metatree.trees.sources import public_location, refuse_link_out, typed_path
 from metatree_agents.cli import _options as options
 from metatree_agents.cli._errors import Cancelled, denied
 from metatree_agents.cli._output import counted, note, remark, visible
-from metatree_agents.cli.printing.progress import build_bar
+from metatree_agents.cli.printing.progress import BuildProgress, build_bar
 
 if TYPE_CHECKING:
+    from metatree_routers.index.follower import IndexFollower
+
     from metatree import Tree
     from metatree.trees.source_types import SourceRef
 
@@ -172,6 +174,7 @@ def build(
     """
     from metatree_memory_tools import build_tree
     from metatree_memory_tools.build.history import missing_history
+    from metatree_routers.index.follower import IndexFollower
 
     gc.enable()  # a command that ends soon does without
     known: list[SourceRef] = []
@@ -192,10 +195,14 @@ def build(
     command = f"metatree build {'--add ' * add}{' '.join(map(public_location, sources))}"
     command += "".join(f" --remove {public_location(each)}" for each in remove)
     command += f" --tree {tree}" if tree is not None else ""
-    with _resumable(f"cancelled; what was read is kept: go on with `{command}`"):
+    with (
+        _resumable(f"cancelled; what was read is kept: go on with `{command}`"),
+        closing(IndexFollower()) as follower,
+    ):
         with build_bar(f"building {named}") as progress:
-            built = build_tree(*known, *sources, out=tree, history=history, progress=progress)
-        _index(built)
+            report = _followed(progress, follower, place)
+            built = build_tree(*known, *sources, out=tree, history=history, progress=report)
+        _index(built, follower)
     remark(f"built the tree of {named}: {counted(len(built), 'node')}, {_seconds(began)}")
     if tree is None and not _is_folder(sources):
         remark(f"it is in {visible(str(place))}: ask it from this folder, or from elsewhere with --tree")
@@ -313,12 +320,27 @@ def _others(tree: Tree, sources: Sequence[str]) -> bool:
     return not {(source.type, source.location) for source in located(sources, {})} <= known
 
 
-def _index(tree: Tree) -> None:
+def _followed(progress: BuildProgress | None, follower: IndexFollower, place: Path) -> BuildProgress:
+    """Return what reports the progress of a build, and has a large one indexed while it goes on."""
+    from metatree_routers.index.follower import MIN_FILES
+
+    def report(done: int, total: int, path: str) -> None:
+        if done and total >= MIN_FILES:
+            follower.start(place)
+        if progress is not None:
+            progress(done, total, path)
+
+    return report
+
+
+def _index(tree: Tree, follower: IndexFollower | None = None) -> None:
     """Bring the text index up to date under a bar of its own, so that no question has to wait for it."""
     from metatree_routers import TextEvidence
 
     with build_bar("indexing its words") as progress:
         report = None if progress is None else lambda done, total: progress(done, total, "")
+        if follower is not None:
+            follower.finish(report)
         TextEvidence(tree, progress=report).refresh()
 
 

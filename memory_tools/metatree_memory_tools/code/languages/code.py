@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
+from itertools import count
 from typing import TYPE_CHECKING
 
 from metatree.trees.source_types import Outline, SourceFile
@@ -37,6 +38,8 @@ PARSE_BYTES = 300_000_000
 """So is one whose parse takes more memory than this and a hundred bytes for each of its own: nesting that is wrong
 takes gigabytes."""
 _READ_BYTES = 1_024
+_CHECK_EVERY = 16
+"""How many hundreds of steps a parser goes on before its time and memory are looked at, which takes the system long."""
 
 _CPP_IN_HEADER = re.compile(
     rb"^\s*(?:class\s+\w+[^;]*$|namespace\b|template\s*<|using\s+\w+|public:|private:|protected:)",
@@ -195,15 +198,21 @@ def _parse(language: Language, data: bytes) -> tree_sitter.Tree | None:
     """Return the syntax tree, None when it takes too long or too much memory."""
     import tree_sitter
 
-    most = _peak_bytes() + PARSE_BYTES + 100 * len(data)
+    most = 0
     until, spent = time.monotonic() + PARSE_S, time.thread_time() + PARSE_S
+    asked = count(1)
 
     # Little at a time: some grammars ask anew at nearly every word. Lost: views, which end the process in 0.26.1.
     def read(at: int, _: object) -> bytes:
         return data[at : at + _READ_BYTES]
 
     def late(*_: object) -> bool:
-        return (time.monotonic() > until and time.thread_time() > spent) or _peak_bytes() > most
+        nonlocal most
+        if next(asked) % _CHECK_EVERY:
+            return False
+        peak = _peak_bytes()
+        most = most or peak + PARSE_BYTES + 100 * len(data)
+        return (time.monotonic() > until and time.thread_time() > spent) or peak > most
 
     try:
         return tree_sitter.Parser(_grammar(language)).parse(read, progress_callback=late)
