@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from metatree._util.process import import_path
 from metatree.errors import UserError
 
 if TYPE_CHECKING:
@@ -64,10 +65,12 @@ def _searched() -> list[str]:
 
     `python -c`, `python -m` and the prompt put that first; nobody installed what lies in somebody else's clone.
     """
-    first, rest = sys.path[:1], sys.path[1:]
+    paths = import_path()
+    first = paths[:1] if paths[:1] == sys.path[:1] else []
     with contextlib.suppress(OSError):  # a zip file that is not there, or no current folder
-        first = [path for path in first if path and not Path(path).samefile(".")]
-    return [path for path in (*first, *rest) if path]
+        if first and Path(first[0]).samefile("."):
+            return paths[1:]
+    return paths
 
 
 def _installed(path: str) -> int:

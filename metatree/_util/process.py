@@ -11,6 +11,7 @@ import errno
 import os
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -33,12 +34,31 @@ def program(name: str) -> str:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
+def _relative(pythonpath: str) -> frozenset[str]:
+    """Return what Python makes of the elements of PYTHONPATH that are relative, or empty: folders below this one."""
+    elements = pythonpath.split(os.pathsep) if pythonpath else []
+    with suppress(FileNotFoundError):  # no current folder
+        return frozenset(os.path.abspath(each) for each in elements if not os.path.isabs(each))
+    return frozenset()
+
+
+_HERE = _relative(os.environ.get("PYTHONPATH", ""))
+
+
+def import_path() -> list[str]:
+    """Return where this process imports from, without the current folder, and what PYTHONPATH names relative to it.
+
+    `PYTHONPATH=$PYTHONPATH:/opt/lib` has an empty element where it was not set: nobody means a clone by that.
+    """
+    return [path for path in sys.path if path and path not in _HERE]
+
+
 def python(code: str, *arguments: str) -> list[str]:
     """Return the command of a process that runs code with this Python and what this process can import.
 
     `-I`: it imports nothing from where it happens to be started.
     """
-    paths = [path for path in sys.path if path]
+    paths = import_path()
     return [sys.executable, "-I", "-c", f"import sys; sys.path[:] = {paths!r}; {code}", *arguments]
 
 

@@ -19,7 +19,7 @@ from metatree._util._secret_names import compiled, named_values
 from metatree._util._secret_shapes import PROVIDERS, SHAPES, keys_of_provider, long_tokens, mixed_tokens
 from metatree._util.entities import unescaped
 
-SHAPES_VERSION: Final = "14"
+SHAPES_VERSION: Final = "15"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(

@@ -13,6 +13,9 @@ from metatree.errors import BadItem, MissingExtra
 
 _log = logging.getLogger("metatree")
 
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
+"""What may be decoded, as in `read_header`: for others, such as PostScript, Pillow starts a program."""
+
 
 def _pillow() -> Any:
     try:
@@ -33,7 +36,7 @@ def make_thumbnail(file: Path, longer_side_px: int) -> tuple[str, int, int] | No
     thumbnail = file.with_name(f"{file.name.partition('.')[0]}.thumbnail.webp")
     part = file.with_name(f".{secrets.token_hex(8)}.part")  # never through a link that lies at its place
     try:
-        with pillow.open(file) as image:
+        with pillow.open(file, formats=_FORMATS) as image:
             if max(image.size) <= longer_side_px:
                 return None
             image.draft("RGB", (longer_side_px, longer_side_px))
@@ -63,7 +66,7 @@ def perceptual_hash(file: Path) -> int:
     if pillow is None:
         raise MissingExtra("images", what="merging images that look alike (`similar_images`)")
     try:
-        with pillow.open(file) as image:
+        with pillow.open(file, formats=_FORMATS) as image:
             pixels = image.convert("L").resize((9, 8)).tobytes()
     except Exception as exc:
         raise BadItem(f"the image cannot be decoded: {exc}") from exc

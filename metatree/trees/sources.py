@@ -43,7 +43,7 @@ def typed_path(given: str | os.PathLike[str]) -> Path:
 
 
 def refuse_link_out(place: Path) -> None:
-    """Refuse a name here that a link leads out of the current folder: `build *` in a clone names what it brought.
+    """Refuse a name that a link leads out of the folder that it is in: `build CLONE/*` names what a clone brought.
 
     Raises:
         UserError: the message says where it leads.
@@ -51,8 +51,10 @@ def refuse_link_out(place: Path) -> None:
     if place.is_absolute() or ".." in place.parts:
         return
     links = [Path(*place.parts[: end + 1]) for end in range(len(place.parts))]
-    if any(map(os.path.islink, links)) and not (real := place.resolve()).is_relative_to(Path().resolve()):
-        raise UserError(f"{str(place)!r} is a link that leads to {str(real)!r}: name that to have it read")
+    if any(link.is_symlink() and not link.resolve().is_relative_to(link.parent.resolve()) for link in links):
+        raise UserError(
+            f"{str(place)!r} is a link that leads to {str(place.resolve())!r}: name that to have it read"
+        )
 
 
 def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:

@@ -204,6 +204,23 @@ def test_a_secret_in_the_name_of_a_part_is_in_no_id(source: Path) -> None:
         assert [secret for secret in (TOKEN, heading) if secret in kept] == []
 
 
+@pytest.mark.parametrize("repeated", [True, False])
+def test_a_key_whose_lines_are_headings_of_a_document_is_in_no_table(
+    tmp_path: Path, docx: Callable[..., bytes], repeated: bool
+) -> None:
+    lines = PEM.splitlines()
+    if not repeated:
+        lines[1:-1] = [f"{number:02}{line[:40]}{number:02}{line[40:]}" for number, line in enumerate(lines[1:-1])]
+    heading = '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>{}</w:t></w:r></w:p>'
+    body = "".join(map(heading.format, lines)) + "<w:p><w:r><w:t>" + "The harbour. " * 400 + "</w:t></w:r></w:p>"
+    style = '<w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading 1"/></w:style>'
+    (tmp_path / "a.docx").write_bytes(docx(body, styles=style))
+    with build_tree(tmp_path) as tree:
+        kept = told(tree).lower()
+        assert "harbour" in kept and len(tree) > len(lines)
+        assert [line for line in lines[1:-1] if line[:24].lower() in kept] == []
+
+
 def test_a_key_that_python_reads_as_a_name_is_in_no_table(tmp_path: Path) -> None:
     """Python takes letters of full width in names for those of ASCII."""
     (tmp_path / "a.py").write_text("import \uff21KIAQQ901ZZZZYYYXXXX\nimport json\n")
@@ -513,6 +530,13 @@ def test_passwords_in_quotes_are_masked_in_programs_however_they_are_named(text:
             '"Authorization": "Token {}"',
             "curl -s -u ann:{} http://x",
             "curl --user=ann:{} x",
+        ),
+        *(
+            "amqp://ann:{}@h1,{{x}}@h2",
+            "[amqp://ann:{}@h1;ben:${{PW}}@h2]",
+            "smtp://ann:{}@mail;from=%s@x.org",
+            "mongodb://ann:{}@h1,***@h2",
+            "http://ann:{}@h,...@h2",
         ),
     ],
 )

@@ -263,3 +263,32 @@ def test_what_lies_in_the_current_folder_is_not_installed(tmp_path: Path) -> Non
         check=True,
     )
     assert "'evil'" in done.stdout
+
+
+@pytest.mark.parametrize("pythonpath", ["{site}:", ":{site}", "{site}:.", "{site}:inner/..", "{site}:inner"])
+def test_the_command_line_imports_nothing_that_pythonpath_names_from_here(
+    tmp_path: Path, pythonpath: str
+) -> None:
+    """`PYTHONPATH=$PYTHONPATH:/opt/lib` has an empty element where it was not set before."""
+    clone = tmp_path / "clone"
+    (clone / "inner").mkdir(parents=True)
+    for folder in (clone, clone / "inner"):
+        info = folder / "evil-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("[metatree.memory_types]\nevil = evil:kind\n")
+        for name in ("evil", "wordllama", "typer", "numpy"):
+            (folder / f"{name}.py").write_text("open('ran', 'a').write(__name__)\n")
+    (clone / "tea.md").write_text("# Tea\nThe kettle is in the cellar.\n")
+    site = tmp_path / "site"
+    site.mkdir()
+    script = Path(sys.executable).with_name("metatree")
+    asked = subprocess.run(
+        [str(script), "ask", "Where is the kettle?"],
+        cwd=clone,
+        env={**os.environ, "PYTHONPATH": pythonpath.format(site=site)},
+        capture_output=True,
+        text=True,
+    )
+    assert asked.returncode == 0 and "in the cellar" in asked.stdout, asked.stderr
+    assert not (clone / "ran").exists(), (clone / "ran").read_text()

@@ -26,11 +26,13 @@ def main() -> None:
         gc.disable()
     try:
         warn_of_other_package()
-        from metatree._util.process import absolute_path
-        from metatree_agents.cli._main import run
+        from metatree._util.process import absolute_path, import_path
 
-        # Libraries look for programs, too: the client of OpenAI runs `uname`.
+        # Libraries look for programs, too: the client of OpenAI runs `uname`. And neither is what lies here imported.
         os.environ["PATH"] = absolute_path()
+        sys.path[:] = import_path()
+
+        from metatree_agents.cli._main import run
 
         code = run(sys.argv[1:])
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -173,21 +173,8 @@ def read_file(
 
 def _public(outline: Outline, *, code: bool) -> Outline:
     """Return what a type says of a file with what looks like secrets masked."""
-
-    def hide(text: str) -> tuple[str, int]:
-        return masked(text, code=code)
-
-    def public(part: OutlinePart) -> OutlinePart:
-        return replace(
-            part,
-            id=_public_id(part.id, hide),
-            title=hide(part.title)[0],
-            description=hide(part.description)[0],
-            attributes=without_secrets(part.attributes, hide)[0],
-            parts=tuple(map(public, part.parts)),
-        )
-
-    # All of it at once first: one by one takes as long as half of a build, and hardly any file has one.
+    # All of it at once first: one by one takes as long as half of a build, and hardly any file has one. One kind behind
+    # the other: the lines of a key may be headings that follow each other.
     said = [
         outline.description,
         outline.summary,
@@ -195,10 +182,34 @@ def _public(outline: Outline, *, code: bool) -> Outline:
         *map(str, outline.attributes.values()),
         *(text for row in (*outline.references, *outline.declares) for text in row),
         *(text for _, module, names in outline.imports for text in (module, *chain(*names))),
-        *_texts(outline.parts),
+        *chain(*zip(*_texts(outline.parts), strict=True)),
     ]
-    if not hide("\n".join(dict.fromkeys(said)))[1]:
+    together = list(dict.fromkeys(said))
+    hidden, number = masked("\n".join(together), code=code)
+    if not number:
         return outline
+    places = accumulate((len(text) + 1 for text in together), initial=0)
+    among = {text: hidden[at : at + len(text)] for text, at in zip(together, places, strict=False)}
+
+    def hide(text: str) -> tuple[str, int]:
+        alone, number = masked(text, code=code)
+        both = among.get(text, alone)
+        if both == text:
+            return alone, number
+        return "".join("*" if "*" in pair else pair[0] for pair in zip(alone, both, strict=True)), max(number, 1)
+
+    def public(part: OutlinePart, told: bool = False) -> OutlinePart:
+        title, in_title = hide(part.title)
+        told = told or bool(in_title or hide(part.id)[1])  # ids are made of titles, and of those above
+        return replace(
+            part,
+            id=_hashed_id(part.id) if told else part.id,
+            title=title,
+            description=hide(part.description)[0],
+            attributes=without_secrets(part.attributes, hide)[0],
+            parts=tuple(public(each, told) for each in part.parts),
+        )
+
     return replace(
         outline,
         description=hide(outline.description)[0],
@@ -215,10 +226,8 @@ def _public(outline: Outline, *, code: bool) -> Outline:
     )
 
 
-def _public_id(part_id: str, hide: Callable[[str], tuple[str, int]]) -> str:
-    """Return the id of a part, by a hash where it says a secret: ids that were masked could be the same."""
-    if not hide(part_id)[1]:
-        return part_id
+def _hashed_id(part_id: str) -> str:
+    """Return another id for a part, whose own says a secret: ids that were masked could be the same."""
     return f"#masked-{blake2b(part_id.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
 
 
@@ -228,13 +237,10 @@ def _public_rows(
     return tuple((kind, hide(value)[0]) for kind, value in rows)
 
 
-def _texts(parts: Iterable[OutlinePart]) -> Iterator[str]:
+def _texts(parts: Iterable[OutlinePart]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield id, title, description and attributes of all parts."""
     for part in parts:
-        yield part.id
-        yield part.title
-        yield part.description
-        if part.attributes:
-            yield "\n".join(map(str, part.attributes.values()))
+        yield part.id, part.title, part.description, "\n".join(map(str, part.attributes.values()))
         yield from _texts(part.parts)
 
 

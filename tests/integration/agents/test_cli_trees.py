@@ -165,6 +165,26 @@ def test_a_link_out_of_the_folder_is_not_followed_by_its_name(
     assert run(["build", "own", str(project / "docs")]) == 0, "a link inside, and a whole path"
 
 
+@pytest.mark.parametrize("inner", ["docs", "deep/docs"])
+def test_a_link_out_of_a_clone_is_not_followed_by_its_name_from_the_folder_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], inner: str
+) -> None:
+    private, link = tmp_path / "private", tmp_path / "clone" / inner
+    private.mkdir()
+    (private / "diary.md").write_text("The safe opens with 77.\n")
+    link.parent.mkdir(parents=True)
+    (tmp_path / "clone" / "README.md").write_text("# Shop\n")
+    (tmp_path / "clone" / "guide").mkdir()
+    (tmp_path / "clone" / "same").symlink_to("guide")
+    link.symlink_to(private)
+    monkeypatch.chdir(tmp_path)
+    for command in (["build", f"clone/{inner}", "clone/README.md"], ["build", f"clone/{inner}"]):
+        assert run(command) == 2
+        assert f"is a link that leads to '{private}'" in capsys.readouterr().err
+    assert not list(private.rglob(".metatree"))
+    assert run(["build", "clone/same"]) == 0, "a link inside"
+
+
 def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["help", "find"]) == 0
     assert "metatree find" in capsys.readouterr().out

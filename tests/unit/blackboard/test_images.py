@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -202,3 +204,23 @@ def test_what_is_kept_of_an_image_is_for_its_user_alone(shot: Callable[..., Path
     files = list((tmp_path / "b.db.images").iterdir())
     assert len(files) == 2
     assert [file.stat().st_mode & 0o077 for file in files] == [0, 0]
+
+
+def test_a_picture_that_is_a_program_of_postscript_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pillow starts Ghostscript for such a file, whatever it is called."""
+    pytest.importorskip("PIL")
+    (tmp_path / "gs").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (tmp_path / "gs").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 3000 3000\n%%EndComments\nshowpage\n%%EOF\n"
+    url = f"data:image/png;base64,{base64.b64encode(eps).decode()}"
+    board = Blackboard(tmp_path / "board.db")
+    board.blackboard_from_dict({"screenshots": [{"image_str": url, "metadata": {}}]})
+    assert not (tmp_path / "ran").exists()
+    file = tmp_path / "drawing.png"
+    file.write_bytes(eps)
+    with pytest.raises(BadItem, match="cannot be decoded"):
+        perceptual_hash(file)
+    assert not (tmp_path / "ran").exists()
