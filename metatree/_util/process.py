@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from itertools import filterfalse
 from pathlib import Path
 
 
@@ -36,9 +37,9 @@ def program(name: str) -> str:
 
 def _relative(pythonpath: str) -> frozenset[str]:
     """Return what Python makes of the elements of PYTHONPATH that are relative, or empty: folders below this one."""
-    elements = pythonpath.split(os.pathsep) if pythonpath else []
+    elements = filterfalse(os.path.isabs, pythonpath.split(os.pathsep) if pythonpath else [])
     with suppress(FileNotFoundError):  # no current folder
-        return frozenset(os.path.abspath(each) for each in elements if not os.path.isabs(each))
+        return frozenset(os.path.normpath(Path.cwd() / each) for each in elements)
     return frozenset()
 
 

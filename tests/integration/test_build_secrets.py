@@ -210,9 +210,13 @@ def test_a_key_whose_lines_are_headings_of_a_document_is_in_no_table(
 ) -> None:
     lines = PEM.splitlines()
     if not repeated:
-        lines[1:-1] = [f"{number:02}{line[:40]}{number:02}{line[40:]}" for number, line in enumerate(lines[1:-1])]
+        lines[1:-1] = [
+            f"{number:02}{line[:40]}{number:02}{line[40:]}" for number, line in enumerate(lines[1:-1])
+        ]
     heading = '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>{}</w:t></w:r></w:p>'
-    body = "".join(map(heading.format, lines)) + "<w:p><w:r><w:t>" + "The harbour. " * 400 + "</w:t></w:r></w:p>"
+    body = (
+        "".join(map(heading.format, lines)) + "<w:p><w:r><w:t>" + "The harbour. " * 400 + "</w:t></w:r></w:p>"
+    )
     style = '<w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading 1"/></w:style>'
     (tmp_path / "a.docx").write_bytes(docx(body, styles=style))
     with build_tree(tmp_path) as tree:

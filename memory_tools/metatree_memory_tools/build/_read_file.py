@@ -196,7 +196,9 @@ def _public(outline: Outline, *, code: bool) -> Outline:
         both = among.get(text, alone)
         if both == text:
             return alone, number
-        return "".join("*" if "*" in pair else pair[0] for pair in zip(alone, both, strict=True)), max(number, 1)
+        return "".join("*" if "*" in pair else pair[0] for pair in zip(alone, both, strict=True)), max(
+            number, 1
+        )
 
     def public(part: OutlinePart, told: bool = False) -> OutlinePart:
         title, in_title = hide(part.title)

@@ -77,6 +77,7 @@ _ENDING = re.compile(r"(?<=\w)\.[a-z]{1,5}$")
 """Of a file that has no other title than its name."""
 _BRACKETED = re.compile(r"\([^()]*\)")
 _TOKEN = re.compile(r"\S+")
+_CODE = re.compile(r"\b(?=\w*[A-Za-z])(?=\w*\d)\w{3,}\b")
 _AROUND = "?!.,;:()[]{}\"'“”‘’`"
 
 
@@ -97,11 +98,16 @@ class FollowUp:
     asked: str
     """The question as it was asked."""
     before: str = ""
-    """The question that it refers to."""
+    """The question that it refers to: the latest that refers to none itself."""
 
     def is_about(self, text: str) -> bool:
-        """Whether a text shares a word with the subject, and says half of what the question names by itself."""
+        """Whether a text shares a word with the subject, and says half of what the question names by itself.
+
+        A code that the question names, such as `E07`, is enough: no text says that by chance.
+        """
         said = set(terms(text))
+        if any(term in said for code in _CODE.findall(self.asked) for term in terms(code)[-1:]):
+            return True
         own = [word for word in key_terms_of(self.asked) if not asking_terms().issuperset(word.terms)]
         own = [word for word in own if not set(terms(self.subject)).issuperset(word.terms)]
         there = sum(word.weight for word in own if word.is_in(said))
@@ -153,13 +159,31 @@ def follow_up(question: str, earlier: Sequence[Mapping[str, Any]]) -> FollowUp |
         >>> follow_up("Where does Context keep its parent?", [{"Query": "How does completion work?"}]) is None
         True
     """
-    subject, names = "", list[str]()
+    subject, names, before = "", list[str](), ""
     for turn in earlier[-TURNS:]:
         text = str(turn.get("Query") or "")
         taken = _taken(text, subject, names)
         subject, names = _subject(text if taken is None else taken.text, turn), _names(turn)
+        before = before if taken is not None else text.strip()
     taken = _taken(question, subject, names)
-    return taken and replace(taken, before=str(earlier[-1].get("Query") or "").strip())
+    return taken and replace(taken, before=before)
+
+
+def same_subject(earlier: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return the latest of the earlier queries: those that refer to one another, from the one that does not.
+
+    Example:
+        >>> asked = ["Who pays?", "How does completion work?", "And for zsh?"]
+        >>> [turn["Query"] for turn in same_subject([{"Query": text} for text in asked])]
+        ['How does completion work?', 'And for zsh?']
+    """
+    first = max(0, len(earlier) - TURNS)
+    own = (
+        at
+        for at in range(len(earlier) - 1, first, -1)
+        if follow_up(earlier[at]["Query"], earlier[:at]) is None
+    )
+    return earlier[next(own, first) :]
 
 
 def _taken(question: str, subject: str, names: Sequence[str]) -> FollowUp | None:

@@ -25,7 +25,7 @@ from metatree.trees.layer import Layer
 from metatree.trees.line_ranges import without_shared_lines
 from metatree_agents.service.engine._at_limit import same_question, with_person
 from metatree_agents.service.engine._corrections import corrections_of
-from metatree_agents.service.engine._follow_up import FollowUp, follow_up
+from metatree_agents.service.engine._follow_up import FollowUp, follow_up, same_subject
 from metatree_agents.service.engine._origins import place_in, with_origins
 from metatree_agents.service.queue.models import (
     ABOUT_ANOTHER,
@@ -56,6 +56,8 @@ PASSAGES: Final = 30
 """How many passages that come close are given back."""
 QUOTE_CHARS: Final = 4_000
 """How much of each: it may be the whole text of a node."""
+_NEAREST: Final = 2
+"""How many passages are shown for the words of a question by itself, where what was found for its subject was wrong."""
 SAID_AMONG: Final = 30
 """Among how many nodes that fit a question it is looked for what a person said."""
 FEW_WORDS: Final = 0.5
@@ -274,7 +276,7 @@ def _as_taken(
     about = any(taken.is_about(_said_around(tree, source)) for source in sources)
     if ending.end == "answered" and sources and not about and all(map(_is_quoted, result.answers)):
         closest = [_passage_of(source, taken.text) for source in sources]
-        closest = _apart([*closest, *ending.closest])[:PASSAGES]
+        closest = _apart([*closest, *_nearest(tree, query.text, taken.text), *ending.closest])[:PASSAGES]
         ending = Ending("closest", [taken.text], closest, notes=[ABOUT_ANOTHER, *ending.notes])
         reply = replace(reply, answer=[NOT_SAID], sources=[])
 
@@ -288,6 +290,30 @@ def _as_taken(
         notes=[taken.note, *ending.notes][:PASSAGES],
     )
     return replace(reply, ending=ending)
+
+
+def _nearest(tree: Tree, words: str, question: str) -> list[dict[str, Any]]:
+    """Return the passages that are likeliest for some words, as those that come close to a question."""
+    found = []
+    for passage in text_evidence(tree).passages(words, k=_NEAREST):
+        node = tree.find(passage.node_id)
+        place = None if node is None else place_in(tree, node, passage.text)
+        if node is None or place is None:
+            continue
+        found.append(
+            {
+                "Question": question,
+                "Node": node.id,
+                "Title": node.title,
+                "Place": place[0],
+                "SaidBy": said_by(node),
+                "Lines": place[1],
+                "Quote": passage.text[:QUOTE_CHARS],
+                "Score": passage.score,
+                **_in_document(tree, node.id),
+            }
+        )
+    return found
 
 
 def _said_around(tree: Tree, source: Mapping[str, Any]) -> str:
@@ -405,8 +431,10 @@ def _said_near(tree: Tree, question: str, closest: Sequence[Mapping[str, Any]]) 
 
 
 def _before(tree: Tree, query: EngineQuery) -> list[dict[str, Any]]:
-    """Return what the latest answer of the topic quoted, for a question without words of its own."""
-    turns = [one for one in _before_it(query) if one.get("Answer")]
+    """Return what the latest answer on its subject quoted, for a question without words of its own."""
+    # Of what nothing was found for there is nothing else to show.
+    earlier = [one for one in _before_it(query) if one.get("End") != "nothing"]
+    turns = [one for one in same_subject(earlier) if one.get("Answer")]
     quoted = [turn for turn in turns if turn.get("End") not in ("closest", "nothing", "stopped")][-1:]
     sources = [source for turn in quoted for source in turn.get("Sources") or ()]
     return [

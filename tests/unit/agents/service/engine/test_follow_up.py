@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from metatree_agents.service.engine._follow_up import follow_up, kept_tree
+from metatree_agents.service.engine._follow_up import follow_up, kept_tree, same_subject
 from metatree_agents.service.engine.answering import answer_query
 from metatree_agents.service.queue.models import NOT_SAID, EngineQuery
 
@@ -67,6 +67,10 @@ def test_the_subject_goes_on_over_several_questions() -> None:
     earlier = [*COMPLETION, {"Query": "Which shells does that work for?"}]
     found = follow_up("And on Windows?", earlier)
     assert found is not None and found.text == "And on Windows (shells completion)?"
+    assert found.before == "How does completion work?", "and not the one that refers to it itself"
+    assert [turn["Query"] for turn in same_subject([{"Query": "Who pays?"}, *earlier])] == [
+        turn["Query"] for turn in earlier
+    ]
 
 
 def test_an_answer_and_its_source_say_what_is_meant() -> None:
@@ -124,6 +128,38 @@ def test_what_is_claimed_of_a_follow_up_speaks_of_its_subject(claimed: str, end:
         assert reply.ending.open == [query.text]
         assert reply.ending.closest[0]["Quote"] == TEXTS[claimed]
         assert {each["Question"] for each in reply.ending.closest} == {query.text}
+
+
+def test_a_code_that_a_follow_up_names_is_what_it_is_about() -> None:
+    """`E07` is nowhere by chance, so what says it need not say `completion`, too."""
+    query = EngineQuery("t", 2, "What does error E07 of that mean?", {}, earlier=COMPLETION)
+    with Tree.create(":memory:") as tree:
+        tree.add(
+            Node(id="e", title="e", content="Error E07 means that a shell is missing."), parent=tree.root
+        )
+        reply = asyncio.run(answer_query(tree, query, parts={"reader": Claims("e")}))
+    assert reply.ending.end == "answered"
+
+
+def test_what_says_the_own_words_of_a_follow_up_is_shown_where_its_answer_was_wrong() -> None:
+    query = EngineQuery("t", 2, "And for lamps?", {}, earlier=COMPLETION)
+    with Tree.create(":memory:") as tree:
+        for name, text in TEXTS.items():
+            tree.add(Node(id=name, title=name, content=text), parent=tree.root)
+        reply = asyncio.run(answer_query(tree, query, parts={"reader": Claims("other")}))
+    assert [each["Node"] for each in reply.ending.closest] == ["other", "lamps"]
+    assert {each["Question"] for each in reply.ending.closest} == {query.text}
+
+
+def test_what_was_quoted_on_another_subject_is_not_shown_again() -> None:
+    quoted = {"Node": "lamps", "Title": "lamps", "Quote": TEXTS["lamps"]}
+    lamps = {"Seq": 1, "Query": "What are the lamps of?", "Answer": ["Glass."], "End": "answered"}
+    tom = {"Seq": 2, "Query": "Who is Tom Berg?", "Answer": [NOT_SAID], "End": "closest"}
+    with Tree.create(":memory:") as tree:
+        tree.add(Node(id="lamps", title="lamps", content=TEXTS["lamps"]), parent=tree.root)
+        query = EngineQuery("t", 3, "And why is that?", {}, earlier=[{**lamps, "Sources": [quoted]}, tom])
+        reply = asyncio.run(answer_query(tree, query, parts={"reader": Claims("")}))
+    assert TEXTS["lamps"] not in [each["Quote"] for each in reply.ending.closest[:1]]
 
 
 def test_a_first_question_is_asked_as_it_stands() -> None:
