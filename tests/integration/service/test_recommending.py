@@ -138,6 +138,23 @@ def test_an_answer_that_quotes_a_corrected_line_says_who_corrected_it(
     assert notes(quote) == []
 
 
+def test_of_a_correction_that_was_corrected_itself_the_later_one_is_told(service: Served, tree: Tree) -> None:
+    (source,) = answer(service, tree, REFUND).sources
+    quote = Quote(source["Node"], source["Title"], source["Quote"])
+    given = QuestionAnswer("Which desk?", quote.quote, (quote,))
+
+    def notes() -> list[str]:
+        return said_of(tree, SearchResult(answer=given.answer, answers=(given,))).ending.notes
+
+    for number, who in enumerate(["Cleo since May", "Dan since June", "Eve since July"]):
+        said = answer(service, tree, REFUND, topic=f"T{number}")
+        assert len(said.sources) == 1
+        right = f"Refunds are approved by {who}."
+        recommend(service, "Make Correction", said.answer[0], comment=right, Topic=f"T{number}")
+        learnt(service, tree)
+        assert [note.partition(": ")[2] for note in notes()] == [right]
+
+
 def test_a_text_of_ones_own_that_corrects_lowers_what_was_answered(service: Served, tree: Tree) -> None:
     answer(service, tree, REFUND)
     recommend(service, "Make Correction", "Refunds are approved by Cleo.", comment="since May")

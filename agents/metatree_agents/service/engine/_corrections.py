@@ -9,7 +9,7 @@ Lost: hiding the line (one person could make a text unfindable), and a mark on t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from metatree import Node, Tree
@@ -36,30 +36,59 @@ def keep_corrected(tree: Tree, memory: str, quotes: Sequence[tuple[str, str]]) -
         tree.update(replace(node, attributes={**node.attributes, _ATTRIBUTE: kept}))
 
 
+@dataclass(frozen=True, slots=True)
+class _Correction:
+    """What a person's memory corrects, as far as the person's flags stand."""
+
+    memory: Node
+    who: str
+    at: str
+    corrected: Sequence[Mapping[str, str]]
+
+    @property
+    def sentence(self) -> str:
+        text = " ".join((self.memory.content or "").split())
+        cut = text if len(text) <= _TEXT_CHARS else f"{text[:_TEXT_CHARS]}…"
+        return f"Corrected by {self.who} on {self.at[:10]}: {cut}"
+
+    def replaces(self, other: _Correction) -> bool:
+        """Whether the same person said it later, against the same words."""
+        rows = [{"Node": each["node"], "Quote": each["quote"]} for each in self.corrected]
+        return self.who == other.who and self.at > other.at and any(map(other.is_of, rows))
+
+    def is_of(self, source: Mapping[str, Any]) -> bool:
+        """Whether a source quotes words that it corrects."""
+        node = source.get("Node")
+        return any(each["node"] == node and _shares(each["quote"], source) for each in self.corrected)
+
+
 def corrections_of(tree: Tree, sources: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what was said against the words that the sources of an answer quote, a sentence for each person's word."""
-    quoted = {str(each.get("Node") or "") for each in sources}
-    against = [each for each in flags(tree.memory) if each.why == CORRECTED and each.node in quoted]
-    if not against:
+    """Return what was said against the words that the sources of an answer quote, a sentence for each person's word.
+
+    Of a correction that was corrected itself, the later one, and of a person's against the same words the last.
+    """
+    flagged = {(each.node, each.who) for each in flags(tree.memory) if each.why == CORRECTED}
+    if not flagged:
         return []
-    found = []
-    for memory in memories(tree):
-        corrected = _corrected(memory)
-        if memory.id in quoted or not corrected:
+    standing = [
+        _Correction(memory, mention["who"], mention["at"], stands)
+        for memory in memories(tree)
+        for mention in mentions(memory)[-1:]
+        if (stands := [each for each in _corrected(memory) if (each["node"], mention["who"]) in flagged])
+    ]
+    found = [each for each in standing if any(map(each.is_of, sources))]
+    passed = {str(source.get("Node") or "") for source in sources}
+    said = list[_Correction]()
+    while found:
+        each = found.pop(0)
+        if each.memory.id in passed:
             continue
-        for mention in mentions(memory)[-1:]:
-            stands = {each.node for each in against if each.who == mention["who"]}
-            if any(
-                each["node"] == source.get("Node")
-                and each["node"] in stands
-                and _shares(each["quote"], source)
-                for each in corrected
-                for source in sources
-            ):
-                text = " ".join((memory.content or "").split())
-                cut = text if len(text) <= _TEXT_CHARS else f"{text[:_TEXT_CHARS]}…"
-                found.append(f"Corrected by {mention['who']} on {mention['at'][:10]}: {cut}")
-    return found
+        passed.add(each.memory.id)
+        later = [one for one in standing if one.is_of({"Node": each.memory.id, "Quote": each.memory.content})]
+        found += later
+        if not later:
+            said.append(each)
+    return [each.sentence for each in said if not any(other.replaces(each) for other in said)]
 
 
 def _shares(corrected: str, source: Mapping[str, Any]) -> bool:
