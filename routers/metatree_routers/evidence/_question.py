@@ -33,6 +33,7 @@ from metatree_routers.index.index import IndexSnapshot
 from metatree_routers.index.node_table import NodeTable
 from metatree_routers.index.roles import factors
 from metatree_routers.query.mentions import find_mentions
+from metatree_routers.query.names import name_parts, squashed
 from metatree_routers.query.parse import Sections, sections
 from metatree_routers.query.wording import (
     asking_terms,
@@ -97,12 +98,13 @@ def rank_question(
         embedder: gives what adds embeddings; None for words alone.
         texts: None for a ranking without the second hop.
         under: nodes that do not lie at or below this one get no score.
-        shown: whether nodes are to be listed: a tree of code then has a ranking of its own. Lost: to read by it too,
-            which puts code that has some of a question before the note that answers it.
+        shown: whether nodes are to be listed: a tree of code then has a ranking of its own, and so has a name that some
+            definition has. Lost: to read by it too, which puts code that has some of a question before the note that
+            answers it.
     """
     table, parts = snapshot.table, sections(question)
     inside = table.alive.copy() if under is None else _below(table, under)
-    if shown and is_code(table, inside, readable_mask(table)):
+    if shown and (is_code(table, inside, readable_mask(table)) or _is_definition(snapshot, question, inside)):
         return rank_code(snapshot, question, texts, inside)
     own, related = question_weights(snapshot, question, parts)
     postings = snapshot.postings({**own, **related})
@@ -180,6 +182,14 @@ def _combined(table: NodeTable, matches: Matches, role_factors: Floats, scores: 
     best = best_of(rows[plain], own[plain], len(table.homes))
     scores[homes] = np.maximum(own[homes], best[~is_file])
     return share_of_best(scores)
+
+
+def _is_definition(snapshot: IndexSnapshot, question: str, inside: npt.NDArray[np.bool_]) -> bool:
+    """Whether a question is the name of a definition, and nothing else."""
+    term = "".join(f":{squashed(part)}" for part in name_parts(question)[-1:])
+    found = snapshot.postings([term]) if term else {}
+    definitions = snapshot.table.of_kind({"definition"}) & inside
+    return any(bool(definitions[rows["node"]].any()) for rows in found.values())
 
 
 def _candidates(parts: Floats, competing: npt.NDArray[np.bool_]) -> Nodes:

@@ -77,6 +77,28 @@ def test_the_qualified_name_of_a_member_finds_that_member_and_its_class_behind_i
 
 
 @pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ("resolve_redirects", "src/sessions.py::Session.resolve_redirects"),
+        ("Session.send", "src/sessions.py::Session.send"),
+        ("how is resolve_redirects used", "docs/"),
+        ("location_header", "docs/"),
+    ],
+)
+def test_a_name_finds_its_definition_first_among_many_documents_too(
+    code: Tree, asked: str, first: str
+) -> None:
+    for number in range(30):
+        name = f"{number}.md"
+        text = "How resolve_redirects, Session.send and location_header are used, and are used again. " * (
+            4 - number % 4
+        )
+        path = f"docs/{name}"
+        code.add(Node(path, name, kind="file", content=text, attributes={"path": path}))
+    assert found(code, asked)[0].startswith(first)
+
+
+@pytest.mark.parametrize(
     ("asked", "read_as"),
     [
         ("resolve_redirect", "resolve_redirects"),
