@@ -81,7 +81,6 @@ def test_the_qualified_name_of_a_member_finds_that_member_and_its_class_behind_i
     [
         ("resolve_redirects", "src/sessions.py::Session.resolve_redirects"),
         ("Session.send", "src/sessions.py::Session.send"),
-        ("how is resolve_redirects used", "docs/"),
         ("location_header", "docs/"),
     ],
 )
