@@ -168,13 +168,6 @@ SHAPES: Final = (
         inside=True,
         spaced=True,
     ),
-    _shape(  # to the first `@`: the last one may stand behind another address, or a placeholder
-        "a password in an address",
-        "://",
-        r"://(?!/)[^\s/:@\"'\\]{0,100}:(?P<value>[^\s/@\"'\\]{3,5000})@",
-        inside=True,
-        spaced=True,
-    ),
     _shape(  # one with `/` in it, which no port is before
         "a password in an address",
         "://",

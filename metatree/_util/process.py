@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 import sys
 from contextlib import suppress
@@ -69,6 +70,18 @@ def cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # Linux has it
         return os.cpu_count() or 1
+
+
+def absolute_libraries() -> dict[str, str]:
+    """Return the variables that say where programs look for libraries, without relative folders and empty elements.
+
+    A program that is started in a folder, as git is, would load what lies there.
+    """
+    found = {}
+    for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"):
+        if name in os.environ:
+            found[name] = ":".join(filter(os.path.isabs, re.split("[:;]", os.environ[name])))
+    return found
 
 
 def absolute_path() -> str:

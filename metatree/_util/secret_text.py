@@ -95,6 +95,7 @@ def whole_secret(text: str, hidden: int) -> str:
 
 
 _ESCAPED = re.compile(r"\\([_.~+=:@#*/-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)")
+_HEAD = re.compile(r"[^\s;,\"'`()\[\]{}<>@|]{3,}")
 _NO_BLANK = re.compile(r"\S")
 _LONGEST_VALUE = 200
 _REST = re.compile(r"[^\s\"'`\\,;<>]*")
@@ -186,7 +187,13 @@ def _matches(kind: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[int,
         value = match[group]
         if value is None:
             continue
-        if group and (value.startswith("[left out:") or _PLACEHOLDER.search(value)):
+        if group and _PLACEHOLDER.search(value):
+            # What a shape takes may run into what stands behind a value: `…22;{x}`.
+            head = _HEAD.match(value)
+            if head is not None and not _PLACEHOLDER.search(head[0]):
+                yield match.start(group), match.start(group) + head.end(), kind
+            continue
+        if group and value.startswith("[left out:"):
             continue
         if value.count("*") < len(value):
             start, end = match.span(group)

@@ -28,6 +28,7 @@ import mmap
 import os
 import re
 import secrets
+import shlex
 import sqlite3
 import stat
 import sys
@@ -39,7 +40,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
 from metatree._util.private import publish
-from metatree._util.process import absolute_path, program
+from metatree._util.process import absolute_libraries, absolute_path, program
 from metatree.errors import UntrustedStore, UserError
 from metatree.storage.errors import primary_code
 
@@ -298,7 +299,7 @@ def _tracked(files: list[Path]) -> Path | None:
                 [program("git"), *_GIT, "ls-files", "-z", "--", ":(top)"],
                 cwd=files[0].parent,
                 env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-                | {**_GIT_ENVIRONMENT, "PATH": absolute_path()},
+                | {**_GIT_ENVIRONMENT, "PATH": absolute_path(), **absolute_libraries()},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -404,7 +405,7 @@ def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = No
             return False
     raise UntrustedStore(
         f"{str(file)!r} was not made by you on this machine, or was copied here: it is not used;"
-        f" `metatree trust {file.parent}` shows what is in it, and accepts it",
+        f" `metatree trust {shlex.quote(str(file.parent))}` shows what is in it, and accepts it",
         path=str(file),
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -154,7 +155,7 @@ class Tree:
             source = folder.parent if folder.name == FOLDER else place
             if not (folder / INDEX).exists():
                 raise UserError(
-                    f"there is no tree in {str(place)!r}: make one with `metatree build {source}`"
+                    f"there is no tree in {str(place)!r}: make one with `metatree build {quote(str(source))}`"
                 )
             return cls._open_folder(folder, trust)
         if not place.exists():

@@ -541,6 +541,7 @@ def test_passwords_in_quotes_are_masked_in_programs_however_they_are_named(text:
             "smtp://ann:{}@mail;from=%s@x.org",
             "mongodb://ann:{}@h1,***@h2",
             "http://ann:{}@h,...@h2",
+            "machine h login ann password {};{{x}}",
         ),
     ],
 )

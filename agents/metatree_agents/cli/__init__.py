@@ -26,10 +26,10 @@ def main() -> None:
         gc.disable()
     try:
         warn_of_other_package()
-        from metatree._util.process import absolute_path, import_path
+        from metatree._util.process import absolute_libraries, absolute_path, import_path
 
         # Libraries look for programs, too: the client of OpenAI runs `uname`. And neither is what lies here imported.
-        os.environ["PATH"] = absolute_path()
+        os.environ.update(absolute_libraries(), PATH=absolute_path())
         sys.path[:] = import_path()
 
         from metatree_agents.cli._main import run

@@ -167,7 +167,7 @@ def main() -> None:
     source, target = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # what a memory type prints is no answer
     types = memory_types()
-    if hasattr(os, "nice"):
+    with contextlib.suppress(AttributeError):  # Windows
         os.nice(_NICE)
     gc.freeze()
     gc.set_threshold(

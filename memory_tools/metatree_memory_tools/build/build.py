@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import sqlite3
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -306,7 +307,7 @@ def _remember_offer(place: Path, offered: list[dict[str, Any]]) -> None:
                 "%s: %d sources that it named are not used: `metatree trust %s` shows them",
                 place,
                 len(offered),
-                place,
+                shlex.quote(str(place)),
             )
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from metatree._util.process import absolute_path, program
+from metatree._util.process import absolute_libraries, absolute_path, program
 from metatree.errors import MetatreeError, UserError
 from metatree_memory_tools.git.place import Place, bare_place, place_of
 
@@ -411,6 +411,7 @@ def _environment() -> dict[str, str]:
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
         "PATH": absolute_path(),
+        **absolute_libraries(),
         # A partial clone would fetch what it lacks, by programs that its settings name.
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_ALLOW_PROTOCOL": "none",

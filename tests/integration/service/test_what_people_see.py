@@ -335,10 +335,13 @@ def test_memories_are_listed_once_and_by_their_words(service: Served, tree: Tree
 def test_a_pdf_opens_at_the_page_that_an_answer_quotes(serve: Serve, tmp_path: Path) -> None:
     pages = [[(12.0, f"Page {number} of the manual of the lamp.")] for number in range(1, 4)]
     pages[1].append((12.0, "The lamp has a bulb of nine watts."))
-    data, secret = make_pdf(pages), make_pdf([[(12.0, "The key is " + "ghp_" + "a1B2" * 9)]])
+    key = "ghp_" + "a1B2" * 9
+    data, secret = make_pdf(pages), make_pdf([[(12.0, f"The key is {key}")]])
     for name, its in (
         ("lamp.pdf", data),
         ("keys.pdf", secret),
+        ("titled.pdf", make_pdf([[(12.0, "It is old.")]], title=f"Deploy {key}")),
+        ("noted.pdf", make_pdf([[(12.0, "It is new.")]]) + f"\n% {key}\n".encode()),
         ("other.pdf", make_pdf([[(12.0, "It is old.")]])),
     ):
         (tmp_path / name).write_bytes(its)
@@ -369,9 +372,10 @@ def test_a_pdf_opens_at_the_page_that_an_answer_quotes(serve: Serve, tmp_path: P
             refused = user.get(f"/file?id={other}")
             assert refused.status_code == 422 and why in words(refused.text), refused.text
         assert user.get("/file?id=nothing.pdf").status_code == 404
-        kept_back = user.get("/file?id=keys.pdf")
-        assert "/node?id=keys.pdf" in kept_back.url and "/file?" not in kept_back.text
-        assert "The PDF itself is not opened here" in words(kept_back.text)
+        for hidden in ("keys.pdf", "titled.pdf", "noted.pdf"):
+            kept_back = user.get(f"/file?id={hidden}")
+            assert f"/node?id={hidden}" in kept_back.url and "/file?" not in kept_back.text
+            assert "The PDF itself is not opened here" in words(kept_back.text)
         assert "/file?" in user.get("/node?id=keys.pdf").text, "not known before it is read"
     assert "/login" in Browser(service.url).get(f"/file?id={quote(node)}").url
 

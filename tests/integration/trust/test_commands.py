@@ -19,8 +19,10 @@ import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.planner import Agents
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.git._command import _environment
 
 from metatree import Blackboard, Node, Source, Tree, search
+from metatree._util.process import absolute_libraries
 from metatree.errors import UserError
 from metatree.notes.archive import export_memory
 from metatree.notes.notes import remember
@@ -631,3 +633,31 @@ def test_a_check_of_a_service_believes_nothing_of_others(
     before = state(clone.metatree) if there == "a stranger's" else {}
     assert run(["service", "check", "--json"]) == 5
     assert not before or state(clone.metatree) == before, "nothing is made and nothing is changed"
+
+
+def test_paths_in_commands_to_copy_are_quoted_for_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "x$(touch PWNED)"
+    folder.mkdir()
+    (folder / "a.md").write_text("# Harbour\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("METATREE_CONFIG_DIR", str(tmp_path / "other"))
+    assert run(["build", str(folder)]) == 0 and run(["remember", "Hi", "--source", str(folder)]) == 0
+    monkeypatch.setenv("METATREE_CONFIG_DIR", str(tmp_path / "own"))
+    capsys.readouterr()
+    assert run(["remember", "Ho", "--source", str(folder)]) != 0
+    said = capsys.readouterr().err
+    assert f"`metatree trust '{folder / '.metatree'}'`" in said
+    for arguments in (["show", "--source", "y$(touch PWNED)"], ["show", "--tree", "y$(touch PWNED)"]):
+        (tmp_path / "y$(touch PWNED)").mkdir(exist_ok=True)
+        assert run(arguments) == 2
+        assert "'y$(touch PWNED)'`" in capsys.readouterr().err
+
+
+def test_programs_are_given_no_relative_folders_of_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`LD_LIBRARY_PATH=$LD_LIBRARY_PATH:/opt/lib`: git would load what lies in the clone that it is started in."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", ":/opt/lib:lib:;/usr/lib")
+    monkeypatch.delenv("DYLD_LIBRARY_PATH", raising=False)
+    assert absolute_libraries() == {"LD_LIBRARY_PATH": "/opt/lib:/usr/lib"}
+    assert _environment()["LD_LIBRARY_PATH"] == "/opt/lib:/usr/lib"

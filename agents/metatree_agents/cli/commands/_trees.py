@@ -19,7 +19,7 @@ from metatree.storage.store import writable
 from metatree.trees.sources import public_location, refuse_link_out, typed_path
 from metatree_agents.cli import _options as options
 from metatree_agents.cli._errors import Cancelled, denied
-from metatree_agents.cli._output import counted, note, remark, visible
+from metatree_agents.cli._output import counted, note, remark, visible, word
 from metatree_agents.cli.printing.progress import BuildProgress, build_bar
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class TreeOptions:
         if not has_tree(place):
             if tree is not None and not sources:
                 raise UserError(
-                    f"no tree at {str(tree)!r}: build one with `metatree build SOURCE --tree {tree}`"
+                    f"no tree at {str(tree)!r}: build one with `metatree build SOURCE --tree {word(str(tree))}`"
                 )
             sources = sources or ["."]
             for source in sources:
@@ -94,8 +94,8 @@ class TreeOptions:
         """
         place = self.place()
         if not has_tree(place):
-            what = f"--tree {self.tree}" if self.tree is not None else ""
-            command = f"metatree build {' '.join(self.source or ['.'])} {what}".rstrip()
+            what = f"--tree {word(str(self.tree))}" if self.tree is not None else ""
+            command = f"metatree build {' '.join(map(word, self.source or ['.']))} {what}".rstrip()
             raise UserError(f"no tree at {str(place)!r}: build one with `{command}`")
         return _open(place, self.source)
 
@@ -108,7 +108,7 @@ def _name_other_sources(tree: Tree, sources: Sequence[str]) -> None:
     others = [each for each in tree.sources() if (each.type, each.location) not in named]
     mounts = [each.mount for each in tree.sources() if (each.type, each.location) in named and each.mount]
     if others:
-        alone = f"; --start {mounts[0]} searches that alone" if len(mounts) == 1 else ""
+        alone = f"; --start {word(mounts[0])} searches that alone" if len(mounts) == 1 else ""
         note(f"the tree here has {counted(len(others), 'other source')}, too{visible(alone)}")
 
 
@@ -192,9 +192,9 @@ def build(
     began = time.monotonic()
     named = ", ".join(visible(public_location(source)) for source in sources)
     named = named or ", ".join(visible(public_location(source.location)) for source in known)
-    command = f"metatree build {'--add ' * add}{' '.join(map(public_location, sources))}"
-    command += "".join(f" --remove {public_location(each)}" for each in remove)
-    command += f" --tree {tree}" if tree is not None else ""
+    command = f"metatree build {'--add ' * add}{' '.join(word(public_location(each)) for each in sources)}"
+    command += "".join(f" --remove {word(public_location(each))}" for each in remove)
+    command += f" --tree {word(str(tree))}" if tree is not None else ""
     with (
         _resumable(f"cancelled; what was read is kept: go on with `{command}`"),
         closing(IndexFollower()) as follower,
@@ -307,7 +307,9 @@ def _refuse_parts(tree: Tree, sources: Sequence[str]) -> None:
     """Say of a file that is a part of the tree that it needs no tree of its own."""
     for source in sources:
         if typed_path(source).is_file() and (inside := path_inside(source, tree)) and inside in tree:
-            raise UserError(f"{source!r} is a part of the tree here: --start {inside} searches that alone")
+            raise UserError(
+                f"{source!r} is a part of the tree here: --start {word(inside)} searches that alone"
+            )
 
 
 def _others(tree: Tree, sources: Sequence[str]) -> bool:
@@ -379,7 +381,7 @@ def _refuse_whole_disk(source: Path) -> None:
     if _is_whole_disk(folder):
         raise UserError(
             f"{str(folder)!r} is a whole {'disk' if folder == Path(folder.anchor) else 'home folder'}: "
-            f"name a folder with --source, or build its tree first with `metatree build {source}`"
+            f"name a folder with --source, or build its tree first with `metatree build {word(str(source))}`"
         )
 
 

@@ -244,7 +244,7 @@ def _note_folders(texts: Sequence[str]) -> None:
     for text in texts[1:]:
         if " " not in text and Path(text).is_dir():
             output.note(
-                f"{output.visible(text)} is asked as a question: --source {output.visible(text)} searches that folder"
+                f"{output.visible(text)} is asked as a question: --source {output.word(text)} searches that folder"
             )
 
 

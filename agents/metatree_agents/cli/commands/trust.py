@@ -100,7 +100,8 @@ def trust(
             output.note(line)
     if not yes and not output.agreed(
         f"trust {output.visible(str(folder))} with all of that?",
-        f"nobody is at a terminal to ask: accept it with `metatree trust {folder} --yes`, or only --show it",
+        f"nobody is at a terminal to ask: accept it with `metatree trust {output.word(str(folder))} --yes`,"
+        " or only --show it",
     ):
         output.note("nothing was accepted")
         return WRONG_USE

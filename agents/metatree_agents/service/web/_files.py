@@ -6,6 +6,7 @@ a secret would show what texts have masked.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from typing import Final
@@ -15,6 +16,7 @@ from fastapi.responses import Response
 from metatree_memory_tools.text.lines import text_of
 
 from metatree import Tree
+from metatree._util.secret_text import secrets_in
 from metatree.errors import UserError
 from metatree.trees.content import file_state, shows_secrets
 from metatree.trees.source_files import digest_bytes
@@ -55,7 +57,8 @@ async def file_page(request: Request, session: Entered, node: Id, tree: str = ""
 def _pdf_of(tree: Tree, node_id: str) -> tuple[bytes, str] | None:
     """Return the bytes and the name of the PDF of a node; raises `UnknownNode` and `UserError`.
 
-    None where its text has something masked, which the PDF would show.
+    None where something of it is masked, which the PDF would show: in its text, in what it says of itself, or in its
+    notes and links, where these are not packed.
     """
     node = tree.get(node_id)
     known = None if pdf_page_of(node) is None or node.path is None else file_state(tree.index, node.path)
@@ -77,6 +80,19 @@ def _pdf_of(tree: Tree, node_id: str) -> tuple[bytes, str] | None:
         raise UserError(f"{node.path!r} is no PDF")
     source = tree.source_of(node.path)
     shows = source is not None and shows_secrets(source)
-    if not shows and any(_MASKED.search(line) for line in text_of(tree, node.path).lines):
+    if not shows and (_is_masked(tree, node.path) or secrets_in(_unpacked(data))):
         return None
     return data, file.name
+
+
+def _unpacked(pdf: bytes) -> str:
+    """Return a PDF without its streams: pages, pictures and, in some, all else, which are packed."""
+    return b"".join(each.partition(b"stream")[0] for each in pdf.split(b"endstream")).decode("latin-1")
+
+
+def _is_masked(tree: Tree, path: str) -> bool:
+    """Whether something is masked in the text of a file, or in what its nodes say of it."""
+    if any(map(_MASKED.search, text_of(tree, path).lines)):
+        return True
+    said = ([node.title, node.description, dict(node.attributes)] for _, node in tree.walk(path))
+    return any(_MASKED.search(json.dumps(each)) for each in said)

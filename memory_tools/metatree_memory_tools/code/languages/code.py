@@ -198,7 +198,7 @@ def _parse(language: Language, data: bytes) -> tree_sitter.Tree | None:
     """Return the syntax tree, None when it takes too long or too much memory."""
     import tree_sitter
 
-    most = 0
+    most = _peak_bytes() + PARSE_BYTES + 100 * len(data)
     until, spent = time.monotonic() + PARSE_S, time.thread_time() + PARSE_S
     asked = count(1)
 
@@ -207,12 +207,9 @@ def _parse(language: Language, data: bytes) -> tree_sitter.Tree | None:
         return data[at : at + _READ_BYTES]
 
     def late(*_: object) -> bool:
-        nonlocal most
         if next(asked) % _CHECK_EVERY:
             return False
-        peak = _peak_bytes()
-        most = most or peak + PARSE_BYTES + 100 * len(data)
-        return (time.monotonic() > until and time.thread_time() > spent) or peak > most
+        return (time.monotonic() > until and time.thread_time() > spent) or _peak_bytes() > most
 
     try:
         return tree_sitter.Parser(_grammar(language)).parse(read, progress_callback=late)

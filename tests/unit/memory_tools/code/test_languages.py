@@ -903,7 +903,7 @@ def test_what_is_no_code_is_read_as_text_in_good_time(name: str, text: str) -> N
 
 def test_a_file_that_takes_much_memory_to_parse_is_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code, "PARSE_BYTES", 50_000_000)
-    peaks = itertools.count(0, 10_000_000)  # the process of the tests had more before
+    peaks = itertools.count(0, 60_000_000)  # the process of the tests had more before
     monkeypatch.setattr(code, "_peak_bytes", lambda: next(peaks))
     text = "".join(" " * depth + "if x:\n" for depth in range(900))
     outline = Code().outline(SourceFile("a.kt", text.encode()))

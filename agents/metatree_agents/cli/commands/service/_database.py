@@ -136,8 +136,8 @@ class ServiceOptions:
         if self.database is not None:
             shown = without_secrets(self.database) if is_postgres(self.database) else self.database
             return f" --database {quote(shown)}"
-        named = "".join(f" --source {each}" for each in self.source or ())
-        return named + (f" --tree {self.tree}" if self.tree is not None else "")
+        named = "".join(f" --source {quote(each)}" for each in self.source or ())
+        return named + (f" --tree {quote(str(self.tree))}" if self.tree is not None else "")
 
     def memory_file(self) -> Path:
         """Return where the memory of the tree is kept, whether it is there or not."""

@@ -20,6 +20,7 @@ from metatree.storage.trust import check_files
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND
+from metatree_agents.cli._output import word
 from metatree_agents.cli.commands._checks import Bad, Check, checked, disk, line, nearest_folder
 from metatree_agents.cli.commands.service._database import ServiceOptions
 from metatree_agents.cli.commands.service.backup import print_backup
@@ -146,8 +147,8 @@ def _made_here(file: Path) -> None:
         )
     if not found.trusted:
         raise Bad(
-            f"{str(file)!r} was not made by you on this machine, so a start refuses it: `metatree trust {file.parent}`"
-            " shows what is in it, and accepts it"
+            f"{str(file)!r} was not made by you on this machine, so a start refuses it:"
+            f" `metatree trust {word(str(file.parent))}` shows what is in it, and accepts it"
         )
 
 

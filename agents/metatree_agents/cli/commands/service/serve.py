@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -257,7 +258,9 @@ def _agents_at(place: str) -> Iterator[GoalAgents]:
     from metatree_agents.planner.agents.views import AgentViews
 
     if not is_postgres(place) and not Path(place).exists():
-        raise UserError(f"there are no agents at {place!r}: `metatree goals start --store {place}` makes one")
+        raise UserError(
+            f"there are no agents at {place!r}: `metatree goals start --store {shlex.quote(place)}` makes one"
+        )
     with Agents(place) as agents:
         yield AgentViews(agents)
 
