@@ -15,6 +15,7 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.git.tools import blame, find_change, show_commit
 from metatree_memory_tools.text.lines import text_of
+from metatree_routers import text_evidence
 
 from metatree import Tree, search
 from metatree._util.secret_columns import masked_columns
@@ -118,6 +119,24 @@ def test_whoever_asks_for_secrets_has_them_and_the_other_way_round(source: Path)
     with build_tree(source, out=place) as tree:
         assert [secret for secret in SECRETS if secret in told(tree).replace("\0", "")] == []
         assert "key.txt" not in tree
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.docx"])
+def test_what_is_masked_from_now_on_leaves_the_index_of_words(
+    tmp_path: Path, docx: Callable[..., bytes], name: str
+) -> None:
+    """It was built with secrets, or by a version that knew fewer; the file is the same."""
+    said = f"The harbour lies south. The token is {TOKEN}, and there is more to say. " * 3
+    data = docx(f"<w:p><w:r><w:t>{said}</w:t></w:r></w:p>") if name == "a.docx" else said.encode()
+    (tmp_path / name).write_bytes(data)
+    for secrets in (True, False):
+        with build_tree(tmp_path, include_secrets=secrets) as tree:
+            evidence = text_evidence(tree)
+            assert bool(evidence.score([TOKEN])) == secrets
+            evidence.refresh()
+        kept = b"".join(file.read_bytes() for file in (tmp_path / ".metatree").glob("index.db*"))
+        assert (TOKEN.lower().encode() in kept) == secrets
+        assert b"harbour" in kept
 
 
 def test_documents_and_databases(source: Path, pdf: Callable[..., bytes], docx: Callable[..., bytes]) -> None:

@@ -149,6 +149,8 @@ def read_file(
         not secrets
     ):  # of a text, too: letters and escapes of programs are decoded after the file was looked at
         outline = _public(outline, code=is_text and is_code(scanned.path))
+    # Of what is masked in other places, or not at all any more, the index of words must learn.
+    held = digest_bytes(data) if hidden else digest
     facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
     for name, declared in (("references", outline.references), ("declares", outline.declares)):
         if declared:
@@ -165,7 +167,7 @@ def read_file(
         unread,
         encoding=file.encoding if is_text else "",
         reader=reader,
-        nodes=tuple(_nodes(scanned.id, file, digest, outline, source_type)),
+        nodes=tuple(_nodes(scanned.id, file, held, outline, source_type, "" if is_text else reader)),
         facts=facts,
         problem=outline.problem,
     )
@@ -282,8 +284,9 @@ def _huge(
 
 
 def _nodes(
-    path: str, file: SourceFile, digest: str, outline: Outline, source_type: str
+    path: str, file: SourceFile, digest: str, outline: Outline, source_type: str, masked_by: str
 ) -> list[tuple[Node, str]]:
+    """Return the nodes of a file; `masked_by` is part of their digests where content is masked when it is read."""
     attributes = dict(outline.attributes)
     attributes["size_bytes"] = len(file.data)
     generated = source_type == "text" and is_generated(file.text)
@@ -298,9 +301,9 @@ def _nodes(
     node = Node(
         path, _title(file.name), outline.description, kind="file", source=source, attributes=attributes
     )
-    held_here = digest if source else ""
+    held_here = digest + masked_by if source else ""
     nodes = [(_digested(node, f"{held_here} generated" if generated else held_here), _folder(path))]
-    _add_parts(nodes, path, file, outline.parts, path, source_type)
+    _add_parts(nodes, path, file, outline.parts, path, source_type, masked_by)
     return nodes
 
 
@@ -311,6 +314,7 @@ def _add_parts(
     parts: tuple[OutlinePart, ...],
     parent: str,
     source_type: str,
+    masked_by: str,
 ) -> None:
     for part in parts:
         attributes = {**part.attributes, "start_line": part.start_line, "end_line": part.end_line}
@@ -326,7 +330,7 @@ def _add_parts(
                 end_line=part.end_line,
                 parts=ranges,
             )
-            content = part.digest or _text_of(file, part)
+            content = (part.digest or _text_of(file, part)) + masked_by
         node_id = path + part.id
         node = Node(
             node_id,
@@ -337,7 +341,7 @@ def _add_parts(
             attributes=attributes,
         )
         nodes.append((_digested(node, content), parent))
-        _add_parts(nodes, path, file, part.parts, node_id, source_type)
+        _add_parts(nodes, path, file, part.parts, node_id, source_type, masked_by)
 
 
 def _text_of(file: SourceFile, part: OutlinePart) -> str:

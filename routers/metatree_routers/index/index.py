@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
@@ -24,10 +24,13 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree._util.process import cores
+from metatree._util.secret_text import SHAPES_VERSION
 from metatree._util.threads import check_cancelled
 from metatree.node import Node
 from metatree.notes.wishes import KIND as WISH
 from metatree.storage.store import Store
+from metatree.trees.content import shows_secrets
+from metatree.trees.source_types import SourceRef
 from metatree_routers.embeddings.static import Embedder
 from metatree_routers.index._segment_process import MIN_NODES, ProcessLost, SegmentProcess
 from metatree_routers.index.digit_density import digit_density
@@ -66,6 +69,7 @@ class IndexedTree(Protocol):
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[Node, str | None, str]]: ...
     def nodes(self, ids: Iterable[str]) -> Iterator[Node]: ...
     def link_totals(self, nodes: Collection[str], kind: str) -> dict[str, int]: ...
+    def sources(self) -> Sequence[SourceRef]: ...
     def __len__(self) -> int: ...
 
 
@@ -102,7 +106,7 @@ class TextIndex:
         """
         done = 0
         with self._refreshing:
-            self._clear_if_older()
+            self._clear_if_other()
             with self._helper() as helper:
                 if helper is not None:
                     done = self._refresh_beside(helper, progress)
@@ -126,7 +130,7 @@ class TextIndex:
             progress: called as by `refresh`.
         """
         with self._refreshing:
-            self._clear_if_older()
+            self._clear_if_other()
             numbers, done, written = _Numbers(self.store), 0, True
             while written and (growing() or self.store.sequence() < self._tree.sequence):
                 batch = Batch(self.store.generation(), self.store.sequence())
@@ -135,9 +139,15 @@ class TextIndex:
                 done += batch.count
             self.store.merge()
 
-    def _clear_if_older(self) -> None:
+    def _clear_if_other(self) -> None:
+        """Drop what is of another tree, or of texts in which less was masked: of those no word may stay."""
         if self.store.sequence() > self._tree.sequence:  # the tree was made anew in the same store
             self.store.clear()
+        masking = f"{SHAPES_VERSION} {[each.mount for each in self._tree.sources() if shows_secrets(each)]}"
+        if self.store.masking() != masking and not self._tree.index.read_only:
+            if self.store.sequence():
+                self.store.clear(overwrite=True)
+            self.store.set_masking(masking)
 
     def _refresh_beside(self, helper: SegmentProcess, progress: Progress | None) -> int:
         """Index with a process that makes the segments, each while the texts of the next batch are read here.

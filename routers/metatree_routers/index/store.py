@@ -207,6 +207,14 @@ class IndexStore:
         number: int = self._meta("sequence", 0)
         return number
 
+    def masking(self) -> str:
+        """Return what `set_masking` was told; empty at first."""
+        return str(self._meta("masking", ""))
+
+    def set_masking(self, masking: str) -> None:
+        """Keep what is masked in the texts of this index."""
+        self._set_meta(masking=masking)
+
     def consistent(self, query: Callable[[int, NodeTable], T]) -> T:
         """Run a query that reads the tables; run it again when somebody has written meanwhile."""
         while True:

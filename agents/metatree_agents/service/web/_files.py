@@ -27,7 +27,7 @@ from metatree_agents.service.web._replies import PRIVATE, redirect
 
 router = APIRouter()
 MOST_BYTES: Final = 100_000_000
-_MASKED: Final = re.compile(r"\*{6}")
+_MASKED: Final = re.compile(r"\*{6}|(?:[:=\"'(]|password)\s{0,3}\*{3}")
 _BEGINS: Final = b"%PDF-"
 _LOOKED_AT: Final = 1_024
 """Bytes at the beginning among which a PDF says that it is one."""
