@@ -7,6 +7,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from metatree_memory_tools.text.lines import text_of
 from metatree_routers import text_evidence
 
 from metatree import Tree, search
+from metatree._util import secret_text
 from metatree._util.secret_columns import masked_columns
 from metatree._util.secret_text import masked, redacted
 from metatree.errors import StaleSource, UserError
@@ -613,3 +615,30 @@ def test_names_that_only_begin_or_end_so_hold_nothing(text: str) -> None:
 )
 def test_what_only_looks_so_stays(text: str) -> None:
     assert masked(text, code=True) == (text, 0)
+
+
+def rows_of(tree: Tree) -> str:
+    """All rows of the index of a tree."""
+    tables = tree.index.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return "\n".join(str(row) for (name,) in tables for row in tree.index.rows(f'SELECT * FROM "{name}"'))
+
+
+def test_sources_and_histories_are_read_again_when_more_is_masked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a version that knows more kinds of keys: what they say has not changed."""
+    repository = Repository(tmp_path / "shop")
+    repository.commit(f"Deploy with {TOKEN}", {"a.md": "# Shop\n"})
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
+        connection.execute(f"CREATE TABLE lamp (name TEXT DEFAULT '{TOKEN}')")
+    place, sources = tmp_path / "tree", (str(tmp_path / "shop"), f"database:{tmp_path / 'shop.db'}")
+    with monkeypatch.context() as before:
+        before.setattr(secret_text, "SHAPES", ())
+        for name in ("metatree_memory_tools.build._source", "metatree_memory_tools.git.log"):
+            before.setattr(f"{name}.SHAPES_VERSION", "1")
+        with build_tree(*sources, out=place, history=True) as tree:
+            assert rows_of(tree).count(TOKEN) > 1
+    with Tree.open(place) as tree:
+        assert tree.stale()
+        tree.refresh()
+        assert TOKEN not in rows_of(tree) and "Deploy with" in rows_of(tree)

@@ -7,6 +7,7 @@ that says that it changes nothing.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -160,7 +161,7 @@ class Gate:
         why = "has changed since it was permitted" if earlier else "may change something"
         return False, (
             f"{mounted.id!r} {why}, and nobody can be asked here. A person may permit it in a terminal:"
-            f" `metatree gateway --permit {mounted.id}` with the same --servers"
+            f" `metatree gateway --permit {shlex.quote(mounted.id)}` with the same --servers"
         )
 
     def forbids(self, mounted: Mounted) -> bool:

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 
-from metatree._util.secret_text import masked
+from metatree._util.secret_text import SHAPES_VERSION, masked
 from metatree.errors import UserError
 from metatree.node import Node, digest_of
 from metatree.trees.content import shows_secrets
@@ -23,6 +23,11 @@ from metatree_memory_tools.build._index_writer import IndexWriter, SourceState
 
 _BATCH = 500
 _PAGE = 10_000
+
+
+def read_by(source: SourceRef, kind: SourceType) -> str:
+    """Return what a source was read by: another type, or more that is masked, has it read again."""
+    return f"{kind.version}{'+' if shows_secrets(source) else '-'}{SHAPES_VERSION}"
 
 
 class SourceBuild:
@@ -65,7 +70,7 @@ class SourceBuild:
             finished
             and fingerprint is not None
             and fingerprint == self.state.get("fingerprint")
-            and self.kind.version == self.state.get("version")
+            and read_by(self.source, self.kind) == self.state.get("version")
         ):
             return
         self.state.set("building", True)
@@ -86,7 +91,7 @@ class SourceBuild:
             self.writer.omissions({})
             for name, value in (
                 ("fingerprint", fingerprint),
-                ("version", self.kind.version),
+                ("version", read_by(self.source, self.kind)),
                 ("note", None),
                 ("building", False),
                 ("built_at", time.time()),

@@ -50,7 +50,7 @@ from metatree_memory_tools.build._index_writer import BuiltFile, IndexWriter, So
 from metatree_memory_tools.build._mounts import arrange_sources, describe_root
 from metatree_memory_tools.build._read_file import LEFT_OUT, reader_names
 from metatree_memory_tools.build._scan import Scan, ScannedFile, scan, scan_file
-from metatree_memory_tools.build._source import SourceBuild
+from metatree_memory_tools.build._source import SourceBuild, read_by
 from metatree_memory_tools.build.history import bring_history, is_history_stale, with_history
 from metatree_memory_tools.build.source_spec import Given, located, mounted
 from metatree_memory_tools.file_names import name_text
@@ -188,7 +188,8 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
             return False
         if fingerprint is None:
             return failed
-        return failed or (fingerprint, kind.version) != (state.get("fingerprint"), state.get("version"))
+        now = (fingerprint, read_by(source, kind))
+        return failed or now != (state.get("fingerprint"), state.get("version"))
     root = disk_root(source)
     if root is None or not Path(source.location).exists():
         return False

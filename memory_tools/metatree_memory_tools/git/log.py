@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from metatree._util.secret_text import masked
+from metatree._util.secret_text import SHAPES_VERSION, masked
 from metatree.storage.store import Store
 from metatree.trees.history import state_key
 from metatree.trees.layer import Layer
@@ -74,7 +74,9 @@ def history_stale(root: Path, store: Store, *, source: str = "", limit: int = MA
         return False
     head, shallow = repository.head, _shallow(repository.place)
     return bool(
-        state["failed"] or (head, shallow, limit) != (state["head"], state["shallow"], state["limit"])
+        state["failed"]
+        or (head, shallow, limit, SHAPES_VERSION)
+        != (state["head"], state["shallow"], state["limit"], state["shapes"])
     )
 
 
@@ -88,6 +90,7 @@ def drop_history(store: Store, *, source: str = "") -> None:
 _NOTHING: dict[str, Any] = {
     "head": "",
     "shallow": "",
+    "shapes": "",
     "limit": 0,
     "commits": 0,
     "note": "",
@@ -133,9 +136,15 @@ class _LogReader:
                 f"{str(self.root)!r} is a bare repository, without files: clone it and build the clone"
             )
         prefix, head, shallow = repository.prefix, repository.head, _shallow(repository.place)
-        now = {"head": head, "shallow": shallow, "limit": self.limit, "prefix": prefix}
+        now = {
+            "head": head,
+            "shallow": shallow,
+            "limit": self.limit,
+            "prefix": prefix,
+            "shapes": SHAPES_VERSION,
+        }
         before = self.state
-        if before["reading"] or any(before[name] != now[name] for name in ("shallow", "limit", "prefix")):
+        if before["reading"] or any(before[name] != now[name] for name in now if name != "head"):
             before = {**_NOTHING, "epoch": before["epoch"] + bool(before["head"])}
             with self.store.transaction():
                 clear_history(self.store, self.source)
