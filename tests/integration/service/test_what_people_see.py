@@ -501,8 +501,10 @@ def test_a_new_user_of_an_old_name_gets_no_topics_unasked(service: Served) -> No
     assert "Topics of people who are no users" in page and 'href="/topics?of=User_1"' in page
     refused = root.send("/admin/users/add", name="User_1", role="user")
     assert refused.status_code == 409 and "User_1 was here before and left 1 topic:" in refused.text
-    assert 'value="User_1"' in refused.text and "delete it" in refused.text
-    shown = root.send("/admin/users/add", name="User_1", role="user", old="show it to the new user").text
+    assert 'value="User_1"' in refused.text
+    keep = "show 1 topic to the new User_1"
+    shown = root.send("/admin/users/add", name="User_1", role="user", old=keep).text
+    assert "User_1 sees 1 topic of the User_1 before." in shown
     secret = re.findall(r'class="shown"[^>]*>([^<]+)<', shown)[0]
     again = Browser(service.url)
     assert again.log_in("User_1", html.unescape(secret)).status_code == 303
@@ -514,6 +516,28 @@ def test_a_new_user_of_an_old_name_gets_no_topics_unasked(service: Served) -> No
     assert root.get(f"/thread?topic={topic}").status_code == 404
     assert root.post("/admin/users/delete-left", form).status_code == 404
     assert root.send("/admin/users/add", name="User_1", role="user").status_code == 200
+
+
+def test_what_a_former_user_left_is_deleted_only_where_that_was_chosen_for_the_name(service: Served) -> None:
+    root, old = entered(service, "Admin_1"), entered(service, "User_1")
+    topics = [asked(old, f"Whose is lamp {number}?") for number in range(2)]
+    root.send("/admin/users/remove", name="User_1")
+
+    def there() -> bool:
+        return all(root.get(f"/thread?topic={topic}").status_code == 200 for topic in topics)
+
+    refused = root.send("/admin/users/add", name="User_1", role="user")
+    assert "left 2 topics: say below what becomes of them, or choose" in refused.text
+    (field,) = re.findall(r'<select[^>]* name="old">(.*?)</select>', refused.text)
+    names = html.unescape(field).replace("</option>", "").split("<option")[1:]
+    assert names[0] == ' value="">not chosen yet' and "selected" not in field
+    (delete,) = (each[1:] for each in names if "delete" in each)
+    for unclear in ("", "not chosen yet", delete.replace("User_1", "User_7"), delete.replace("2", "1")):
+        again = root.send("/admin/users/add", name="User_1", role="user", old=unclear)
+        assert again.status_code == 409 and there(), unclear
+    assert 'name="old"' not in root.send("/admin/users/add", name="no name", role="user").text
+    added = root.send("/admin/users/add", name="User_1", role="user", old=delete)
+    assert "2 topics of the User_1 before: deleted." in added.text and not there()
 
 
 def test_topics_of_others_are_listed_where_they_are_shared(serve: Serve, tree: Tree) -> None:

@@ -38,6 +38,11 @@ class Left:
         counts = ((self.topics, "topic"), (self.recommendations, "recommendation"))
         return " and ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in counts if count)
 
+    @property
+    def them(self) -> str:
+        """Return the word for it in a sentence."""
+        return "it" if self.topics + self.recommendations == 1 else "them"
+
 
 class NameWasUsed(UserError):
     """A name had topics or recommendations here, and nobody said what becomes of them."""
@@ -45,8 +50,8 @@ class NameWasUsed(UserError):
     def __init__(self, left: Left) -> None:
         self.left = left
         super().__init__(
-            f"{left.name} was here before and left {left}: say whether the next {left.name} is to see that (keep) or"
-            " it is deleted (delete), or choose another name"
+            f"{left.name} was here before and left {left}: say whether to show {left.them} to the next {left.name}"
+            f" (keep) or to delete {left.them} (delete), or choose another name"
         )
 
 

@@ -93,6 +93,7 @@ class FormField:
     value: str = ""
     pattern: str = ""
     required: bool = True
+    """Whether it is filled in the browser already; of choices that need not be, none is chosen at first."""
     hint: str = ""
 
 

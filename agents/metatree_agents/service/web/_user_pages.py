@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from metatree.errors import UserError
-from metatree_agents.service.accounts.former_users import Choice, NameWasUsed, delete_left, left_by_all
+from metatree_agents.service.accounts.former_users import Choice, Left, NameWasUsed, delete_left, left_by_all
 from metatree_agents.service.accounts.keys import next_label
 from metatree_agents.service.accounts.tree_rights import UNNAMED
 from metatree_agents.service.accounts.users import INSIDE, ROLES
@@ -35,9 +34,6 @@ from metatree_agents.service.web._tables import (
 from metatree_agents.service.web.sessions import Session, login_link
 
 router = APIRouter()
-_OLD: Final[dict[str, Choice]] = {"delete it": "delete", "show it to the new user": "keep"}
-"""What may become of what somebody of a name left, for people."""
-
 
 for _page, _forms in (
     ("/admin/users", ("add", "secret", "link", "role", "remove", "delete-left")),
@@ -69,6 +65,7 @@ async def _users(
     notice: str = "",
     wrong: str = "",
     given: Mapping[str, str] | None = None,
+    asks: Left | None = None,
     status: int = 200,
 ) -> Response:
     topics = await topics_by_owner(service.database)
@@ -101,8 +98,8 @@ async def _users(
             "role", "Role", choices=("user", "frontend", "engine", "admin"), value=given.get("role", "user")
         ),
     ]
-    if given:
-        inputs.append(FormField("old", "What was left", choices=[*_OLD], value=next(iter(_OLD))))
+    if asks is not None:
+        inputs.append(FormField("old", "What was left", choices=[*_choices(asks)], required=False))
     add = PageForm(
         "Add somebody",
         "/admin/users/add",
@@ -125,6 +122,17 @@ async def _users(
         wrong=wrong,
         status=status,
     )
+
+
+def _choices(left: Left) -> dict[str, Choice]:
+    """Return what may become of what somebody left, for people.
+
+    Each says whose it is and how much, so that a choice made for one name counts for no other.
+    """
+    return {
+        f"show {left} to the new {left.name}": "keep",
+        f"delete {left} of the {left.name} before, for good": "delete",
+    }
 
 
 def _doings(name: str, role: str, *, own: bool) -> tuple[Cell, Cell]:
@@ -214,13 +222,28 @@ async def add_user(request: Request, session: Administrator, service: Here, give
     if name in [known for known, _, _ in await service.users.list()]:
         wrong = f"There is a user {name} already: give them a new secret, or choose another name."
         return await _users(request, session, service, wrong=wrong, status=409)
+    said = []
     try:
-        secret = await service.users.add(name, role, topics=_OLD.get(given.get("old", "")))
-    except NameWasUsed as exc:
-        wrong = f"{name} was here before and left {exc.left}: say below what becomes of it, or choose another name."
-        return await _users(
-            request, session, service, wrong=wrong, given={"name": name, "role": role}, status=409
-        )
+        try:
+            secret = await service.users.add(name, role)
+        except NameWasUsed as exc:
+            left, choice = exc.left, _choices(exc.left).get(given.get("old", ""))
+            if choice is None:
+                wrong = (
+                    f"{name} was here before and left {left}: say below what becomes of {left.them}, or choose another"
+                    " name."
+                )
+                entered = {"name": name, "role": role}
+                return await _users(
+                    request, session, service, wrong=wrong, given=entered, asks=left, status=409
+                )
+            secret = await service.users.add(name, role, topics=choice)
+            deleted = choice == "delete"
+            said.append(
+                f"{left} of the {name} before: deleted."
+                if deleted
+                else f"{name} sees {left} of the {name} before."
+            )
     except UserError as exc:
         return await _users(
             request, session, service, wrong=sentence(exc), given={"name": name, "role": role}, status=422
@@ -230,8 +253,9 @@ async def add_user(request: Request, session: Administrator, service: Here, give
         shown.append(await _link_of(request, name))
     trees = [tree.name for tree in await service.tree_rights.all()]
     sees_none = role == "user" and trees and not await service.tree_rights.of(name) & ~UNNAMED
-    notice = f"{name} may ask no tree yet: give them access on the page Trees." if sees_none else ""
-    return await _users(request, session, service, shown=shown, notice=notice)
+    if sees_none:
+        said.append(f"{name} may ask no tree yet: give them access on the page Trees.")
+    return await _users(request, session, service, shown=shown, notice=" ".join(said))
 
 
 @router.post("/admin/users/secret")

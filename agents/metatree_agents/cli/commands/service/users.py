@@ -64,8 +64,8 @@ def add(
             secret = await users.add(name, assigned, topics=choice)
         except NameWasUsed as exc:
             raise UserError(
-                f"{name} was here before and left {exc.left}: add `--topics keep` for the new one to see that,"
-                " `--topics delete` to delete it, or choose another name"
+                f"{name} was here before and left {exc.left}: add `--topics keep` to show {exc.left.them} to the"
+                f" new one, `--topics delete` to delete {exc.left.them}, or choose another name"
             ) from None
         return assigned, secret, not roles, roles.get(name)
 
