@@ -106,6 +106,9 @@ def test_what_a_proxy_does_not_pass_on_is_said(
         assert (
             code == 5 and "proxy_set_header Host" in found["proxy"][1] and "inner:8080" in found["proxy"][1]
         )
+    with proxy(service.url, Host="127.0.0.1") as wrong:
+        said = looked(capsys, *where, "--server", wrong)[1]["proxy"][1]
+        assert "Host comes without its port, as '127.0.0.1'" in said and "Host $http_host;`" in said
     with proxy(service.url, X_Forwarded_Proto="https") as wrong:
         assert "X-Forwarded-Proto" in looked(capsys, *where, "--server", wrong)[1]["proxy"][1]
     assert "does not answer" in looked(capsys, *where, "--server", "http://127.0.0.1:9")[1]["proxy"][1]

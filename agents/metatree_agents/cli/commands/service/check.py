@@ -31,6 +31,9 @@ _ELSEWHERE = "203.0.113.7"
 """An address of nobody (RFC 5737), as somebody would write it who wants to be taken for another."""
 
 
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+
+
 def check(
     file: Annotated[Path | None, options.argument("FILE", "A backup to read.", parser=options.path)] = None,
     server: Annotated[
@@ -229,8 +232,12 @@ def _proxy(server: str) -> str:
     except (httpx2.HTTPError, ValueError, KeyError, TypeError) as exc:
         raise Bad(f"{server} does not answer as a service of this version: {type(exc).__name__}") from None
     given, troubles = urlsplit(server), list[str]()
-    if seen["host"].lower() != given.netloc.lower():
-        troubles.append(f"Host comes as {seen['host']!r}: pass it on (nginx: `proxy_set_header Host $host;`)")
+    host = given.netloc.lower().removesuffix(_DEFAULT_PORTS[given.scheme])  # a client leaves it out of Host
+    if seen["host"].lower() != host:
+        part = "without its port, " if seen["host"].lower() == host.rpartition(":")[0] else ""
+        troubles.append(
+            f"Host comes {part}as {seen['host']!r}: pass {host!r} on (nginx: `proxy_set_header Host $http_host;`)"
+        )
     if seen["scheme"] != given.scheme:
         troubles.append(
             f"the request looks like {seen['scheme']}: set X-Forwarded-Proto in the proxy, and name it with --proxy"
