@@ -5,15 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from metatree_agents.cli._main import run
 from metatree_agents.service.accounts.users import Users
 
@@ -69,8 +76,24 @@ def test_what_would_stop_a_server_is_found(tmp_path: Path, capsys: pytest.Captur
     assert lines[0] == 0 and lines[1].count("ok") == 3 and "FAIL" not in lines[1]
 
 
+def certificate(folder: Path) -> Path:
+    """Write a certificate for 127.0.0.1 that nobody but itself has signed, with its key."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "memory")])
+    address = x509.IPAddress(ip_address("127.0.0.1"))
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file = folder / "memory.pem"
+    file.write_bytes(made.public_bytes(Encoding.PEM) + key.private_bytes(*form))
+    return file
+
+
 @contextmanager
-def proxy(upstream: str, **headers: str) -> Iterator[str]:
+def proxy(upstream: str, *, pem: Path | None = None, **headers: str) -> Iterator[str]:
     """A proxy that passes a request on with headers of its own."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -85,10 +108,14 @@ def proxy(upstream: str, **headers: str) -> Iterator[str]:
         def log_message(self, *_: Any) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if pem is not None:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(pem)
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield f"http{'s' * (pem is not None)}://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()
@@ -115,6 +142,20 @@ def test_what_a_proxy_does_not_pass_on_is_said(
     assert run(["service", "check", *where, "--server", "memory.example.org"]) == 2
     direct = looked(capsys, *where, "--server", service.url)[1]["proxy"]
     assert direct[0] and "from 127.0.0.1: no proxy between" in direct[1] and "203.0" not in direct[1]
+
+
+def test_a_certificate_that_is_not_trusted_is_named(
+    service: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = ("--database", str(with_users(tmp_path / "other.db", "admin")))
+    pem = certificate(tmp_path)
+    with proxy(service.url, pem=pem, X_Forwarded_Proto="https") as secure:
+        code, found = looked(capsys, *where, "--server", secure)
+        said = found["proxy"][1]
+        assert code == 5 and said.startswith(f"the certificate of {secure} is not trusted here (self"), said
+        assert "SSL_CERT_FILE" in said
+        monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+        assert looked(capsys, *where, "--server", secure)[1]["proxy"][0]
 
 
 def test_a_folder_that_the_first_start_makes_is_no_failure(

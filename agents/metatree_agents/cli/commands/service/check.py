@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import ssl
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -230,7 +231,10 @@ def _proxy(server: str) -> str:
         answer = httpx2.get(address, headers={"X-Forwarded-For": _ELSEWHERE}, timeout=10.0)
         seen, client = answer.json()["seen"], httpx2.get(address, timeout=10.0).json()["seen"]["client"]
     except (httpx2.HTTPError, ValueError, KeyError, TypeError) as exc:
-        raise Bad(f"{server} does not answer as a service of this version: {type(exc).__name__}") from None
+        raise Bad(
+            _distrusted(server, exc)
+            or f"{server} does not answer as a service of this version: {type(exc).__name__}"
+        ) from None
     given, troubles = urlsplit(server), list[str]()
     host = given.netloc.lower().removesuffix(_DEFAULT_PORTS[given.scheme])  # a client leaves it out of Host
     if seen["host"].lower() != host:
@@ -257,3 +261,15 @@ def _proxy(server: str) -> str:
         ": no proxy between, or one that passes X-Forwarded-For on" if seen["client"] == _ELSEWHERE else ""
     )
     return f"requests come as they are, from {client}{direct}"
+
+
+def _distrusted(server: str, exc: BaseException | None) -> str:
+    """Return what is wrong with the certificate of a server, where that is why it could not be asked."""
+    while exc is not None and not isinstance(exc, ssl.SSLCertVerificationError):
+        exc = exc.__cause__ or exc.__context__
+    if exc is None:
+        return ""
+    return (
+        f"the certificate of {server} is not trusted here ({exc.verify_message}): where it is the right one, name the"
+        " file of its authority, or of itself, in the environment variable SSL_CERT_FILE"
+    )
