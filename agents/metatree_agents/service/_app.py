@@ -142,7 +142,7 @@ _OF_ENGINES: Final = frozenset(
     {
         *("get-new-queries", "give-new-answer", "renew-lease", "hand-back"),
         *("leave", "wait-for-stop", "ask-person", "give-progress"),
-        *("get-new-lookup", "give-new-matches", "get-recommendations", "get-identity"),
+        *("get-new-lookup", "give-new-matches", "get-recommendations", "get-identity", "give-router-state"),
         *("get-tree", "get-tree-file", "get-memory", "give-memory"),
     }
 )

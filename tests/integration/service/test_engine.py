@@ -25,6 +25,7 @@ from metatree import RouteDecision, RouteRequest, Tree, search
 from metatree.errors import MetatreeError, RouterUnavailable, TransientError, UserError
 
 from .conftest import SECRETS, Served, proof
+from .test_web import Browser, entered
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., Served]
@@ -189,6 +190,59 @@ def test_a_search_that_fails_says_so(serve: Serve, tree: Tree) -> None:
     with working(service, tree, parts={"router": Down(), "reader": Down()}):
         said = service.frontend.get("check-query", Topic="T", Seq=1).json()
     assert said["Answer"] == ["The search failed before an answer was found; the log of the engine says why."]
+
+
+class Flaky:
+    """A router whose model server is out of reach until it is back."""
+
+    def __init__(self) -> None:
+        self.back = False
+
+    async def route(self, request: RouteRequest) -> RouteDecision:
+        if not self.back:
+            raise RouterUnavailable("the server at http://inner.lan cannot be reached")
+        return RouteDecision(choice=request.options[0].id, reason="the first")
+
+
+def test_a_router_that_fails_is_for_the_log_and_for_administrators_alone(
+    serve: Serve, tree: Tree, caplog: pytest.LogCaptureFixture
+) -> None:
+    service, router = serve(answer_timeout_s=20.0, memory=tree), Flaky()
+    people = {name: entered(service, name) for name in ("User_1", "Admin_1")}
+
+    def asked(number: int) -> dict[str, Any]:
+        service.user.ask("How are the lines of an invoice added up?", topic=f"T{number}", user="User_1")
+        said = service.user.get("check-query", Topic=f"T{number}", Seq=1)
+        assert "inner.lan" not in said.text
+        return dict(said.json())
+
+    def noted(browser: Browser) -> bool:
+        return "The router of Inference_1 fails since" in browser.get("/admin").text
+
+    def until_noted(wanted: bool) -> None:
+        end = time.monotonic() + 20.0
+        while noted(people["Admin_1"]) is not wanted:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+    with working(service, tree, parts={"router": router}):
+        for number in (1, 2):
+            said = asked(number)
+            assert "value added tax" in " ".join(said["Answer"])
+            assert any("the router failed" in line for line in said["Think"])
+        until_noted(True)
+        assert [line for line in caplog.messages if "inner.lan" in line] == [
+            "the router fails, and searches go on without it: the server at http://inner.lan cannot be reached"
+        ]
+        page = people["Admin_1"].get("/admin/engines").text
+        assert "http://inner.lan cannot be reached" in page and not noted(people["User_1"])
+        traces = {name: browser.get("/run?topic=T1&seq=1").text for name, browser in people.items()}
+        assert "inner.lan" in traces["Admin_1"] and "inner.lan" not in traces["User_1"]
+        assert "the router failed" in traces["User_1"]
+        router.back = True
+        asked(3)
+        until_noted(False)
+        assert caplog.messages.count("the router works again") == 1
 
 
 LOCKED = "http://10.1.2.3:8000 refused (database /srv/tree.db is locked)"

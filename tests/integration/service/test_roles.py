@@ -51,6 +51,7 @@ ROUTES: dict[tuple[str, str], tuple[set[str], dict[str, Any], Any]] = {
     ("POST", "renew-lease"): (ANSWER, {}, HELD),
     ("POST", "hand-back"): (ANSWER, {}, HELD),
     ("POST", "leave"): (ANSWER, {}, None),
+    ("POST", "give-router-state"): (ANSWER, {}, {"Error": ""}),
     ("POST", "give-progress"): (ANSWER, {}, {"Topic": "theirs", "Seq": 1, "Steps": []}),
     ("GET", "get-recommendations"): (ANSWER, {}, None),
     ("GET", "get-identity"): (ANSWER, {}, None),

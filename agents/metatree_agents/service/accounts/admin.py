@@ -44,6 +44,8 @@ class Administration:
         self._queue = queue
         self._noted: dict[tuple[str, int], float] = {}
         """When it was last noted which trees an engine waits for."""
+        self._routers: dict[str, tuple[float, str]] = {}
+        """Since when the router of an engine fails, and its last error: as this server was told, kept nowhere else."""
 
     async def note_engine(self, name: str, trees: int) -> None:
         """Note which named trees an engine has, once a minute at most."""
@@ -59,8 +61,21 @@ class Administration:
         await self._database.execute("DELETE FROM service_engine WHERE at < ?", now - ENGINE_S)
 
     def forget_engine(self, name: str) -> None:
-        """Note which trees an engine has as soon as it is there again."""
+        """Note which trees an engine has as soon as it is there again; nothing is known of its router then."""
+        self._routers.pop(name, None)
         self._noted = {each: at for each, at in self._noted.items() if each[0] != name}
+
+    def note_router(self, name: str, error: str) -> None:
+        """Note the last error of the router of an engine; empty for one that works."""
+        since, _ = self._routers.pop(name, (self._database.clock(), ""))
+        if error:
+            self._routers[name] = since, error
+
+    async def routers_failing(self) -> list[tuple[str, str, str]]:
+        """Return (engine, since when, last error) of connected engines whose router fails."""
+        known = {**self._routers}
+        there = [each["Name"] for each in await self.engines() if each["Connected"]] if known else []
+        return [(name, stamp(known[name][0]), known[name][1]) for name in there if name in known]
 
     async def engine_trees(self) -> dict[str, list[int]]:
         """Return which sets of named trees each engine has, by when they were last waited for."""

@@ -27,6 +27,7 @@ from metatree_agents.service.engine._at_limit import same_question, with_person
 from metatree_agents.service.engine._corrections import corrections_of
 from metatree_agents.service.engine._follow_up import FollowUp, follow_up, same_subject
 from metatree_agents.service.engine._origins import place_in, with_origins
+from metatree_agents.service.engine.router_state import without_error
 from metatree_agents.service.queue.models import (
     ABOUT_ANOTHER,
     ABOUT_BEFORE,
@@ -92,6 +93,7 @@ async def answer_query(
     parts: Mapping[str, Any],
     limits: Limits | None = None,
     on_step: Callable[[dict[str, Any]], None] | None = None,
+    on_event: Callable[[TraceEntry], None] | None = None,
 ) -> EngineAnswer:
     """Search a tree for the answer to a query; a run of it that was cut off goes on where it was.
 
@@ -101,9 +103,12 @@ async def answer_query(
         parts: router and reader and so on, as for `search`.
         limits: bounds of the run.
         on_step: called with each step, as JSON for those who watch.
+        on_event: called with each step, as the trace has it.
     """
 
     def report(entry: TraceEntry) -> None:
+        if on_event is not None:
+            on_event(entry)
         if on_step is not None and (step := step_of(tree, entry)):
             on_step(step)
 
@@ -471,14 +476,14 @@ def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT)
         entry: the step, as the trace has it.
         ruled_out: how many of those that were ruled out are reported; None for all.
     """
-    title, more = _title(tree, entry.node), dict[str, Any]()
+    title, more, reason = _title(tree, entry.node), dict[str, Any](), without_error(entry.reason)
     match entry.event:
         case "route":
             chosen, offered = entry.data.get("choice"), entry.data.get("offered") or ()
             unviable = entry.data.get("unviable") or {}
             text = f"chose {_title(tree, chosen)}" if chosen else "chose nothing here"
             text += f" of {len(offered)}" + (f", ruled out {len(unviable)}" if unviable else "")
-            text += f": {entry.reason}" if entry.reason else ""
+            text += f": {reason}" if reason else ""
             shown_marks = list(unviable.items())[:ruled_out]
             more = {
                 "Chosen": _title(tree, chosen),
@@ -496,9 +501,9 @@ def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT)
             text = f"read {title}: " + (f"{count} answer{'s' * (count != 1)}" if count else "nothing of use")
             more = {"Answers": count}
         case "ask":
-            text = f"asks first: {entry.reason}"
+            text = f"asks first: {reason}"
         case "tool" | "create" | "fallback" | "restart" | "second_look" | "person":
-            text = f"{entry.event.replace('_', ' ')} {title}: {entry.reason}".replace(" : ", ": ")
+            text = f"{entry.event.replace('_', ' ')} {title}: {reason}".replace(" : ", ": ")
         case _:
             return None
     return {
@@ -510,7 +515,7 @@ def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT)
         "Above": tree.ancestors(entry.node) if entry.node and entry.node in tree else [],
         "Frame": entry.frame,
         "Step": entry.step,
-        "Reason": entry.reason[:500],
+        "Reason": reason[:500],
         **more,
     }
 

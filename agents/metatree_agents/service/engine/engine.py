@@ -26,6 +26,8 @@ from metatree_agents.service.engine.client import (
     patiently,
 )
 from metatree_agents.service.engine.nearest import matches_of
+from metatree_agents.service.engine.router_state import RouterState, RouterUse
+from metatree_agents.service.http.bodies import MOST_ERROR
 from metatree_agents.service.queue.models import Ending, EngineAnswer, EngineQuery
 from metatree_agents.service.queue.queue import LEASE_S
 from metatree_agents.service.queue.thanks import NOT_SEARCHED, WELCOME, is_thanks
@@ -89,6 +91,9 @@ class Engine:
         self._stopping = asyncio.Event()
         self._failing: dict[tuple[str, int], int] = {}
         """How often the search for a query has failed for now."""
+        self._router = RouterState()
+        self._router_told: bool | None = False
+        """Whether the service was told that the router fails; None where that is not known."""
 
     def stop(self) -> None:
         """Claim nothing more, stop searches, and hand their topics back; `run` then returns."""
@@ -225,6 +230,8 @@ class Engine:
         if any(one.get("Seq") == seq and one.get("Status") == "Stopped" for one in thread):
             return EngineAnswer([], [], [], "cancelled", SKIPPED)
         steps: list[dict[str, Any]] = []
+        if self._router.error:  # a server that was started again does not know it
+            self._router_told = None
         telling, stopped = asyncio.ensure_future(self._tell(topic, seq, steps)), asyncio.Event()
         watching = asyncio.ensure_future(self._watch(query, lease, stopped, lost))
         try:
@@ -245,6 +252,7 @@ class Engine:
             return None
         self._failing.pop((topic, seq), None)
         await self._send(topic, seq, steps)
+        await self._tell_router()
         if not reply.asks:
             await self._give(query, reply)
         if self._on_answer is not None:
@@ -352,13 +360,19 @@ class Engine:
     ) -> EngineAnswer:
         memory = self._memory(name)
         async with memory.using() as tree:
-            version = memory.version
+            version, use = memory.version, RouterUse(self._router)
             try:
                 reply = await run_beside(
                     lambda: answer_query(
-                        tree, query, parts=self._parts(tree), limits=self._limits, on_step=tell
+                        tree,
+                        query,
+                        parts=self._parts(tree),
+                        limits=self._limits,
+                        on_step=tell,
+                        on_event=use.see,
                     )
                 )
+                use.ended()
             except (TransientError, WrongCredentials):
                 raise
             except MetatreeError as exc:
@@ -379,6 +393,7 @@ class Engine:
         while True:
             await asyncio.sleep(STEPS_S)
             await self._send(topic, seq, steps)
+            await self._tell_router()
 
     async def _send(self, topic: str, seq: int, steps: list[dict[str, Any]]) -> None:
         """Send the steps that have come; those that cannot be sent are left out, since an answer matters more."""
@@ -388,6 +403,15 @@ class Engine:
                 await self._client.call(
                     "POST", "give-progress", body={"Topic": topic, "Seq": seq, "Steps": now}
                 )
+
+    async def _tell_router(self) -> None:
+        """Tell the service that the router fails, or works again; one that takes no such thing is left alone."""
+        error = self._router.error
+        if bool(error) is self._router_told:
+            return
+        self._router_told = bool(error)
+        with suppress(MetatreeError):
+            await self._client.call("POST", "give-router-state", body={"Error": error[:MOST_ERROR]})
 
     # Wrong credentials end the loops that answer topics, and so this engine; these two go on whatever happens.
 

@@ -27,6 +27,8 @@ MAX_TITLE = 200
 MAX_PARAGRAPHS = 2_000
 MAX_PASSAGES = 100
 """Questions that stayed open, and passages close to them, of one answer."""
+MOST_ERROR = 1_000
+"""Letters of the error of a router, which an engine tells."""
 MAX_NUMBER = 2**53
 """The largest number that every JSON reader keeps as it is."""
 

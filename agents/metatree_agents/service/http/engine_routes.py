@@ -11,8 +11,9 @@ from pydantic import Field
 
 from metatree_agents.service.database.identity import identity_of
 from metatree_agents.service.http._description import described
-from metatree_agents.service.http.bodies import Body, JsonObject, LeaseName, NameNow, Seq, TopicId
+from metatree_agents.service.http.bodies import MOST_ERROR, Body, JsonObject, LeaseName, NameNow, Seq, TopicId
 from metatree_agents.service.http.calls import admitted, number, refused, submitted
+from metatree_agents.service.http.logs import redacted
 from metatree_agents.service.http.routes import ANSWERING
 from metatree_agents.service.http.tree_access import set_served
 from metatree_agents.service.queue.recommendations import Recommendation
@@ -36,6 +37,12 @@ class Steps(Body):
     Steps: Annotated[list[JsonObject], Field(max_length=MAX_STEPS)]
 
 
+class RouterError(Body):
+    """The last error of the router of an engine; empty when it works."""
+
+    Error: Annotated[str, Field(max_length=MOST_ERROR)]
+
+
 @router.post("/renew-lease", **described(409, 422, body=LeasedTopic))
 async def renew_lease(request: Request) -> Response:
     """Keep a topic for longer; 409 when it was given to another engine meanwhile."""
@@ -52,6 +59,14 @@ async def hand_back(request: Request) -> Response:
     if not await service.queue.hand_back(topic.Topic, topic.Lease):
         raise refused(409, "this lease has ended")
     service.waiting.engines.notify()
+    return JSONResponse({})
+
+
+@router.post("/give-router-state", **described(422, body=RouterError))
+async def give_router_state(request: Request) -> Response:
+    """Say that the router of an engine fails, for administrators alone, or that it works again."""
+    service, who, state = await submitted(request, RouterError, *ANSWERING)
+    service.admin.note_router(who.name, redacted(state.Error))
     return JSONResponse({})
 
 

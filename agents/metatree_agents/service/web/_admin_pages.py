@@ -68,6 +68,20 @@ _NOBODY: Final = (
 )
 
 
+async def _troubles(service: Service, free: int) -> str:
+    """Return what keeps questions from being answered as they should be; empty for nothing.
+
+    Args:
+        free: how many searches can begin at this server now.
+    """
+    said = [] if await service.admin.has_engines(waiting=free) else [_NOBODY]
+    said += [
+        f"The router of {name} fails since {spaced(since)} (UTC), and its searches go on without it. Its error: {error}"
+        for name, since, error in await service.admin.routers_failing()
+    ]
+    return " ".join(said)
+
+
 async def administrator(session: Entered) -> Session:
     """Return the session of an administrator, or answer that this page is for them."""
     if session.role != "admin":
@@ -114,7 +128,7 @@ async def admin_page(
             (f"{without:,}", "not answered"),
             (f"{free:,}", _FREE),
         ],
-        wrong="" if await service.admin.has_engines(waiting=free) else _NOBODY,
+        wrong=await _troubles(service, free),
         again=_AGAIN_S,
     )
 
@@ -221,7 +235,7 @@ async def engines_page(request: Request, session: Administrator, service: Here) 
         figures=[(f"{free:,}", _FREE)],
         lead="An engine is connected when it has a topic, or was heard of in the last two minutes. It does as many"
         " searches at a time as its --concurrency says.",
-        wrong="" if await service.admin.has_engines(waiting=free) else _NOBODY,
+        wrong=await _troubles(service, free),
         again=_AGAIN_S,
     )
 

@@ -12,6 +12,7 @@ from metatree import SearchResult, Tree, load_run, runs
 from metatree.errors import UnknownRun
 from metatree.result import TraceEntry
 from metatree_agents.service.engine.answering import run_id_of, step_of
+from metatree_agents.service.engine.router_state import without_error
 from metatree_agents.service.queue.models import EngineQuery
 from metatree_agents.service.web._browse import titles
 from metatree_agents.service.web._guard import Entered, Here, Id, Number
@@ -48,7 +49,7 @@ async def run_page(
         tree = tree or (others[0] if others else "")
     named = await tree_named(request, session, tree)
     try:
-        view = await reading(request, named, _run_view, name)
+        view = await reading(request, named, lambda opened: _run_view(opened, name, session.role == "admin"))
     except UnknownRun:
         raise PageError(
             404, "The trace of this run is not in this server's memory: it is with the engine that answered."
@@ -86,16 +87,21 @@ async def runs_page(request: Request, session: Entered, tree: str = "") -> Respo
     return page(request, "runs.html", session=session, runs=rows, tree=named, trees=trees)
 
 
-def _run_view(tree: Tree, name: str) -> dict[str, Any]:
-    """Return what the template of a run shows."""
+def _run_view(tree: Tree, name: str, errors: bool) -> dict[str, Any]:
+    """Return what the template of a run shows.
+
+    Args:
+        errors: whether those of parts are shown, which may name servers of the operator.
+    """
     result = load_run(name, tree=tree)
     entries = [entry for number, entry in enumerate(result.trace) if not _follows(result.trace, number)]
     steps = [(number, step_of(tree, entry, ruled_out=None)) for number, entry in enumerate(result.trace, 1)]
     return {
         "result": result,
+        "detail": result.detail if errors else _detail_for_askers(result),
         "walk": search_path([(number, step) for number, step in steps if step is not None]),
         "questions": _questions(result),
-        "steps": [_step_view(tree, entry) for entry in entries[:STEPS]],
+        "steps": [_step_view(tree, entry, errors) for entry in entries[:STEPS]],
         "more": max(0, len(entries) - STEPS),
         "used": _usage_lines(result),
     }
@@ -134,7 +140,12 @@ _SAID: Final = {
 }
 
 
-def _step_view(tree: Tree, entry: TraceEntry) -> dict[str, Any]:
+def _detail_for_askers(result: SearchResult) -> str:
+    """Return which limit a run reached, or whom it waits for; all else that a detail says is of parts that failed."""
+    return result.detail.partition(";")[0] if result.ended in ("limit", "waiting") else ""
+
+
+def _step_view(tree: Tree, entry: TraceEntry, errors: bool) -> dict[str, Any]:
     """Return one entry of a trace with everything that it says, and titles for ids."""
     data = entry.data
     offered, unviable = list(data.get("offered") or ()), dict(data.get("unviable") or {})
@@ -161,7 +172,7 @@ def _step_view(tree: Tree, entry: TraceEntry) -> dict[str, Any]:
         "said": label,
         "node": entry.node,
         "title": known.get(entry.node or "", entry.node or ""),
-        "reason": entry.reason,
+        "reason": entry.reason if errors else without_error(entry.reason),
         "options": options,
         "answers": answers,
         "more": {name: str(value) for name, value in more.items() if value},
