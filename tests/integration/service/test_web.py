@@ -190,6 +190,8 @@ def test_people_and_administrators_see_that_nobody_searches(service: Served) -> 
     topic = asked(browser)
     for page in (browser.get(f"/thread?topic={topic}").text, admin.get("/admin").text):
         assert "Nobody is searching: no engine is connected." in page
+    line = f"METATREE_SECRET=… metatree service worker --server {service.url} --user NAME --source FOLDER"
+    assert f"<code>{line}</code>" in admin.get("/admin").text and ".md" not in admin.get("/admin").text
     service.engine.get("get-new-lookup")  # an engine is there, busy with something else
     for page in (browser.get(f"/thread?topic={topic}").text, admin.get("/admin").text):
         assert "Nobody is searching" not in page

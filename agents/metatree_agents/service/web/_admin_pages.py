@@ -62,19 +62,25 @@ _FREE: Final = "searches can begin here now"
 _CHUNK: Final = 1 << 20
 _AGAIN_S: Final = 20
 """How often an open page of the queue, or of the engines, is brought up to date."""
-_NOBODY: Final = (
-    "Nobody is searching: no engine is connected. `metatree service worker` starts one on any machine;"
-    " docs/several-machines.md has the whole line."
-)
 
 
-async def _troubles(service: Service, free: int) -> str:
+async def _troubles(request: Request, service: Service, free: int) -> str:
     """Return what keeps questions from being answered as they should be; empty for nothing.
 
     Args:
         free: how many searches can begin at this server now.
     """
-    said = [] if await service.admin.has_engines(waiting=free) else [_NOBODY]
+    said = list[str]()
+    if not await service.admin.has_engines(waiting=free):
+        named, address = await service.tree_rights.all(), f"{request.url.scheme}://{request.url.netloc}"
+        what = f"{named[0].name}=FOLDER" if named else "--source FOLDER"
+        line = f"metatree service worker --server {address} --user NAME {what}"
+        said.append(
+            f"Nobody is searching: no engine is connected. `METATREE_SECRET=… {line}` starts one, with the name and the"
+            " secret of a user of the role engine (Users), where the folder is."
+        )
+        if (await service.trees.current()).version:
+            said.append("Without `--source` it searches a copy of the tree that this server publishes.")
     said += [
         f"The router of {name} fails since {spaced(since)} (UTC), and its searches go on without it. Its error: {error}"
         for name, since, error in await service.admin.routers_failing()
@@ -128,7 +134,7 @@ async def admin_page(
             (f"{without:,}", "not answered"),
             (f"{free:,}", _FREE),
         ],
-        wrong=await _troubles(service, free),
+        wrong=await _troubles(request, service, free),
         again=_AGAIN_S,
     )
 
@@ -235,7 +241,7 @@ async def engines_page(request: Request, session: Administrator, service: Here) 
         figures=[(f"{free:,}", _FREE)],
         lead="An engine is connected when it has a topic, or was heard of in the last two minutes. It does as many"
         " searches at a time as its --concurrency says.",
-        wrong=await _troubles(service, free),
+        wrong=await _troubles(request, service, free),
         again=_AGAIN_S,
     )
 
