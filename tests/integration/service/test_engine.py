@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -190,6 +191,32 @@ def test_a_search_that_fails_says_so(serve: Serve, tree: Tree) -> None:
     with working(service, tree, parts={"router": Down(), "reader": Down()}):
         said = service.frontend.get("check-query", Topic="T", Seq=1).json()
     assert said["Answer"] == ["The search failed before an answer was found; the log of the engine says why."]
+
+
+def test_each_part_of_a_question_is_answered_by_its_quote_with_its_number(
+    serve: Serve, tmp_path: Path
+) -> None:
+    (tmp_path / "holidays.md").write_text("# Holidays\n\nEverybody has 30 days of holiday a year.\n")
+    (tmp_path / "coffee.md").write_text("# Coffee\n\nDescale the coffee machine every three months.\n")
+    service = serve(answer_timeout_s=20.0)
+    asked = "How many days of holiday are there and how often must the coffee machine be descaled?"
+    service.user.ask(asked, topic="T", user="User_1")
+    with build_tree(tmp_path) as built, working(service, built):
+        said = service.user.get("check-query", Topic="T", Seq=1).json()
+    assert said["Answer"] == [
+        "How many days of holiday are there?",
+        "Everybody has 30 days of holiday a year.",
+        "And how often must the coffee machine be descaled?",
+        "Descale the coffee machine every three months.",
+    ]
+    page = entered(service, "User_1").get("/thread?topic=T").text
+    marks = re.findall(
+        r'<blockquote class="exact words">([^<]+)</blockquote><a class="mark"[^>]*>(.*?)</a>', page
+    )
+    assert marks == [
+        ("Everybody has 30 days of holiday a year.", "[1]"),
+        ("Descale the coffee machine every three months.", "[2]"),
+    ]
 
 
 class Flaky:

@@ -199,7 +199,8 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
     """Return a result in paragraphs, with the thinking of its search and where each answer comes from."""
     # Spaces before a first line are those of code.
     # What a model says in words of its own has its numbers within; what is quoted gets them where it is shown.
-    text = result.answer if all(map(_is_quoted, result.answers)) else result.cited or result.answer
+    quoted = all(map(_is_quoted, result.answers))
+    text = _quotes_apart(result) if quoted else result.cited or result.answer
     answer = [part.strip("\n").rstrip() for part in text.split("\n\n") if part.strip()]
     doubtful = [each for each in result.answers if not each.verified]
     if answer:
@@ -245,6 +246,14 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
         asks,
         ending,
     )
+
+
+def _quotes_apart(result: SearchResult) -> str:
+    """Return an answer that quotes: of several questions each has a paragraph of its own, above what answers it."""
+    of = "\n\n".join(f"{each.question}\n{each.answer}" for each in result.answers)
+    if len(result.answers) < 2 or result.answer != of:
+        return result.answer
+    return "\n\n".join(f"{each.question}\n\n{each.answer}" for each in result.answers)
 
 
 def _with_before(tree: Tree, query: EngineQuery, reply: EngineAnswer) -> EngineAnswer:
