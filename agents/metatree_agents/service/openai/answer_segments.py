@@ -13,6 +13,9 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Final, Literal
 
+_LEFT_OUT: Final = "…"
+"""A line that stands for what is left out of a quote."""
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerSegment:
@@ -32,11 +35,12 @@ def answer_segments(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterato
     """Yield the pieces of an answer in their order; paragraphs that belong together are one.
 
     A paragraph is quoted when it is one of the quotes, or a part of one. Beside quoted code, what looks like code is of
-    the same source: a signature, lines around `…`.
+    the same source: a signature, lines around `…`. So is a `…` below what is quoted.
     """
     held: AnswerSegment | None = None
     for piece in _segments(paragraphs, quotes):
-        if held is not None and held.kind == piece.kind == "code" and held.quote == piece.quote:
+        goes_on = piece.kind == "code" or (piece.kind == "words" and piece.text == _LEFT_OUT)
+        if held is not None and goes_on and (held.kind, held.quote) == (piece.kind, piece.quote):
             held = replace(held, text=f"{held.text}\n\n{piece.text}")
             continue
         if held is not None:
@@ -51,14 +55,18 @@ def _segments(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterator[Answ
     own: list[str] = []
     code = next((number for number, quote in enumerate(quotes) if _is_code(quote)), None)
     place: tuple[str, int, int] | None = None
+    last: AnswerSegment | None = None
     for paragraph in paragraphs:
         if place is not None and (end := _end_of(paragraph, place)) is not None:
             place = (place[0], place[1], end)
             continue
         match = _place(paragraph, quotes)
         if place is not None:
-            yield _exactly(place, quotes)
+            yield (last := _exactly(place, quotes))
         place = match
+        if match is None and last is not None and not own and paragraph.strip() == _LEFT_OUT:
+            yield replace(last, text=paragraph if last.kind == "code" else _LEFT_OUT)
+            continue
         is_code = match is None and code is not None and "```" not in paragraph and _is_code(paragraph)
         if match is None and not is_code:
             own.append(paragraph)
@@ -66,7 +74,7 @@ def _segments(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterator[Answ
             yield AnswerSegment("said", "\n\n".join(own))
             own.clear()
         if is_code:
-            yield AnswerSegment("code", paragraph, code)
+            yield (last := AnswerSegment("code", paragraph, code))
     if place is not None:
         yield _exactly(place, quotes)
     if own:

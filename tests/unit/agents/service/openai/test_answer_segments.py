@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from metatree_agents.service.openai._inert import fenced
 from metatree_agents.service.openai._models import content_of
-from metatree_agents.service.openai.answer_segments import AnswerSegment, answer_segments
+from metatree_agents.service.openai.answer_segments import AnswerSegment, answer_segments, with_marks
 from metatree_agents.service.queue.queue import Query
 
 CODE = "    def __init__(self):\n        self.a = 1\n    }\n\n    def b(self):\n        return __c__\n    }\n"
@@ -87,6 +87,19 @@ def test_a_document_with_code_in_it_is_words_and_not_code() -> None:
     assert mark.kind == "words"
     (code,) = answer_segments(["def encode():\n    pass"], ["def encode():\n    pass"])
     assert code.kind == "code"
+
+
+def test_what_is_left_out_below_a_quote_is_a_part_of_it() -> None:
+    code = "def send(\n    name,\n):\n    pass\n\n    # all of it\n    return 1"
+    ((piece, number),) = with_marks(
+        answer_segments(["def send(\n    name,\n):\n    pass", "    …"], [code]), [1]
+    )
+    assert (piece.kind, piece.text, number) == ("code", "def send(\n    name,\n):\n    pass\n\n    …", 1)
+    answer = ["Lamps are dear.", "    …", "So it is said."]
+    words, said = with_marks(answer_segments(answer, ["Lamps are dear. Very."]), [1])
+    assert (words[0].kind, words[0].text, words[1]) == ("words", "Lamps are dear.\n\n…", 1)
+    assert (said[0].kind, said[0].text) == ("said", "So it is said.")
+    assert [piece.kind for piece in answer_segments(["He said", "…"], ["Lamps."])] == ["said"]
 
 
 def test_code_of_several_paragraphs_is_one_piece_below_its_signature() -> None:
