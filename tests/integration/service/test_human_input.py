@@ -527,6 +527,14 @@ def test_what_a_person_answers_is_remembered_as_theirs_and_for_others_only_where
             assert all(f'id="{mark}"' in shown for mark in marks)
             own = found(service.user, "who feeds the quokka", "own")
             assert "Bea feeds it at dawn." in own["Answer"], "the person is not asked the same twice"
+            (source,) = re.findall(
+                r"<li id=\"source-1-1.*?</li>", browser.get("/thread?topic=own").text, re.S
+            )
+            said = re.search(
+                r'class="meta said-by">added by User_1, 20[0-9-]{8}, to the question <a href="([^"]+)"',
+                source,
+            )
+            assert "said by User_1" in source and said and said[1] == "/thread?topic=T"
         assert "Bea feeds it at dawn." in browser.get("/memories").text
         assert "Bea" not in entered(service, "User_2").get("/memories").text
 

@@ -125,6 +125,15 @@ class Recommendations:
             told.setdefault(int(seq), []).append((question, answer))
         return told
 
+    async def told_by(self, who: str, answer: str) -> tuple[str, float] | None:
+        """Return in which topic and when somebody last told a search this answer; None for never."""
+        row = await self._database.row(
+            "SELECT topic, at FROM recommendation WHERE on_behalf_of = ? AND type = ? AND fragment = ?"
+            " AND withdraws IS NULL ORDER BY number DESC LIMIT 1",
+            *(who, MISSING, answer),
+        )
+        return None if row is None else (str(row[0]), float(row[1]))
+
     async def withdraw(self, number: int, *, by: str | None) -> bool:
         """Take a recommendation back; False when there is none that stands, or it is somebody else's.
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from metatree.trees.masking import is_code
 from metatree_agents.service.accounts.tree_rights import NamedTree
+from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.http.tree_access import may_read, named_trees
 from metatree_agents.service.http.wait_for import has_engines, questions_before
 from metatree_agents.service.openai.answer_segments import numbers_of, quoted_sources, quotes_of
@@ -23,7 +24,7 @@ from metatree_agents.service.openai.closest_passages import (
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.models import STOPPED, STOPPED_WITH
 from metatree_agents.service.queue.queue import Query
-from metatree_agents.service.queue.recommendations import PLAIN, TYPES
+from metatree_agents.service.queue.recommendations import MISSING, PLAIN, TYPES
 from metatree_agents.service.queue.thanks import WELCOME
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._search_path import PathNode, search_path
@@ -90,7 +91,7 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
     """Return what the template of a question shows."""
     walk, latest = await search_path_so_far(service, query.topic, query.seq)
     head, rest = headline(query.text)
-    sources, closest = _sources(query), closest_of(query)
+    sources, closest = _sources(query, await _told_before(service, query)), closest_of(query)
     said = {row["said_by"] for row in sources} | {each.said_by for its in closest.values() for each in its}
     holder = await service.queue.holder(query.topic) if query.status == "Pending" else None
     return {
@@ -173,8 +174,24 @@ def _not_said(query: Query) -> str | None:
     return None if query.ending.answered else said_of_open(query)
 
 
-def _sources(query: Query) -> list[dict[str, Any]]:
-    """Return what an answer quotes, in the order of the numbers; where nothing is quoted, each place once."""
+async def _told_before(service: Service, query: Query) -> dict[str, str]:
+    """Return who said what an answer quotes of its asker, who told it an earlier search, and where; by the quotes."""
+    found = dict[str, str]()
+    for source in query.sources or ():
+        quote = str(source.get("Quote") or "").strip()
+        if source.get("Node") is None and quote and not _who_said(query, quote):
+            told = await service.recommendations.told_by(query.by, quote)
+            if told is not None:
+                found[quote] = f"said by {query.by} on {stamp(told[1])[:10]} ({MISSING}, topic {told[0]})"
+    return found
+
+
+def _sources(query: Query, told: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return what an answer quotes, in the order of the numbers; where nothing is quoted, each place once.
+
+    Args:
+        told: who said what is quoted of the asker, by the quotes.
+    """
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for source in quoted_sources(query.sources) or query.sources or ():
         node = source.get("Node")
@@ -188,6 +205,8 @@ def _sources(query: Query) -> list[dict[str, Any]]:
                 title = _who_said(query, str(source["Quote"])) or title
             number = source.get("Number") or 0
             said_by = said_by_of(source)
+            if node is None and (earlier := told.get(str(source["Quote"]).strip())):
+                title, said_by = f"said by {query.by}", earlier
             rows.setdefault(
                 (node, place, quote, number, said_by, source.get("Tree")),
                 {
