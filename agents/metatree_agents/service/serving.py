@@ -195,9 +195,10 @@ async def _say_rights(service: Service, say: Callable[[str], None], options: str
     """Say of trees that nobody but administrators may ask how others are let in."""
     for name, who in (await service.tree_rights.rights()).items():
         if not who:
+            # No colon behind the name: one such as `secret` would have what follows hidden in the log.
             say(
-                f"only administrators may ask {name}: `metatree service trees allow {name} everybody{options}`, or a"
-                " user's name or group:NAME in place of everybody, lets others in"
+                f"only administrators may ask {name}, until `metatree service trees allow {name} everybody{options}`,"
+                " or a user's name or group:NAME in place of everybody, lets others in"
             )
 
 

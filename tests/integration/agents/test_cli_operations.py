@@ -49,6 +49,18 @@ def serving(*arguments: str, log: Path) -> Iterator[tuple[str, Path]]:
             assert server.wait(30) == 0
 
 
+def test_the_name_of_a_tree_hides_nothing_in_the_log(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").symlink_to(source)
+    where = [f"secret={tmp_path / 'secret'}", "--database", str(tmp_path / "service.db")]
+    with serving(*where, "--log", "json", log=tmp_path / "log") as (_, log):
+        said = [json.loads(line)["message"] for line in log.read_text().splitlines() if line.startswith("{")]
+    assert any(
+        line.startswith("only administrators may ask secret, until `metatree service") for line in said
+    )
+    assert any(re.match(r"built the tree of .*secret in [\d.]+ s: \d+ nodes?$", line) for line in said), said
+    assert not any("[hidden]" in line for line in said)
+
+
 def chat(url: str, key: str, text: str) -> str:
     with openai.OpenAI(base_url=f"{url}/v1", api_key=key, timeout=60) as client:
         said = client.chat.completions.create(model="metatree", messages=[{"role": "user", "content": text}])

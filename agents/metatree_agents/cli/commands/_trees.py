@@ -203,7 +203,8 @@ def build(
             report = _followed(progress, follower, place)
             built = build_tree(*known, *sources, out=tree, history=history, progress=report)
         _index(built, follower)
-    remark(f"built the tree of {named}: {counted(len(built), 'node')}, {_seconds(began)}")
+    # No colon behind the name: one such as `secret` would have what follows hidden in the log of a service.
+    remark(f"built the tree of {named} in {_seconds(began)}: {counted(len(built), 'node')}")
     if tree is None and not _is_folder(sources):
         remark(f"it is in {visible(str(place))}: ask it from this folder, or from elsewhere with --tree")
     for mount, text in noted(built).items():
