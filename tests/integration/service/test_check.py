@@ -22,7 +22,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from metatree_agents.cli._main import run
-from metatree_agents.service.accounts.users import Users
+from metatree_agents.service.accounts.keys import Keys
+from metatree_agents.service.accounts.users import INSIDE, Users
 
 from .conftest import Served, opened
 
@@ -182,6 +183,16 @@ def test_the_queue_and_the_keys_say_who_is_there(
     capsys.readouterr()
     assert run(["service", "keys", "list", *where]) == 0
     assert "User_1  my laptop  made" in capsys.readouterr().out
+
+    async def add_own() -> None:
+        database = opened(place)
+        await database.start()
+        await Keys(database).own(INSIDE, await Users(database).own(INSIDE, "engine"))
+        await database.close()
+
+    asyncio.run(add_own())
+    assert run(["service", "keys", "list", *where]) == 0
+    assert f"{INSIDE}  of the service itself  made" in capsys.readouterr().out
 
 
 def test_a_database_that_cannot_be_used_says_so_once(

@@ -19,7 +19,7 @@ from itertools import count
 from typing import Final
 
 from metatree.errors import TransientError, UserError
-from metatree_agents.service.accounts.users import Caller, note_use
+from metatree_agents.service.accounts.users import INSIDE, Caller, note_use
 from metatree_agents.service.database.database import ServiceDatabase
 
 PREFIX: Final = "mtk-"
@@ -42,9 +42,14 @@ class KnownKey:
     """What its owner calls it."""
 
     @property
+    def named(self) -> str:
+        """What it is called; empty for one without a name."""
+        return "of the service itself" if self.name == INSIDE else self.label
+
+    @property
     def shown_name(self) -> str:
         """How lists name it: what its owner calls it, or else the day when it was made (UTC)."""
-        return self.label or f"unnamed, made on {datetime.fromtimestamp(self.made_at, UTC):%Y-%m-%d}"
+        return self.named or f"unnamed, made on {datetime.fromtimestamp(self.made_at, UTC):%Y-%m-%d}"
 
 
 def next_label(keys: Sequence[KnownKey]) -> str:

@@ -364,7 +364,7 @@ async def _keys(
     keys = await service.keys.list(of or None)
     rows: list[list[Cell]] = [
         [
-            "of the service itself" if each.name == INSIDE else each.shown_name,
+            each.shown_name,
             each.id,
             each.name,
             TimeCell(each.made_at),

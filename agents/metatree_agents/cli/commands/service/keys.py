@@ -71,11 +71,11 @@ def list_(
         output.write_json("service keys list", {"keys": rows})
     else:
         output.write(
-            output.visible(f"{each['id']}  {each['name']}  ")
-            + output.visible(f"{each['label'] or 'unnamed'}  ")
-            + f"made {each['made']}  "
-            + (f"used {each['used']}" if each["used"] else "never used")
-            for each in rows
+            output.visible(f"{row['id']}  {row['name']}  ")
+            + output.visible(f"{each.named or 'unnamed'}  ")
+            + f"made {row['made']}  "
+            + (f"used {row['used']}" if row["used"] else "never used")
+            for each, row in zip(keys, rows, strict=True)
         )
     return FOUND
 
