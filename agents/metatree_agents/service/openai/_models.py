@@ -22,6 +22,7 @@ from metatree_agents.service.openai.closest_passages import (
     closest_of,
     place_of,
     said_by_of,
+    said_in_words,
     said_of_open,
     shown_quote,
 )
@@ -105,7 +106,7 @@ def _linked(title: str, address: str) -> str:
 
 
 def _about(said_by: str) -> str:
-    return f" ({escaped(said_by)})" if said_by else ""
+    return f" ({escaped(said_in_words(said_by).text)})" if said_by else ""
 
 
 def _closest_lines(query: Query, base: str) -> Iterator[str]:

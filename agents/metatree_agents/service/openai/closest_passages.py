@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,6 +12,7 @@ from metatree_memory_tools.text.readable import readable
 
 from metatree_agents.service.queue.models import NOT_SAID
 from metatree_agents.service.queue.queue import Query
+from metatree_agents.service.queue.recommendations import PLAIN, TYPES
 
 CLOSEST: Final = "Closest passages:"
 PASSAGES: Final = 3
@@ -20,6 +22,19 @@ QUESTIONS: Final = 20
 SHORT_LINES: Final = 3
 SHORT_CHARS: Final = 120
 """What is shown of a quote whole where three passages are to be seen at once, on a phone too."""
+_SAID_IN: Final = re.compile(
+    rf"(.*) \(({'|'.join(map(re.escape, TYPES))}), topic (.+?)\)(, and \d+ more times?)?"
+)
+"""How it is said of a memory that it was recommended, and in which topic."""
+_SAID: Final = re.compile(r"said by (.*) on (\d{4}-\d\d-\d\d)")
+_KINDS: Final = {
+    "Make Correction": "correction",
+    "Add Missing Info": "added",
+    "Suggest Improvement": "improvement",
+    "Clarify Phrasing": "clarification",
+    "Promote Answer": "called helpful",
+}
+"""What a memory is that somebody recommended so."""
 LINES: Final = 12
 CHARS: Final = 700
 
@@ -107,6 +122,36 @@ def said_by_of(given: Mapping[str, Any]) -> str:
     """Return who said a source or passage, or that it was imported; empty for what is in the sources, or not said."""
     said = given.get("SaidBy")
     return " ".join(said.split()) if isinstance(said, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidInWords:
+    """Who said a memory, for people."""
+
+    text: str
+    who: str = ""
+    kind: str = ""
+    topic: str = ""
+    """Where it was recommended, by whom and as what; empty for what nobody recommended."""
+
+
+def said_in_words(said_by: str) -> SaidInWords:
+    """Return who said a memory as people are told it: without the name of its topic, which may not be theirs to see.
+
+    Example:
+        >>> said_in_words("said by Ann on 2026-11-27 (Add Missing Info, topic what-is-the-wifi)").text
+        'added by Ann, 2026-11-27'
+        >>> said_in_words("imported from notes.json on 2026-11-27").text
+        'imported from notes.json on 2026-11-27'
+    """
+    found = _SAID_IN.fullmatch(said_by)
+    if found is None:
+        return SaidInWords(said_by)
+    said, kind, topic, more = found.groups(default="")
+    who = _SAID.fullmatch(said)
+    if who is None:
+        return SaidInWords(f"{said}{more}: {PLAIN.get(kind, kind)}", "", kind, topic)
+    return SaidInWords(f"{_KINDS.get(kind, kind)} by {who[1]}, {who[2]}{more}", who[1], kind, topic)
 
 
 def shown_quote(given: Mapping[str, Any], *, lines: int = LINES, chars: int = CHARS) -> str:

@@ -18,13 +18,14 @@ from metatree_agents.service.openai.closest_passages import (
     closest_of,
     place_of,
     said_by_of,
+    said_in_words,
     said_of_open,
     shown_quote,
 )
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.models import STOPPED, STOPPED_WITH
 from metatree_agents.service.queue.queue import Query
-from metatree_agents.service.queue.recommendations import MISSING, PLAIN, TYPES
+from metatree_agents.service.queue.recommendations import MISSING
 from metatree_agents.service.queue.thanks import WELCOME
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._search_path import PathNode, search_path
@@ -34,21 +35,6 @@ _QUOTE_LINES = 6
 _QUOTE_CHARS = 400
 _MOST_NEW: Final = 0.1
 """Of the words of a quote of code, those that the answer has not: it is shown without the markup of comments."""
-
-
-_SAID_IN: Final = re.compile(
-    rf"(.*) \(({'|'.join(map(re.escape, TYPES))}), topic (.+?)\)(, and \d+ more times?)?"
-)
-"""How it is said of a memory that it was recommended, and in which topic."""
-_SAID: Final = re.compile(r"said by (.*) on (\d{4}-\d\d-\d\d)")
-_KINDS: Final = {
-    "Make Correction": "correction",
-    "Add Missing Info": "added",
-    "Suggest Improvement": "improvement",
-    "Clarify Phrasing": "clarification",
-    "Promote Answer": "called helpful",
-}
-"""What a memory is that somebody recommended so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +52,22 @@ class SaidBy:
 
 async def said_by_for(service: Service, session: Session, text: str) -> SaidBy:
     """Return who said a memory, with the topic by its title where the reader may see that."""
-    found = _SAID_IN.fullmatch(text)
-    if found is None:
-        return SaidBy(text)
-    who = _SAID.fullmatch(found[1])
-    if who is None:
-        said = f"{found[1]}{found[4] or ''}: {PLAIN.get(found[2], found[2])}"
-    else:
-        said = f"{_KINDS.get(found[2], found[2])} by {who[1]}, {who[2]}{found[4] or ''}"
-        made = await service.recommendations.made_from([found[3]])
-        if made.get((who[1], found[2], found[3])) is False:
+    told = said_in_words(text)
+    said = told.text
+    if not told.topic:
+        return SaidBy(said)
+    if told.who:
+        made = await service.recommendations.made_from([told.topic])
+        if made.get((told.who, told.kind, told.topic)) is False:
             said += ", taken back since"
-    place = await service.queue.place(found[3])
+    place = await service.queue.place(told.topic)
     seen = place is not None and (service.queue.shared or session.sees_all or place.owner == session.name)
     if place is None or not seen or not await may_read(service, session.caller, place):
         return SaidBy(said)
-    first = await service.queue.query(found[3], 1)
-    named = await service.queue.title(found[3])
-    title = named or (headline(first.text)[0] if first else found[3])
-    return SaidBy(said, found[3], title, "in" if named else "to the question")
+    first = await service.queue.query(told.topic, 1)
+    named = await service.queue.title(told.topic)
+    title = named or (headline(first.text)[0] if first else told.topic)
+    return SaidBy(said, told.topic, title, "in" if named else "to the question")
 
 
 async def question_of(service: Service, session: Session, query: Query) -> dict[str, Any]:

@@ -195,10 +195,15 @@ def _lines(query: dict[str, Any], server: str) -> Iterator[str]:
 def _source(
     given: dict[str, Any], query: dict[str, Any], server: str, *, quote: bool = False
 ) -> Iterator[str]:
-    from metatree_agents.service.openai.closest_passages import place_of, said_by_of, shown_quote
+    from metatree_agents.service.openai.closest_passages import (
+        place_of,
+        said_by_of,
+        said_in_words,
+        shown_quote,
+    )
 
     shown = _named(given, query, server)
-    place, title, by = place_of(given), shown.get("title") or "", said_by_of(given)
+    place, title, by = place_of(given), shown.get("title") or "", said_in_words(said_by_of(given)).text
     number = f"[{shown['number']}] " if shown.get("number") else ""
     tree = f"{shown['tree']}: " if shown.get("tree") else ""
     # Of what a person said the place is an id that nobody knows.
