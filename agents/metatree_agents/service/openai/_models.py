@@ -109,6 +109,12 @@ def _about(said_by: str) -> str:
     return f" ({escaped(said_in_words(said_by).text)})" if said_by else ""
 
 
+def _where(tree: Any, place: str) -> str:
+    """Return in which tree, where trees have names, and at which place of it something is; empty for neither."""
+    told = ": ".join(filter(None, (str(tree or ""), place)))
+    return f" ({escaped(told)})" if told else ""
+
+
 def _closest_lines(query: Query, base: str) -> Iterator[str]:
     for question, passages in closest_of(query).items():
         if question != query.text or query.ending.answered:
@@ -118,8 +124,8 @@ def _closest_lines(query: Query, base: str) -> Iterator[str]:
             title = _linked(
                 passage.title, node_link(base, passage.node, query.topic, query.seq, passage.tree)
             )
-            place = "" if passage.place in ("", passage.title) else f" ({escaped(passage.place)})"
-            yield f"{number}. {title}{place}{_about(passage.said_by)}\n\n{fenced(passage.quote)}"
+            where = _where(passage.tree, "" if passage.place == passage.title else passage.place)
+            yield f"{number}. {title}{where}{_about(passage.said_by)}\n\n{fenced(passage.quote)}"
 
 
 def sources_listed(
@@ -143,8 +149,8 @@ def sources_listed(
     for source in quoted_sources(sources) or sources:
         title, place = " ".join(str(source.get("Title") or "").split()), place_of(source)
         name = title or place
-        told = [str(source.get("Tree") or ""), place if source.get("Path") and place != name else ""]
-        where = f" ({escaped(': '.join(filter(None, told)))})" if name and any(told) else ""
+        beside = place if source.get("Path") and place != name else ""
+        where = _where(source.get("Tree"), beside) if name else ""
         name = _linked(name, address(source) if name else "") + where
         name += _about(said_by_of(source)) if name else ""
         if source.get("Quote"):

@@ -187,6 +187,8 @@ def test_lists_say_who_said_it_where_the_engine_does() -> None:
     near = content_of(query_of(["It does not say."], ending=closest(SaidBy="said by ann on 2026-05-03")))
     assert "1. T (n) (said by ann on 2026-05-03)\n\n```\nw" in near
     assert "said by" not in content_of(query_of(["It does not say."], ending=closest()))
+    named = closest(Place="office.md", Lines=[9, 11], Tree="handbook")
+    assert "1. T (handbook: office.md, lines 9–11)\n" in content_of(query_of(["No."], ending=named))
     recommended = "said by ann on 2026-05-03 (Add Missing Info, topic what-is-it-9f2c)"
     answered = query_of(["w"], source("w", SaidBy=recommended))
     for text in (content_of(answered), content_of(query_of(["No."], ending=closest(SaidBy=recommended)))):
