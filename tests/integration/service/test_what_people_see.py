@@ -631,6 +631,14 @@ def test_how_a_question_was_read_is_said_everywhere(serve: Serve, handbook: Tree
     assert note in user.get("/thread/export", params={"topic": topic}).text
 
 
+def test_a_note_on_the_language_of_a_question_is_a_sentence(serve: Serve, handbook: Tree) -> None:
+    service = serve(answer_timeout_s=30.0, claim_timeout_s=5.0)
+    with working(service, handbook):
+        service.user.ask("Wann werden die Fenster im Treppenhaus geputzt?", topic="T", user="User_1")
+        found = service.user.get("check-query", Topic="T", Seq="1").json()
+    assert found["Notes"] == ["The question is in German; the texts are in English."]
+
+
 def test_what_is_said_of_an_answer_has_one_name(service: Served) -> None:
     user = entered(service, "User_1")
     topic = answered(service, user)

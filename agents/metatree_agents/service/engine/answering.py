@@ -27,6 +27,7 @@ from metatree_agents.service.engine._at_limit import same_question, with_person
 from metatree_agents.service.engine._corrections import corrections_of
 from metatree_agents.service.engine._follow_up import FollowUp, follow_up, same_subject
 from metatree_agents.service.engine._origins import place_in, with_origins
+from metatree_agents.service.engine._several import READ_AS
 from metatree_agents.service.engine.router_state import without_error
 from metatree_agents.service.queue.models import (
     ABOUT_ANOTHER,
@@ -380,7 +381,9 @@ def _ending_of(tree: Tree, result: SearchResult) -> Ending:
     # Two passages of one short section are that section, once.
     closest = [{**each, **_in_document(tree, each["Node"])} for each in _apart(closest)]
     end: End = "answered" if result.answer.strip() else "closest" if closest else "nothing"
-    return Ending(end, list(result.open_questions[:PASSAGES]), closest, notes=result.sentences[:PASSAGES])
+    # What a question is read as ends as the question does.
+    notes = [each if each.startswith(READ_AS) else f"{each}." for each in result.sentences[:PASSAGES]]
+    return Ending(end, list(result.open_questions[:PASSAGES]), closest, notes=notes)
 
 
 def _in_document(tree: Tree, node_id: str) -> dict[str, Any]:
