@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,7 @@ def test_of_a_correction_that_was_corrected_itself_the_later_one_is_told(service
         right = f"Refunds are approved by {who}."
         recommend(service, "Make Correction", said.answer[0], comment=right, Topic=f"T{number}")
         learnt(service, tree)
+        time.sleep(1.0)  # what was said when is kept in seconds
         assert [note.partition(": ")[2] for note in notes()] == [right]
 
 
