@@ -409,6 +409,39 @@ def test_trees_are_chosen_beside_the_question_and_opened_by_tabs(
     page.wait_for_selector("[role=status].notice:has-text('may not ask handbook any more')")
 
 
+LONG = "The office handbook of 2026 & all that belongs to it"
+
+
+@pytest.fixture
+def titled(several: Site, visit: Visit) -> Iterator[Site]:
+    """The server of two trees, one of which has a long title meanwhile."""
+    watch = visit(several)
+    watch.log_in(several)
+    page = watch.page
+    for title in (LONG, "handbook"):
+        page.goto(f"{several.url}/admin/trees")
+        page.select_option("#i2-choice", "handbook")
+        page.fill("#i2-title", title)
+        page.click("button:has-text('Rename')")
+        page.wait_for_selector("[role=status].notice")
+        if title == LONG:
+            yield several
+
+
+def test_a_long_title_of_a_tree_fits_on_a_phone(titled: Site, visit: Visit) -> None:
+    watch = visit(titled, NARROW)
+    page = watch.page
+    watch.log_in(titled)
+    chip = page.locator(f".choices span:has-text('{LONG}')")
+    corner, height = chip.evaluate("e => [parseFloat(getComputedStyle(e).borderRadius), e.offsetHeight]")
+    assert corner < height / 2.5, "its corners cut no text"
+    page.fill("#question", "Which colour does the xylophone of the ferret have?")
+    page.click(".ask button.main")
+    page.wait_for_url("**/thread?*")
+    page.wait_for_selector("select[name=tree]")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_the_printed_link_logs_in_once_and_leaves_the_address(site: Site, visit: Visit, axe: str) -> None:
     page = visit(site).page
     page.goto(site.link)
