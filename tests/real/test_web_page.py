@@ -442,6 +442,40 @@ def test_a_long_title_of_a_tree_fits_on_a_phone(titled: Site, visit: Visit) -> N
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.parametrize("size", [NARROW, (768, 900)], ids=["phone", "tablet"])
+def test_a_long_name_of_a_user_fits_in_tables_and_topics(
+    several: Site, visit: Visit, size: tuple[int, int]
+) -> None:
+    name = f"Somebody_who_has_a_name_without_spaces_{size[0]}".ljust(64, "x")
+    watch = visit(several, size)
+    watch.log_in(several)
+    page = watch.page
+    page.goto(f"{several.url}/admin/users")
+    page.fill("#i1-name", name)
+    page.click("button:has-text('Add')")
+    secret = page.locator(".shown").first.inner_text()
+    page.goto(f"{several.url}/admin/trees")
+    page.fill("#i1-who", name)
+    page.click("button:has-text('Give access')")
+    page.wait_for_selector("[role=status].notice")
+    page.click(f"summary:has-text('Remove access of {name}')")
+    theirs = visit(several, size)
+    theirs.log_in(replace(several, secrets={name: secret}), name)
+    theirs.page.click("summary[aria-label*=account]")
+    assert theirs.page.locator(".sheet").bounding_box()["x"] >= 0
+    theirs.page.keyboard.press("Escape")
+    theirs.page.fill("#question", "How many watts has the bulb of the lamp in the hall?")
+    theirs.page.click(".ask button.main")
+    theirs.page.wait_for_selector(".answer")
+    thread = theirs.page.url
+    for address in (None, f"{several.url}/admin/users", f"{several.url}/topics?others=1", thread):
+        if address is not None:
+            page.goto(address)
+        assert name in page.inner_text("main")
+        assert page.evaluate(OUT_OF_SIGHT) == [], page.url
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), page.url
+
+
 def test_the_printed_link_logs_in_once_and_leaves_the_address(site: Site, visit: Visit, axe: str) -> None:
     page = visit(site).page
     page.goto(site.link)
