@@ -436,6 +436,20 @@ def test_topics_that_look_alike_are_told_apart(service: Served) -> None:
     assert re.match(r"# Lamps\n\n\*Topic \S+, begun \d{4}-\S+ UTC\*\n", file.text)
 
 
+def test_an_answer_that_was_added_is_said_in_the_list_as_in_the_topic(service: Served) -> None:
+    user = entered(service, "User_1")
+    topic = asked(user, "Who pays?")
+    service.engine.answer("Who pays?", "Nobody knows.", topic=topic, End="nothing")
+    pages = ("/topics", f"/thread?topic={topic}")
+    assert all("not answered" in words(user.get(page).text) for page in pages)
+    user.send("/recommend", topic=topic, seq="1", type="Add Missing Info", fragment="Ann pays.")
+    shown = [words(user.get(page).text) for page in pages]
+    assert all("answer added since" in page and "not answered" not in page for page in shown)
+    (undo,) = buttons(user.get(pages[1]).text, "/memories/undo")
+    assert user.post("/memories/undo", undo).ok
+    assert all("not answered" in words(user.get(page).text) for page in pages), "it was taken back"
+
+
 def test_an_export_says_what_it_is_of_who_asked_and_what_was_said_of_it(service: Served) -> None:
     user = entered(service, "User_1")
     topic = answered(service, user)

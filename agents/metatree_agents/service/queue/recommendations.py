@@ -38,9 +38,8 @@ NO_TREE: Final = 0
 MOST_TOLD: Final = 100
 MOST_SHOWN: Final = 10
 """How many recommendations of an answer stand beside it."""
-_STANDS: Final = (
-    "r.withdraws IS NULL AND NOT EXISTS (SELECT 1 FROM recommendation WHERE withdraws = r.number)"
-)
+STANDS: Final = "r.withdraws IS NULL AND NOT EXISTS (SELECT 1 FROM recommendation WHERE withdraws = r.number)"
+"""Whether a recommendation `r` was not taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ class Recommendations:
         rows = await self._database.rows(
             "SELECT query.seq, r.query, r.fragment FROM query"
             " JOIN recommendation AS r ON r.on_behalf_of = query.asked_by AND r.type = ?"
-            f" WHERE query.topic = ? AND query.status = 'Pending' AND {_STANDS} ORDER BY r.number DESC LIMIT ?",
+            f" WHERE query.topic = ? AND query.status = 'Pending' AND {STANDS} ORDER BY r.number DESC LIMIT ?",
             *(MISSING, topic, MOST_TOLD),
         )
         told: dict[int, list[tuple[str, str]]] = {}
@@ -147,7 +146,7 @@ class Recommendations:
                     "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at, withdraws,"
                     " trees) SELECT topic, on_behalf_of, query, '', '', type, ?, number, trees"
                     " FROM recommendation AS r"
-                    f" WHERE number = ? AND (CAST(? AS TEXT) IS NULL OR on_behalf_of = ?) AND {_STANDS}",
+                    f" WHERE number = ? AND (CAST(? AS TEXT) IS NULL OR on_behalf_of = ?) AND {STANDS}",
                     *(self._database.clock(), number, by, by),
                 )
             )
@@ -163,7 +162,7 @@ class Recommendations:
         """
         rows = await self._database.rows(
             "SELECT number, topic, on_behalf_of, query, fragment, comment, type, at FROM recommendation AS r"
-            f" WHERE (CAST(? AS TEXT) IS NULL OR on_behalf_of = ?) AND (trees & ?) = 0 AND {_STANDS}"
+            f" WHERE (CAST(? AS TEXT) IS NULL OR on_behalf_of = ?) AND (trees & ?) = 0 AND {STANDS}"
             " ORDER BY number DESC LIMIT ? OFFSET ?",
             *(by, by, missing(trees), limit, start),
         )
@@ -173,7 +172,7 @@ class Recommendations:
         """Return, for each (who, type, topic) of some topics of which there is one, whether any stands."""
         rows = await rows_with(
             self._database,
-            f"SELECT on_behalf_of, type, topic, CASE WHEN {_STANDS} THEN 1 ELSE 0 END FROM recommendation AS r"
+            f"SELECT on_behalf_of, type, topic, CASE WHEN {STANDS} THEN 1 ELSE 0 END FROM recommendation AS r"
             " WHERE withdraws IS NULL AND topic IN",
             topics,
         )
@@ -186,7 +185,7 @@ class Recommendations:
         """Return what was said of the answer to a question of a topic and not taken back, the latest first."""
         rows = await self._database.rows(
             "SELECT number, topic, on_behalf_of, query, fragment, comment, type, at FROM recommendation AS r"
-            f" WHERE topic = ? AND query = ? AND {_STANDS} ORDER BY number DESC LIMIT ?",
+            f" WHERE topic = ? AND query = ? AND {STANDS} ORDER BY number DESC LIMIT ?",
             *(topic, query, MOST_SHOWN),
         )
         return [Recommendation(*row) for row in rows]

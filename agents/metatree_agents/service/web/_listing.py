@@ -8,6 +8,7 @@ from typing import Final
 
 from metatree_agents.service.accounts.tree_rights import ALL, missing
 from metatree_agents.service.database.database import ServiceDatabase
+from metatree_agents.service.queue.recommendations import MISSING, STANDS
 from metatree_agents.service.queue.statuses import SHOWN
 
 TOPICS: Final = 30
@@ -15,6 +16,11 @@ NAME_CHARS: Final = 240
 _OPEN_ENDS: Final = """('{"end": "closest"', '{"end": "nothing"')"""
 _UNANSWERED: Final = f"CASE WHEN substr(query.ending, 1, 17) IN {_OPEN_ENDS} THEN 1 ELSE 0 END"
 """Whether nothing answered a query."""
+_ADDED: Final = (
+    "CASE WHEN EXISTS (SELECT 1 FROM recommendation AS r WHERE r.topic = query.topic AND r.query = query.text"
+    f" AND r.type = ? AND {STANDS}) THEN 1 ELSE 0 END"
+)
+"""Whether somebody added an answer to a query; the value is the type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,8 @@ class Listed:
     owner: str = ""
     unanswered: bool = False
     """Whether nothing answered its last question."""
+    added: bool = False
+    """Whether somebody added an answer to its last question."""
     begun: float = 0.0
     """When its first question was asked."""
     latest: str = ""
@@ -72,13 +80,14 @@ async def topics_of(
     )
     rows = await database.rows(
         f"SELECT topic.id, topic.title, opening.text, topic.last_seq, {SHOWN}, query.at, topic.owner,"
-        f" {_UNANSWERED}, opening.at, query.text FROM topic"
+        f" {_UNANSWERED}, {_ADDED}, opening.at, query.text FROM topic"
         " JOIN query AS opening ON opening.topic = topic.id AND opening.seq = 1"
         " JOIN query ON query.topic = topic.id AND query.seq = topic.last_seq"
         f" WHERE topic.owner {'<>' if others else '='} ? AND (topic.trees & ?) = 0{among * len(escaped)}"
         " ORDER BY query.at DESC, topic.id LIMIT ? OFFSET ?",
         *(
             database.clock(),
+            MISSING,
             owner,
             missing(trees),
             *(like for word in escaped for like in [f"%{word}%"] * 3),
@@ -87,7 +96,9 @@ async def topics_of(
         ),
     )
     listed = [
-        Listed(row[0], row[1], row[2], int(row[3]), row[4], row[5], row[6], bool(row[7]), row[8], row[9])
+        Listed(
+            row[0], row[1], row[2], int(row[3]), row[4], row[5], row[6], bool(row[7]), bool(row[8]), *row[9:]
+        )
         for row in rows[:TOPICS]
     ]
     times = Counter(_looks(each) for each in listed)
