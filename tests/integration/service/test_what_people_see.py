@@ -178,7 +178,12 @@ def test_a_promoted_answer_keeps_the_lines_that_it_is_from(serve: Serve, handboo
         user.post("/memories/undo", buttons(user.get("/memories").text, "/memories/undo")[0]).status_code
         == 303
     )
-    assert ", taken back since" in words(user.get(f"/thread?topic={topic}").text)
+    page = user.get(f"/thread?topic={topic}").text
+    assert ", taken back since" in words(page)
+    links = re.findall(r'<a class="source-card" href="([^"]*)"', page)
+    assert len(links) == 1 and "memory" not in links[0], "what is taken back leads nowhere"
+    gone = user.get(f"/node?id=memory:0123456789&topic={topic}&seq=1")
+    assert gone.status_code == 404 and f'href="/thread?topic={topic}#q1">Back to the answer<' in gone.text
     # Where the file says it no longer, it is no source any more.
     assert len(with_origins(handbook, [{"Node": memory.id, "Number": 1}])) == 2
     handbook.update(

@@ -133,6 +133,8 @@ class SaidInWords:
     kind: str = ""
     topic: str = ""
     """Where it was recommended, by whom and as what; empty for what nobody recommended."""
+    once: bool = True
+    """Whether nobody said it another time."""
 
 
 def said_in_words(said_by: str) -> SaidInWords:
@@ -151,7 +153,8 @@ def said_in_words(said_by: str) -> SaidInWords:
     who = _SAID.fullmatch(said)
     if who is None:
         return SaidInWords(f"{said}{more}: {PLAIN.get(kind, kind)}", "", kind, topic)
-    return SaidInWords(f"{_KINDS.get(kind, kind)} by {who[1]}, {who[2]}{more}", who[1], kind, topic)
+    text = f"{_KINDS.get(kind, kind)} by {who[1]}, {who[2]}{more}"
+    return SaidInWords(text, who[1], kind, topic, once=not more)
 
 
 def shown_quote(given: Mapping[str, Any], *, lines: int = LINES, chars: int = CHARS) -> str:

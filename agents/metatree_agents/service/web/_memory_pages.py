@@ -20,7 +20,7 @@ from metatree_agents.service.openai.answer_segments import quotes_of
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web import _browse as browse
 from metatree_agents.service.web._guard import Entered, Here, Id, Number
-from metatree_agents.service.web._replies import PageError, page
+from metatree_agents.service.web._replies import PageError, link, page
 from metatree_agents.service.web._state import Web
 from metatree_agents.service.web._thread_pages import owner_of
 from metatree_agents.service.web.sessions import Session
@@ -88,11 +88,15 @@ async def node_page(
         sources = [each for each in sources if (each.get("Node"), each.get("Tree") or "") == here]
         quotes = quotes_of(sources)
         pages = [each["Pages"][0] for each in sources if each.get("Pages")]
-    view = await reading(
-        request,
-        named,
-        lambda opened: browse.shown(opened, node, quotes=quotes, first=line or None, start=start),
-    )
+    try:
+        view = await reading(
+            request,
+            named,
+            lambda opened: browse.shown(opened, node, quotes=quotes, first=line or None, start=start),
+        )
+    except PageError as exc:
+        exc.back = f"{link('/thread', topic=topic)}#q{seq}" if topic else ""
+        raise
     pdf_page = browse.pdf_page_of(view.node)
     return page(
         request,

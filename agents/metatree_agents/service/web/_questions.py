@@ -48,26 +48,29 @@ class SaidBy:
     title: str = ""
     where: str = "in"
     """What stands before the title."""
+    gone: bool = False
+    """Whether it was taken back, so that engines forget it."""
 
 
 async def said_by_for(service: Service, session: Session, text: str) -> SaidBy:
     """Return who said a memory, with the topic by its title where the reader may see that."""
     told = said_in_words(text)
-    said = told.text
+    said, gone = told.text, False
     if not told.topic:
         return SaidBy(said)
     if told.who:
         made = await service.recommendations.made_from([told.topic])
         if made.get((told.who, told.kind, told.topic)) is False:
             said += ", taken back since"
+            gone = told.once  # of what was said more often the rest stands
     place = await service.queue.place(told.topic)
     seen = place is not None and (service.queue.shared or session.sees_all or place.owner == session.name)
     if place is None or not seen or not await may_read(service, session.caller, place):
-        return SaidBy(said)
+        return SaidBy(said, gone=gone)
     first = await service.queue.query(told.topic, 1)
     named = await service.queue.title(told.topic)
     title = named or (headline(first.text)[0] if first else told.topic)
-    return SaidBy(said, told.topic, title, "in" if named else "to the question")
+    return SaidBy(said, told.topic, title, "in" if named else "to the question", gone)
 
 
 async def question_of(service: Service, session: Session, query: Query) -> dict[str, Any]:

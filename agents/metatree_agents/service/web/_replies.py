@@ -62,6 +62,9 @@ _TICKED: Final = re.compile(r"`([^`\n]{1,300})`")
 class PageError(HTTPException):
     """A request that is answered with a page that says what is wrong and where to go on."""
 
+    back = ""
+    """The address of the answer that the person came from."""
+
 
 class NotLoggedIn(Exception):
     """Somebody has to log in first."""

@@ -95,6 +95,7 @@ async def _error(request: StarletteRequest, error: Exception) -> Response:
         status=error.status_code,
         headers=headers,
         said=error.detail,
+        back=error.back,
     )
 
 
