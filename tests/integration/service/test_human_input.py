@@ -510,6 +510,9 @@ def test_what_a_person_answers_is_remembered_as_theirs_and_for_others_only_where
         with working(service, tree, parts={"fallbacks": [ask_person]}):
             waiting = found(service.user, "Who feeds the quokka?", "T")
             assert waiting["Status"] == "Waiting"
+            form = browser.get("/thread?topic=T").text
+            assert ("searches of others find it too" in form) == shared
+            assert ("To share it, press Helpful" in form) == (not shared)
             if by_page:
                 fields = {"topic": "T", "seq": "1", "number": "1", "said": "Bea feeds it at dawn."}
                 assert browser.send("/answer", **fields).status_code == 303
@@ -523,6 +526,10 @@ def test_what_a_person_answers_is_remembered_as_theirs_and_for_others_only_where
             shown = page.partition('class="actions"')[0]
             assert shown.count("Bea feeds it at dawn.") == 2, "as the answer, and as its quote"
             assert "said by User_1" in shown
+            assert bool(
+                re.search("Kept for searches of your questions alone, .*Helpful shares it", page)
+            ) == (not shared)
+            assert ("Add Missing Info, says User_1" in page) == shared
             marks = re.findall(r'href="#(source-1-\d+)"', shown)
             assert all(f'id="{mark}"' in shown for mark in marks)
             own = found(service.user, "who feeds the quokka", "own")

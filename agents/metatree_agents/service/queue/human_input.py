@@ -200,7 +200,6 @@ class HumanInput:
         """
         row = await do.row("SELECT trees FROM topic WHERE id = ?", topic)
         trees = int(row[0]) if row else NO_TREE
-        one = not trees & (trees - 1)
         said = (ask.question, ask.answer or "", "", MISSING)
         await keep(
             do,
@@ -208,8 +207,12 @@ class HumanInput:
             ask.by or "",
             said,
             now=self._database.clock(),
-            tree=trees if self._shared and one else NO_TREE,
+            tree=trees if self.shares(trees) else NO_TREE,
         )
+
+    def shares(self, trees: int) -> bool:
+        """Whether what a person answers in a topic of these trees is remembered for all who may ask them."""
+        return self._shared and not trees & (trees - 1)
 
 
 def _checked(ask: Ask, reply: str, *, admin: bool) -> tuple[Became, str]:

@@ -58,6 +58,8 @@ class Recommendation:
     """The number of the one that this takes back; it has that one's type then, and neither fragment nor comment."""
     withdrawn: dict[str, Any] | None = None
     """What the one said that this takes back: its `fragment` and `comment`."""
+    alone: bool = False
+    """Whether it is kept for that person alone, who answered a search with it; of `about` only."""
 
 
 async def keep(
@@ -184,11 +186,11 @@ class Recommendations:
     async def about(self, topic: str, query: str) -> list[Recommendation]:
         """Return what was said of the answer to a question of a topic and not taken back, the latest first."""
         rows = await self._database.rows(
-            "SELECT number, topic, on_behalf_of, query, fragment, comment, type, at FROM recommendation AS r"
+            "SELECT number, topic, on_behalf_of, query, fragment, comment, type, at, trees FROM recommendation AS r"
             f" WHERE topic = ? AND query = ? AND {STANDS} ORDER BY number DESC LIMIT ?",
             *(topic, query, MOST_SHOWN),
         )
-        return [Recommendation(*row) for row in rows]
+        return [Recommendation(*row[:-1], alone=row[-1] == NO_TREE) for row in rows]
 
     async def after(
         self, number: int, *, limit: int = 100, tree: int = UNNAMED

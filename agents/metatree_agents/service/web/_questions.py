@@ -107,6 +107,7 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "answered": query.ending.answered,
         "not_said": _not_said(query),
         "closest": closest,
+        "for_all": await _for_all(service, query) if query.status == "Waiting" else False,
         "forms": forms(query.topic, query.seq, query.asked, admin=session.role == "admin")
         if query.status == "Waiting"
         else [],
@@ -130,6 +131,12 @@ async def _no_engine(service: Service, query: Query) -> str:
         return f"Nobody is searching: no engine is connected. {kept}"
     titles = [tree.title for tree in await service.tree_rights.all() if tree.bit & place.trees]
     return f"Nobody is searching: no engine that has {' and '.join(titles)} is connected. {kept}"
+
+
+async def _for_all(service: Service, query: Query) -> bool:
+    """Whether what a person answers to the search is kept for others too."""
+    place = await service.queue.place(query.topic)
+    return service.human_input.shares(place.trees) if place is not None else False
 
 
 async def _trees_to_tell(service: Service, session: Session, topic: str) -> list[NamedTree]:
