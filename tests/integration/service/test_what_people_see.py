@@ -697,6 +697,17 @@ def test_what_a_person_said_is_among_what_comes_close(tmp_path: Path) -> None:
             assert [each["Quote"] for each in ending.closest[:3]].count(said) == is_near
 
 
+def test_a_category_is_said_to_be_where_a_search_begins(serve: Serve, handbook: Tree) -> None:
+    service = serve(memory=handbook, answer_timeout_s=30.0, claim_timeout_s=5.0)
+    user = entered(service, "User_1")
+    with working(service, handbook):
+        topic = asked(user, "How many days may be carried over?", category="oncall.md")
+        sources = service.user.get("check-query", Topic=topic, Seq="1").json()["Sources"]
+    assert [each["Path"] for each in sources] == ["holidays.md"], "another part answers"
+    page = words(user.get("/topics").text)
+    assert "the search begins there, and goes on elsewhere if that part does not answer" in page
+
+
 def test_runs_and_figures_say_what_was_not_answered(serve: Serve, handbook: Tree) -> None:
     service = serve(memory=handbook, answer_timeout_s=30.0, claim_timeout_s=5.0)
     root = entered(service, "Admin_1")
