@@ -122,6 +122,19 @@ def test_a_tree_is_for_administrators_until_somebody_is_let_in(serve: Serve, pla
     assert service.user.get("get-topic-thread", Topic="before").ok
 
 
+def test_other_trees_are_named_only_to_who_may_ask_another(serve: Serve) -> None:
+    service = serve()
+    add_trees(service)
+    right(service, "handbook", "everybody")
+    browser = entered(service, "User_1")
+    thread = f"/thread?topic={asked(browser)}"
+    page = browser.get(thread).text
+    assert "Asks handbook" in page and "To ask other trees" not in page
+    right(service, "recipes", "everybody")
+    assert "This topic asks handbook. To ask other trees" in browser.get(thread).text
+    assert "To ask other trees" not in browser.get(f"/thread?topic={asked(browser)}").text, "it asks all"
+
+
 def test_a_service_of_one_tree_without_a_name_gets_none(
     serve: Serve, place: Path | str, capsys: pytest.CaptureFixture[str]
 ) -> None:

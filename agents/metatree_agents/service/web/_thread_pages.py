@@ -198,6 +198,8 @@ async def _thread_page(
     service = Service.of(request)
     owner = await owner_of(service, session, topic)
     queries = await service.queue.thread(topic)
+    trees = await named_in(service, topic)
+    may = await named_trees(service, session.caller)
     return await made_of(
         queries,
         page,
@@ -211,7 +213,8 @@ async def _thread_page(
         said=SAID.get(request.query_params.get("said", ""), ""),
         said_of=number_of(request.query_params.get("of", "0")),
         undo=number_of(request.query_params.get("undo", "0")),
-        trees=await named_in(service, topic),
+        trees=trees,
+        more_trees=any(tree not in trees for tree in may),
         shared=service.queue.shared,
         title=await service.queue.title(topic),
         wrong=wrong,
