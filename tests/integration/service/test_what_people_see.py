@@ -385,6 +385,20 @@ def test_a_pdf_opens_at_the_page_that_an_answer_quotes(serve: Serve, tmp_path: P
     assert "/login" in Browser(service.url).get(f"/file?id={quote(node)}").url
 
 
+def test_a_page_of_a_pdf_has_lines_of_its_own_and_says_nothing_twice(serve: Serve, tmp_path: Path) -> None:
+    entry = [(20.0, "Cleaning"), (12.0, "Descale the machine with citric acid every three months.")]
+    (tmp_path / "machine.pdf").write_bytes(
+        make_pdf([[(12.0, f"This is part {n}."), *entry] for n in range(4)])
+    )
+    with build_tree(tmp_path) as made:
+        nodes = [node for _, node in made.walk() if node.path == "machine.pdf" and node.has_content]
+        node = max(nodes, key=lambda node: (node.source and node.source.start_line) or 0)
+        assert node.source is not None and (node.source.start_line or 0) > 1 and node.description
+        page = entered(serve(memory=made), "User_1").get(f"/node?id={quote(node.id)}").text
+    assert re.findall(r'data-n="(\d+)"', page)[0] == "1"
+    assert words(page).count("This is part 3.") == 1
+
+
 def test_each_part_of_a_thread_has_a_name_of_its_own(service: Served) -> None:
     user = entered(service, "User_1")
     topic = answered(service, user)

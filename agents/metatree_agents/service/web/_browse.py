@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from metatree_memory_tools.text.descriptions import shorten
+from metatree_memory_tools.text.document_place import document_place
 from metatree_memory_tools.text.readable import markup_of, readable
 
 from metatree import Node, Tree
@@ -25,6 +26,8 @@ LINES: Final = 400
 AROUND: Final = 3
 """Messages before and after one that are shown with it."""
 LINE_CHARS: Final = 2_000
+LEAD_LINES: Final = 20
+"""Of a text, those that its description may repeat."""
 LINKS: Final = 30
 WORD_CHARS: Final = 6
 """By how many characters a word is told in a line, whatever its ending."""
@@ -104,6 +107,13 @@ class NodeView:
     """Of a message, itself and those before and after it."""
 
     @property
+    def lead(self) -> str:
+        """What is said of the node above its text; empty where the text begins with it."""
+        said = " ".join(self.node.description.split())
+        begins = " ".join(line.text for line in self.lines[:LEAD_LINES])
+        return "" if " ".join(begins.split()).startswith(said.rstrip("… ")) else self.node.description
+
+    @property
     def earlier(self) -> int | None:
         """Where the lines before these begin, None when these are the first."""
         return None if self.first <= 1 else max(1, self.first - LINES)
@@ -179,7 +189,9 @@ def shown(
     if first is None:
         first = max(1, min(marked) - 5) if marked else 1
     first = max(1, min(first, len(lines) or 1))
-    offset = (node.source.start_line or 1) - 1 if node.source is not None and not node.source.parts else 0
+    offset = 0
+    if node.source is not None and not node.source.parts and document_place(node) is None:
+        offset = (node.source.start_line or 1) - 1
     window = [
         ContentLine(
             offset + number, line[:LINE_CHARS] + ("…" if len(line) > LINE_CHARS else ""), number in marked
