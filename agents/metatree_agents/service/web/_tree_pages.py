@@ -82,6 +82,7 @@ async def _trees(
     groups: list[list[Cell]] = [
         [
             name,
+            ", ".join(members),
             [
                 Button(
                     f"Remove {one}",
@@ -97,7 +98,7 @@ async def _trees(
     ]
     tables = [
         ListedTable("Trees", ("Name", "Title", "On this server", "Engines", "Who may ask", ""), rows, _NONE),
-        ListedTable("Groups", ("Name", "Members"), groups, "There is no group."),
+        ListedTable("Groups", ("Name", "Members", ""), groups, "There is no group."),
     ]
     names = [tree.name for tree in trees]
     forms = [
