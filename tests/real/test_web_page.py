@@ -937,6 +937,30 @@ def test_the_api_is_tried_on_a_page_under_the_same_policy(site: Site, visit: Vis
     picture(page, "docs")
 
 
+def test_a_question_is_not_lost_when_the_server_is_away(site: Site, visit: Visit) -> None:
+    watch = visit(site)
+    watch.log_in(site)
+    page = watch.page
+    text = "How many watts has the bulb of the lamp in the hall?"
+    for seq in (1, 2):
+        page.fill("#question", text)
+        page.route("**/ask", lambda route: route.abort("connectionrefused"))
+        page.keyboard.press("Control+Enter")
+        page.wait_for_function("location.protocol === 'chrome-error:'")
+        page.unroute("**/ask")
+        page.go_back()
+        assert page.input_value("#question") == text
+        page.focus("#question")
+        page.keyboard.press("Control+Enter")
+        page.wait_for_selector(f"#q{seq} .answer")
+        assert page.input_value("#question") == ""
+    page.reload()
+    assert page.input_value("#question") == ""
+    page.goto(f"{site.url}/topics")
+    assert page.input_value("#question") == "" and page.evaluate("sessionStorage.length") == 0
+    watch.troubles = [each for each in watch.troubles if "ERR_CONNECTION_REFUSED" not in each]
+
+
 def test_everything_is_done_by_keyboard_alone(large: Site, visit: Visit) -> None:
     page = visit(large).page
     page.goto(f"{large.url}/")

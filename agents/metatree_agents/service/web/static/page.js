@@ -72,6 +72,27 @@ addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
+// A question that was sent while the server was away is in its box again when its page is opened again: nothing else
+// has it. Where it was taken, another page comes, or the same with one question more.
+const asking = document.querySelector("form.ask[data-submit-by-keys]");
+if (asking) {
+  const box = asking.elements.question;
+  const place = () => JSON.stringify([
+    document.querySelector(".menu > summary")?.getAttribute("aria-label"),
+    location.pathname,
+    new URLSearchParams(location.search).get("topic"),
+    document.querySelectorAll("article.question").length,
+  ]);
+  try {
+    const [sentFrom, text] = JSON.parse(sessionStorage.getItem("question") ?? "[]");
+    if (sentFrom === place()) box.value = text;
+    sessionStorage.removeItem("question");
+  } catch { /* nothing is kept */ }
+  asking.addEventListener("submit", () => {
+    try { sessionStorage.setItem("question", JSON.stringify([place(), box.value])); } catch { /* it is sent all the same */ }
+  });
+}
+
 // What was found once may take a moment: a form that looks for something says that it does.
 const looking = document.querySelectorAll("form[role=search]");
 for (const form of looking) {
