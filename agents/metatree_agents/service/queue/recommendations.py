@@ -190,7 +190,7 @@ class Recommendations:
             f" WHERE topic = ? AND query = ? AND {STANDS} ORDER BY number DESC LIMIT ?",
             *(topic, query, MOST_SHOWN),
         )
-        return [Recommendation(*row[:-1], alone=row[-1] == NO_TREE) for row in rows]
+        return [replace(Recommendation(*row[:-1]), alone=row[-1] == NO_TREE) for row in rows]
 
     async def after(
         self, number: int, *, limit: int = 100, tree: int = UNNAMED
