@@ -674,6 +674,9 @@ def test_an_administrator_lets_people_in_on_the_page(serve: Serve, trees: dict[s
     listed = admin.get("/admin/trees").text
     assert "Remove access of group:cooks to recipes</button>" in listed
     assert "Everybody in the group cooks can no longer ask recipes then," in listed
+    assert admin.send("/admin/groups/leave", group="cooks", member="User_1").ok
+    assert ">nobody; who joins has the access that it has<" in admin.get("/admin/trees").text
+    assert admin.send("/admin/groups/join", group="cooks", member="User_1").ok
     assert '<td role="cell" data-name="Members">User_1</td>' in listed
     assert "Remove User_1 from cooks</button>" in listed and "Take out" not in listed
     (one,) = buttons(listed, "/admin/trees/right")[:1]

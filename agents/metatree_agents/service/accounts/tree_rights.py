@@ -342,12 +342,13 @@ class TreeRights:
         return [said_who(each) for (each,) in rows]
 
     async def groups(self) -> dict[str, list[str]]:
-        """Return the members of each group."""
+        """Return the members of each group; nobody where a right is left of one: who joins it has that."""
         rows = await self._database.rows("SELECT name, member FROM service_group ORDER BY name, member")
-        groups: dict[str, list[str]] = {}
-        for name, member in rows:
-            groups.setdefault(name, []).append(member)
-        return groups
+        kept = await self._database.rows(
+            "SELECT DISTINCT who FROM service_tree_right WHERE who LIKE ?", f"{_OF_GROUP}%"
+        )
+        names = {name for name, _ in rows} | {who.removeprefix(_OF_GROUP) for (who,) in kept}
+        return {name: [member for group, member in rows if group == name] for name in sorted(names)}
 
     async def set_members(self, group: str, members: Sequence[str], *, joined: bool) -> None:
         """Take users into a group, or out of it; a group is there while it has a member or a right.

@@ -11,6 +11,8 @@ from metatree_agents.service.queue.models import NARROWED_NOTHING, NOT_SAID, End
 
 READ_AS = "Read as: "
 """How a note begins on words that a tree has otherwise; where another has them as they were typed, it is left out."""
+NOTHING_CALLED = "Nothing is called "
+"""The same of a name that a tree does not have."""
 _MARK = re.compile(r"\[(\d{1,4})\]")
 
 
@@ -42,7 +44,7 @@ def joined(replies: Sequence[tuple[str, str, EngineAnswer]]) -> EngineAnswer:
     notes = [
         note
         for note in dict.fromkeys(note for its in every for note in its)
-        if (not note.endswith(NARROWED_NOTHING) and not note.startswith(READ_AS))
+        if not (note.endswith(NARROWED_NOTHING) or note.startswith((READ_AS, NOTHING_CALLED)))
         or all(note in its for its in every)
     ]
     found = _each_once([(title, reply) for title, reply in given if reply.ending.end == "answered"])

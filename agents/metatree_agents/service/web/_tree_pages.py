@@ -82,7 +82,7 @@ async def _trees(
     groups: list[list[Cell]] = [
         [
             name,
-            ", ".join(members),
+            ", ".join(members) or "nobody; who joins has the access that it has",
             [
                 Button(
                     f"Remove {one}",

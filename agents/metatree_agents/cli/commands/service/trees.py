@@ -50,7 +50,10 @@ def list_(*, service: ServiceOptions, json: options.Json = False) -> int:
         output.write(
             [output.visible(f"{tree['name']}  {', '.join(tree['may']) or '(administrators alone)'}")]
         )
-    output.write(output.visible(f"group:{name}  {', '.join(members)}") for name, members in groups.items())
+    output.write(
+        output.visible(f"group:{name}  {', '.join(members) or '(nobody)'}")
+        for name, members in groups.items()
+    )
     if not trees:
         output.note("no tree has a name: `metatree serve NAME=FOLDER …` serves several")
     return FOUND

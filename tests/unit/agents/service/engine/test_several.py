@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from metatree_agents.service.engine._several import joined
 from metatree_agents.service.queue.models import Ending, EngineAnswer
 
@@ -40,8 +41,14 @@ def test_what_a_person_said_stays_beside_another_answer() -> None:
     assert found.answer == ["Docs:", "Bob was. [1]", "A person:", "Ann is."]
 
 
-def test_a_correction_is_told_where_every_tree_made_it() -> None:
-    read = "Read as: How is a ease renewed?"
+@pytest.mark.parametrize(
+    "read",
+    [
+        "Read as: How is a ease renewed?",
+        "Nothing is called resolve_all; what is found only shares words with it.",
+    ],
+)
+def test_what_a_tree_lacks_is_told_where_every_tree_lacks_it(read: str) -> None:
     one = [("a", "A", reply("x", "n", notes=[read])), ("b", "B", reply("y", "n"))]
     assert joined(one).ending.notes == []
     both = [("a", "A", reply(end="nothing", notes=[read])), ("b", "B", reply(end="nothing", notes=[read]))]
