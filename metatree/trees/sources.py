@@ -48,13 +48,31 @@ def refuse_link_out(place: Path) -> None:
     Raises:
         UserError: the message says where it leads.
     """
-    if place.is_absolute() or ".." in place.parts:
-        return
-    links = [Path(*place.parts[: end + 1]) for end in range(len(place.parts))]
-    if any(link.is_symlink() and not link.resolve().is_relative_to(link.parent.resolve()) for link in links):
+    if not place.is_absolute() and ".." not in place.parts and any(map(_leads_out, _ways(place))):
         raise UserError(
             f"{str(place)!r} is a link that leads to {str(place.resolve())!r}: name that to have it read"
         )
+
+
+def has_link_out(place: Path, folder: Path) -> bool:
+    """Whether a path goes through a link in a folder that leads out of it, whoever has named it, and by whatever way.
+
+    Args:
+        place: the path; a relative one is below the folder.
+    """
+    real = folder.resolve()
+    links = (way for way in _ways(folder / place) if way.is_symlink())
+    return any(
+        way.parent.resolve().is_relative_to(real) and not way.resolve().is_relative_to(real) for way in links
+    )
+
+
+def _ways(place: Path) -> list[Path]:
+    return [Path(*place.parts[: end + 1]) for end in range(len(place.parts))]
+
+
+def _leads_out(link: Path) -> bool:
+    return link.is_symlink() and not link.resolve().is_relative_to(link.parent.resolve())
 
 
 def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:

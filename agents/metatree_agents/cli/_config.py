@@ -20,6 +20,7 @@ from metatree._util.private import private_folder
 from metatree.errors import UserError
 from metatree.settings_files import SettingsFile, read_settings, settings_in
 from metatree.storage.trust import config_folder, is_exempt, signature
+from metatree.trees.sources import has_link_out
 from metatree_agents.cli._output import plain
 
 USER_FILE: Final = "config.toml"
@@ -100,6 +101,7 @@ KEYS: Final[Mapping[str, _Key]] = {
 }
 """What can be set. Lost: every option of every command, among them those that delete or accept something."""
 
+_PLACES: Final = ("source", "tree")
 _NOT: Final[Mapping[str, frozenset[str]]] = {
     "build": frozenset(["source", "tree"]),  # they would join those that are named
     "install": frozenset(["source"]),  # it would be written into the settings of a host
@@ -161,6 +163,10 @@ def defaults(folder: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
         known = KEYS[setting.key]
         if not known.of_folder and not accepted:
             refused.append(setting.name)
+        elif setting.key in _PLACES and (out := _out_of(folder, setting.value)):
+            raise UserError(
+                f"{setting.where}: {out!r} goes through a link that leads out of this folder: name where it leads"
+            )
         elif known.most is not None and not accepted:
             _put(found, setting, setting.value, known.most)
         else:
@@ -297,6 +303,18 @@ def _put(
         own = found.setdefault(command, {})
         bound = own.get(parameter, most) if key in ("max-calls", "max-seconds") else most
         own[parameter] = value if most is None else min(value, most, bound)
+
+
+def _out_of(folder: Path, value: str | list[str]) -> str:
+    """Return the first place that a link in a folder leads out of it; empty for none.
+
+    What was accepted were the names, and git may put a link in the place of any file.
+    """
+    for each in [value] if isinstance(value, str) else value:
+        for place in (each, each.partition(":")[2]):  # with its type, such as `chats:`, and without
+            if place and has_link_out(Path(place).expanduser(), folder):
+                return each
+    return ""
 
 
 def _is_above(setting: _Setting) -> bool:

@@ -167,6 +167,7 @@ def _typed(given: Given) -> SourceRef:
 
 def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
     place = typed_path(location.removeprefix(f"{kind}:"))
+    refuse_link_out(place)
     if kind in ("folder", "file"):
         if not (place.is_dir() if kind == "folder" else place.is_file()):
             raise UserError(f"{location!r} is no {kind}: give the path of one")

@@ -157,6 +157,7 @@ def test_a_link_out_of_the_folder_is_not_followed_by_its_name(
     for command in (
         ["build", name, "README.md"],
         ["build", name],
+        ["build", f"folder:{name}"],
         ["ask", "How does the safe open?", "--source", name],
     ):
         assert run(command) == 2

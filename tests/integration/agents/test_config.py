@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -192,6 +193,38 @@ def test_accepted_settings_are_not_those_of_another_folder(
     capsys.readouterr()
     assert run(["find", "area"]) == 0
     assert "not used until" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [
+        ('source = "notes"', "notes"),
+        ('source = ["circle.py", "folder:notes"]', "notes"),
+        ('source = "generated/../notes"', "notes"),
+        ('tree = "notes"', "notes"),
+        ('[find]\ntree = "generated/kept"', "generated/kept"),
+    ],
+)
+def test_what_accepted_settings_name_is_not_followed_through_a_link_that_comes_later(
+    clone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], setting: str, name: str
+) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "diary.md").write_text("The area of a circle is a secret.\n")
+    (clone / name).mkdir()
+    (clone / name / "a.md").write_text("The area of a circle.\n")
+    (clone / "metatree.toml").write_text(f"{setting}\n")
+    assert run(["trust", "--yes"]) == 0
+    if "tree" in setting:
+        assert run(["build", ".", "--tree", name]) == 0
+    assert found(capsys)
+    shutil.rmtree(clone / name)
+    (clone / name).symlink_to(private)
+    capsys.readouterr()
+    assert run(["find", "area of a circle"]) == 2
+    said = capsys.readouterr()
+    assert "goes through a link that leads out of this folder" in said.err and "diary" not in said.out
+    assert [each.name for each in private.iterdir()] == ["diary.md"]
 
 
 def test_settings_alone_can_be_accepted_before_there_is_a_tree(
