@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -311,9 +312,12 @@ def _out_of(folder: Path, value: str | list[str]) -> str:
     What was accepted were the names, and git may put a link in the place of any file.
     """
     for each in [value] if isinstance(value, str) else value:
-        for place in (each, each.partition(":")[2]):  # with its type, such as `chats:`, and without
-            if place and has_link_out(Path(place).expanduser(), folder):
-                return each
+        # In any way in which it may be read: with its type, such as `chats:`, and without; `~` may be a folder here.
+        ends = [each, *(each[match.end() :] for match in re.finditer(":", each))]
+        if any(
+            has_link_out(way, folder) for end in ends if end for way in (Path(end), Path(end).expanduser())
+        ):
+            return each
     return ""
 
 

@@ -23,7 +23,7 @@ from metatree_routers.passages._model import BIAS, CLAIM, RANKER, TURN_BIAS
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.candidates import Text, candidates_of, weigh
 from metatree_routers.passages.features import FEATURES, Floats, PassageCandidate, features
-from metatree_routers.passages.pieces import piece_at
+from metatree_routers.passages.pieces import is_name_of_thing, piece_at
 from metatree_routers.passages.statement import whole_statement
 from metatree_routers.query.names import name_parts
 
@@ -188,6 +188,8 @@ def _whole(candidate: PassageCandidate, of: Text) -> Passage:
     if not _is_in_long_line(content, start, end):
         start, end = whole_statement(content, start, end, is_code=candidate.is_code)
         start = max(start, begins)
+    if is_name_of_thing(content[begins:start]):
+        start = begins
     first = content.count("\n", 0, start) + 1
     text = content[start:end]
     lines = (first, first + text.count("\n"))

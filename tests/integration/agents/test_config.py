@@ -201,6 +201,7 @@ def test_accepted_settings_are_not_those_of_another_folder(
         ('source = "notes"', "notes"),
         ('source = ["circle.py", "folder:notes"]', "notes"),
         ('source = "generated/../notes"', "notes"),
+        ('source = "folder:folder:generated/../notes"', "notes"),
         ('tree = "notes"', "notes"),
         ('[find]\ntree = "generated/kept"', "generated/kept"),
     ],
