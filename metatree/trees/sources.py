@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,9 @@ def refuse_link_out(place: Path) -> None:
     Raises:
         UserError: the message says where it leads.
     """
-    if not place.is_absolute() and ".." not in place.parts and any(map(_leads_out, _ways(place))):
+    if place.is_absolute() or ".." in place.parts:
+        return
+    if any(not link.resolve().is_relative_to(link.parent.resolve()) for link in _links(place)):
         raise UserError(
             f"{str(place)!r} is a link that leads to {str(place.resolve())!r}: name that to have it read"
         )
@@ -61,18 +63,15 @@ def has_link_out(place: Path, folder: Path) -> bool:
         place: the path; a relative one is below the folder.
     """
     real = folder.resolve()
-    links = (way for way in _ways(folder / place) if way.is_symlink())
     return any(
-        way.parent.resolve().is_relative_to(real) and not way.resolve().is_relative_to(real) for way in links
+        link.parent.resolve().is_relative_to(real) and not link.resolve().is_relative_to(real)
+        for link in _links(folder / place)
     )
 
 
-def _ways(place: Path) -> list[Path]:
-    return [Path(*place.parts[: end + 1]) for end in range(len(place.parts))]
-
-
-def _leads_out(link: Path) -> bool:
-    return link.is_symlink() and not link.resolve().is_relative_to(link.parent.resolve())
+def _links(place: Path) -> Iterator[Path]:
+    """Yield the links among a path and what is above it."""
+    return filter(os.path.islink, [Path(*place.parts[: end + 1]) for end in range(len(place.parts))])
 
 
 def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:

@@ -228,6 +228,17 @@ def test_what_accepted_settings_name_is_not_followed_through_a_link_that_comes_l
     assert [each.name for each in private.iterdir()] == ["diary.md"]
 
 
+@pytest.mark.parametrize("name", ["~nobody-at-all/x", "x" * 5_000, "a\\u0000b", "database:"])
+def test_odd_places_in_accepted_settings_are_one_line(
+    clone: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (clone / "metatree.toml").write_text(f'source = "{name}"\n')
+    assert run(["trust", "--yes"]) == 0
+    capsys.readouterr()
+    assert run(["find", "area of a circle"]) in (2, 5)
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 def test_settings_alone_can_be_accepted_before_there_is_a_tree(
     clone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
