@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import pickle
 import subprocess
 import sys
@@ -35,8 +34,6 @@ _MAX_WORKERS = 4
 """What one process can write; it is the same for any number of workers."""
 
 _CHUNK_FILES = 40
-_NICE = 5
-"""Workers let those pass that write what they read and that index it: both are waited for at the end."""
 _TEXT_ENDINGS = (".md", ".rst", ".txt")
 _TYPES = frozenset({"code", "html", "markdown", "python", "rst", "text"})
 """What workers read."""
@@ -167,8 +164,6 @@ def main() -> None:
     source, target = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # what a memory type prints is no answer
     types = memory_types()
-    with contextlib.suppress(AttributeError):  # Windows
-        os.nice(_NICE)
     gc.freeze()
     gc.set_threshold(
         100_000, 20, 20
