@@ -11,6 +11,7 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
+from metatree._util._private_keys import private_keys
 from metatree._util.secret_text import SHAPES_VERSION, masked, without_secrets
 from metatree.errors import UserError
 from metatree.node import Node, Source
@@ -176,7 +177,7 @@ def read_file(
 def _public(outline: Outline, *, code: bool) -> Outline:
     """Return what a type says of a file with what looks like secrets masked."""
     # All of it at once first: one by one takes as long as half of a build, and hardly any file has one. One kind behind
-    # the other: the lines of a key may be headings that follow each other.
+    # the other: the lines of a private key may be headings that follow each other.
     said = [
         outline.description,
         outline.summary,
@@ -187,20 +188,19 @@ def _public(outline: Outline, *, code: bool) -> Outline:
         *chain(*zip(*_texts(outline.parts), strict=True)),
     ]
     together = list(dict.fromkeys(said))
-    hidden, number = masked("\n".join(together), code=code)
-    if not number:
+    joined = "\n".join(together)
+    if not masked(joined, code=code)[1]:
         return outline
+    keys = list(private_keys(joined))
     places = accumulate((len(text) + 1 for text in together), initial=0)
-    among = {text: hidden[at : at + len(text)] for text, at in zip(together, places, strict=False)}
+    of_keys = {
+        text
+        for text, at in zip(together, places, strict=False)
+        if text and any(start < at + len(text) and at < end for start, end in keys)
+    }
 
     def hide(text: str) -> tuple[str, int]:
-        alone, number = masked(text, code=code)
-        both = among.get(text, alone)
-        if both == text:
-            return alone, number
-        return "".join("*" if "*" in pair else pair[0] for pair in zip(alone, both, strict=True)), max(
-            number, 1
-        )
+        return ("*" * len(text), 1) if text in of_keys else masked(text, code=code)
 
     def public(part: OutlinePart, told: bool = False) -> OutlinePart:
         title, in_title = hide(part.title)
