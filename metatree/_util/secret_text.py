@@ -12,12 +12,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from metatree._util._private_keys import private_keys
 from metatree._util._random_tokens import has_random, random_tokens
 from metatree._util._secret_manifests import manifest_values
 from metatree._util._secret_names import compiled, named_values
 from metatree._util._secret_shapes import PROVIDERS, SHAPES, keys_of_provider, long_tokens, mixed_tokens
 from metatree._util.entities import unescaped
+from metatree._util.private_keys import private_keys
 
 SHAPES_VERSION: Final = "15"
 """Another one has files read again, since other texts are masked."""
