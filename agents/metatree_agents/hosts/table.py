@@ -44,8 +44,12 @@ class Host:
     """Other names of the user's and the project's file, taken where they are there."""
 
     def own_folder(self) -> Path:
-        """Return its folder of settings."""
+        """Return its folder of settings; a variable that names a relative one is passed over, as elsewhere."""
         named = os.environ.get(self.variable, "") if self.variable else ""
+        if (
+            not Path(named).expanduser().is_absolute()
+        ):  # in a clone, its authors would have chosen what is written
+            named = ""
         if self.variable == "XDG_CONFIG_HOME" and named:
             return Path(named, Path(self.folder).name)
         return Path(named or self.folder).expanduser()

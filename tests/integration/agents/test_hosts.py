@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from collections.abc import Callable
 from difflib import SequenceMatcher
@@ -434,3 +435,29 @@ def test_any_json_keeps_what_it_says(
     taken = _json_edits.without_entry(added, ("servers", "metatree"))
     del wanted["servers"]["metatree"]
     assert json.loads(taken) == wanted
+
+
+@pytest.mark.parametrize("variable", ["XDG_CONFIG_HOME", "CODEX_HOME"])
+def test_a_variable_that_names_a_relative_folder_is_passed_over(
+    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """It would be a folder of a clone, whose authors may have put a link there."""
+    shutil.copytree(home, "conf", dirs_exist_ok=True)
+    here = everything(Path("conf"))
+    monkeypatch.setenv(variable, "conf/.config" if variable == "XDG_CONFIG_HOME" else "conf/.codex")
+    before = everything(home)
+    assert run(["install", "codex", "opencode"]) == 0
+    assert everything(Path("conf")) == here
+    assert everything(home) != before
+
+
+def test_a_source_that_a_link_of_the_project_leads_out_of_it_is_not_served(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "private").mkdir()
+    Path("docs").symlink_to(home / "private")
+    assert run(["install", "claude-code", "--project", "--source", "docs"]) == 2
+    assert "is a link that leads to" in capsys.readouterr().err
+    assert not Path(".mcp.json").exists()
+    assert run(["new-plugin", "kettle", "--out", "docs/kettle"]) == 2
+    assert not list((home / "private").iterdir())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from metatree.errors import UserError
+from metatree.trees.sources import refuse_link_out
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND, NOTHING
@@ -75,6 +76,8 @@ def install(
         raise UserError(f"no host was found: name one, of {', '.join(HOSTS)}")
     if source is not None and not source.is_dir():
         raise UserError(f"no folder {str(source)!r}: --source names the folder to serve")
+    if source is not None:
+        refuse_link_out(source)
     changes = planned(names, "project" if project else "user", Path.cwd(), source=source, gateway=gateway)
     done = _carried_out(changes, dry_run=dry_run, json=json)
     if find_spec("mcp") is None:

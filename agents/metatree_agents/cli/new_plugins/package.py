@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 from metatree import plugins
 from metatree.errors import MetatreeError, UserError
+from metatree.trees.sources import refuse_link_out
 
 PluginKind = Literal["memory-type", "source", "tool", "router"]
 
@@ -84,6 +85,8 @@ def make_package(name: str, kind: PluginKind = "memory-type", out: Path | None =
         raise UserError(f"{entry!r} has a meaning of its own before a location; choose another name")
     if entry in plugins.names(about.group):
         raise UserError(f"a plug-in {entry!r} of {about.group!r} is installed; choose another name")
+    if out is not None:
+        refuse_link_out(out)
     words = {
         "name": name,
         "module": module,
