@@ -95,7 +95,7 @@ def whole_secret(text: str, hidden: int) -> str:
 
 
 _ESCAPED = re.compile(r"\\([_.~+=:@#*/-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)")
-_HEAD = re.compile(r"[^\s;,\"'`()\[\]{}<>@|]{3,}")
+_HEADS = tuple(re.compile(rf"[^\s;,\"'`()\[\]{{}}<>@|{more}]{{3,}}") for more in ("", ":="))
 _NO_BLANK = re.compile(r"\S")
 _LONGEST_VALUE = 200
 _REST = re.compile(r"[^\s\"'`\\,;<>]*")
@@ -189,9 +189,9 @@ def _matches(kind: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[int,
             continue
         if group and _PLACEHOLDER.search(value):
             # What a shape takes may run into what stands behind a value: `…22;{x}`.
-            head = _HEAD.match(value)
-            if head is not None and not _PLACEHOLDER.search(head[0]):
-                yield match.start(group), match.start(group) + head.end(), kind
+            heads = (head[0] for each in _HEADS if (head := each.match(value)))
+            if head := next((each for each in heads if not _PLACEHOLDER.search(each)), ""):
+                yield match.start(group), match.start(group) + len(head), kind
             continue
         if group and value.startswith("[left out:"):
             continue

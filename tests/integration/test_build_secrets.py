@@ -563,6 +563,8 @@ def test_passwords_in_quotes_are_masked_in_programs_however_they_are_named(text:
             "mongodb://ann:{}@h1,***@h2",
             "http://ann:{}@h,...@h2",
             "machine h login ann password {};{{x}}",
+            "machine h login ann password {}:%s",
+            "machine h login ann password {}=***",
         ),
     ],
 )
