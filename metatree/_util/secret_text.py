@@ -189,7 +189,7 @@ def _matches(kind: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[int,
             continue
         if group and _PLACEHOLDER.search(value):
             # What a shape takes may run into what stands behind a value: `…22;{x}`.
-            heads = (head[0] for each in _HEADS if (head := each.match(value)))
+            heads = (found[0] for each in _HEADS if (found := each.match(value)))
             if head := next((each for each in heads if not _PLACEHOLDER.search(each)), ""):
                 yield match.start(group), match.start(group) + len(head), kind
             continue
