@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from metatree._util.private import private_folder
+from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.settings_files import SettingsFile, read_settings, settings_in
 from metatree.storage.trust import config_folder, is_exempt, signature
@@ -195,7 +196,7 @@ def wishes(folder: Path) -> Wishes | None:
     if there is None:
         return None
     lines = [
-        f"sets {each.name} to {plain(json.dumps(each.value, ensure_ascii=True))}"
+        f"sets {each.name} to {plain(masked(json.dumps(each.value, ensure_ascii=True))[0])}"
         for each in _settings(there)
         if not KEYS[each.key].of_folder or _is_above(each)
     ]

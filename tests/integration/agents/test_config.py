@@ -239,6 +239,18 @@ def test_odd_places_in_accepted_settings_are_one_line(
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_no_password_of_an_address_in_settings_is_shown(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (clone / "metatree.toml").write_text(
+        'source = "database:postgresql://ann:hunter2hunter@127.0.0.1:1/shop"\nweb = "http://ann:hunter2hunter@x/"\n'
+    )
+    for command, code in ((["trust", "--show"], 0), (["trust", "--yes"], 0), (["show"], 2)):
+        assert run(command) == code
+        said = capsys.readouterr()
+        assert "ann:***" in said.out + said.err and "hunter2hunter" not in said.out + said.err, command
+
+
 def test_settings_alone_can_be_accepted_before_there_is_a_tree(
     clone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -94,8 +94,9 @@ class TreeOptions:
         """
         place = self.place()
         if not has_tree(place):
-            what = f"--tree {word(str(self.tree))}" if self.tree is not None else ""
-            command = f"metatree build {' '.join(map(word, self.source or ['.']))} {what}".rstrip()
+            named = [word(public_location(each)) for each in self.source or ["."]]
+            what = ["--tree", word(str(self.tree))] if self.tree is not None else []
+            command = " ".join(["metatree", "build", *named, *what])
             raise UserError(f"no tree at {str(place)!r}: build one with `{command}`")
         return _open(place, self.source)
 
