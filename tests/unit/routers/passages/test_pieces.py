@@ -50,3 +50,46 @@ def test_of_a_range_no_line_of_another_is_shown() -> None:
 
 def test_a_text_that_is_not_of_these_ranges_is_one_piece() -> None:
     assert piece_at(NODE, "another text\nof two lines", 15) == (0, 25)
+
+
+MANUAL = """Settings
+--------
+
+These are the settings.
+
+.. py:data:: COOKIE_NAME
+
+    The name of the cookie. Change it where another cookie has the same one.
+
+    Default: ``'session'``
+
+.. py:data:: COOKIE_DOMAIN
+
+    The domain that the cookie is sent to.
+
+    Default: ``None``
+
+.. note::
+    Both are read once.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the default name of the cookie?", ("COOKIE_NAME", "'session'")),
+        ("What is the default domain of the cookie?", ("COOKIE_DOMAIN", "None")),
+    ],
+)
+def test_what_a_manual_describes_is_quoted_with_its_name_and_no_further(
+    question: str, answer: tuple[str, str]
+) -> None:
+    node = Node(id="config.rst#settings", title="Settings", kind="section")
+    asked = read_question(question, embeddings=False)
+    text = Text(node, MANUAL, 1.0)
+    found = candidates_of(asked, [text], weigh(asked, {}, 1), None)
+    best = next(each for each in found if answer[1] in each.text)
+    (passage, *_) = best_apart([(best, 1.0)], 1, {node.id: text}, {})
+    assert passage.text.startswith(f".. py:data:: {answer[0]}\n") and answer[1] in passage.text
+    assert {"COOKIE_NAME", "COOKIE_DOMAIN"} & set(passage.text.split()) == {answer[0]}
+    assert passage.lines[0] == MANUAL[: MANUAL.index(passage.text)].count("\n") + 1
