@@ -178,7 +178,8 @@ SHAPES: Final = (
     _shape(
         "a password or key",
         "machine",
-        r"machine\s+\S{1,253}\s+login\s+\S{1,200}(?:\s+account\s+\S{1,200})?\s+password\s+(?P<value>\S{3,200})",
+        r"machine\s+\S{1,253}\s+login\s+\S{1,200}(?:\s+account\s+\S{1,200})?\s+password\s+"
+        r"(?P<value>(?:(?![\"'`,;()\[\]{}]{1,9}machine\s)\S){3,200})",
         spaced=True,
     ),
     _shape("a key of a provider", "hf_ api_org_", r"(?:hf|api_org)_[A-Za-z]{34}(?![A-Za-z0-9])"),

@@ -19,7 +19,7 @@ from metatree._util._secret_shapes import PROVIDERS, SHAPES, keys_of_provider, l
 from metatree._util.entities import unescaped
 from metatree._util.private_keys import private_keys
 
-SHAPES_VERSION: Final = "15"
+SHAPES_VERSION: Final = "16"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(

@@ -564,6 +564,7 @@ def test_passwords_in_quotes_are_masked_in_programs_however_they_are_named(text:
             "http://ann:{}@h,...@h2",
             "machine h login ann password {};{{x}}",
             "machine h login ann password {}:%s",
+            "machine a login b password ${{PW}};machine h login ann password {}",
             "machine h login ann password {}=***",
         ),
     ],
@@ -644,3 +645,9 @@ def test_sources_and_histories_are_read_again_when_more_is_masked(
         assert tree.stale()
         tree.refresh()
         assert TOKEN not in rows_of(tree) and "Deploy with" in rows_of(tree)
+
+
+def test_the_second_of_two_lines_of_netrc_is_masked_too() -> None:
+    for between in ('","', ";", "),(", " "):
+        lines = between.join(f"machine h{number} login u password hunter2{number}" for number in (2, 3))
+        assert "hunter2" not in masked(lines)[0], between
