@@ -387,7 +387,6 @@ def test_what_was_said_of_an_answer_stands_beside_it(service: Served) -> None:
     (number,) = re.findall(r'name="number" value="(\d+)"', page)
     assert browser.send("/memories/undo", number=number, topic=topic, seq="1").status_code == 303
     assert "Corrected by" not in browser.get(f"/thread?topic={topic}").text
-    assert browser.get("/ask").url.endswith("/topics")
 
 
 def test_the_limits_say_what_they_are_and_the_description_has_groups(service: Served) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from metatree_agents.cli._main import run
-from metatree_agents.service.engine.answering import answer_query, said_of
+from metatree_agents.service.engine.answering import answer_query, corrections_of_text, said_of
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.memory import learn
 from metatree_agents.service.queue.models import EngineAnswer, EngineQuery
@@ -22,6 +22,7 @@ from metatree import Tree
 from metatree.notes.feedback import flags
 from metatree.notes.notes import memories
 from metatree.result import QuestionAnswer, Quote, SearchResult
+from tests.documents import make_pdf
 
 from .conftest import SECRETS, Served, opened
 
@@ -300,3 +301,27 @@ def test_a_flag_that_is_taken_back_takes_no_other_of_its_kind_with_it(service: S
     assert flagged() == ["rumours.md"]
     undo(second)
     assert flagged() == []
+
+
+def test_the_page_of_a_node_says_what_was_corrected_in_it(service: Served, tree: Tree) -> None:
+    first = answer(service, tree, REFUND)
+    (source,) = first.sources
+    recommend(service, "Make Correction", first.answer[0], comment="Refunds are approved by Cleo.")
+    learnt(service, tree)
+    text = tree.content(source["Node"])
+    (said,) = corrections_of_text(tree, source["Node"], text)
+    assert said.startswith("Corrected by Bea on 20") and said.endswith(": Refunds are approved by Cleo.")
+    assert corrections_of_text(tree, source["Node"], "Another line of it.") == []
+
+
+def test_a_page_without_a_heading_has_the_title_of_its_document(tmp_path: Path) -> None:
+    pages = [[(12.0, "Page one of the lamp.")], [(12.0, "The lamp has a bulb of nine watts.")]]
+    (tmp_path / "lamp.pdf").write_bytes(make_pdf(pages, title="Manual of the lamp"))
+    with build_tree(tmp_path) as made:
+        said = asyncio.run(
+            answer_query(
+                made, EngineQuery("T", 1, "How many watts does the bulb have?", {}), parts={"sure": 0.2}
+            )
+        )
+    (source,) = said.sources
+    assert (source["Title"], source["Pages"]) == ("Manual of the lamp", [2, 2])

@@ -47,6 +47,7 @@ CUT_OFF: Final = {
     "limit": "No answer was found before the search reached its limit.",
 }
 """What an asker reads of a search that was cut off: what failed may name servers that are not theirs to know."""
+_PAGE: Final = re.compile(r"(?:page|slide)s? \d+(?:[-–]\d+)?")
 _log = logging.getLogger("metatree.engine")
 HELD_S = 1.0
 """How often an engine looks what became of a run that another one holds."""
@@ -219,7 +220,7 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
     sources = [
         {
             "Node": quote.node or None,
-            "Title": quote.title,
+            "Title": _titled(tree, quote.node, quote.title),
             "Quote": quote.quote,
             "Path": _path(tree, quote.node),
             "Number": quote.number,
@@ -319,7 +320,7 @@ def _nearest(tree: Tree, words: str, question: str) -> list[dict[str, Any]]:
             {
                 "Question": question,
                 "Node": node.id,
-                "Title": node.title,
+                "Title": _titled(tree, node.id, node.title),
                 "Place": place[0],
                 "SaidBy": said_by(node),
                 "Lines": place[1],
@@ -364,7 +365,7 @@ def _ending_of(tree: Tree, result: SearchResult) -> Ending:
         {
             "Question": passage.question,
             "Node": passage.node,
-            "Title": passage.title,
+            "Title": _titled(tree, passage.node, passage.title),
             "Place": passage.place,
             "SaidBy": _said_by(tree, passage.node),
             "Lines": list(passage.lines),
@@ -578,6 +579,18 @@ def _narrowed(tree: Tree, query: EngineQuery) -> tuple[str | None, str]:
         else:
             context.append(f"{asked}\nAnswered: {' '.join(turn['Answer'])[:_TURN_CHARS]}")
     return start, "\n".join(context)
+
+
+def corrections_of_text(tree: Tree, node: str, text: str) -> list[str]:
+    """Return what people said against words of a node, as an answer that quotes them says it."""
+    return corrections_of(tree, [{"Node": node, "Quote": text}])
+
+
+def _titled(tree: Tree, node_id: str, title: str) -> str:
+    """Return the title of what is quoted: of a page without a heading that of its document."""
+    node = tree.find(node_id) if node_id and _PAGE.fullmatch(title) else None
+    document = None if node is None or node.path is None else tree.find(node.path)
+    return title if document is None else str(document.attributes.get("title") or document.title)
 
 
 def _title(tree: Tree, node: str | None) -> str:

@@ -15,6 +15,7 @@ from metatree import Tree
 from metatree.errors import UnknownNode, UnknownRun, UserError
 from metatree.trees.layer import ROOT
 from metatree_agents.service.accounts.tree_rights import NamedTree
+from metatree_agents.service.engine.answering import corrections_of_text
 from metatree_agents.service.http.tree_access import named_trees
 from metatree_agents.service.openai.answer_segments import quotes_of
 from metatree_agents.service.settings import Service
@@ -94,6 +95,8 @@ async def node_page(
             named,
             lambda opened: browse.shown(opened, node, quotes=quotes, first=line or None, start=start),
         )
+        lines = "\n".join(each.text for each in view.lines)
+        corrections = await reading(request, named, corrections_of_text, view.node.id, lines) if lines else []
     except PageError as exc:
         exc.back = f"{link('/thread', topic=topic)}#q{seq}" if topic else ""
         raise
@@ -110,6 +113,7 @@ async def node_page(
         document=document_place(view.node),
         page_word=page_word(view.node.path or ""),
         masked=masked,
+        corrections=corrections,
         tree=named,
     )
 

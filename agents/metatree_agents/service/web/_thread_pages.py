@@ -100,12 +100,6 @@ async def _topics_page(
     )
 
 
-@router.get("/ask")
-async def ask_page() -> Response:
-    """Lead to where questions are asked: a form has no page."""
-    return redirect("/topics")
-
-
 @router.post("/ask")
 async def ask(request: Request, session: Entered, service: Here, given: Form) -> Response:
     """Put a question, in a topic or in one of its own."""
