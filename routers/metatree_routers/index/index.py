@@ -123,21 +123,19 @@ class TextIndex:
     def follow(self, growing: Callable[[], bool], progress: Progress | None = None) -> None:
         """Index what changes, waiting for more, until the tree has stopped growing and all of it is indexed.
 
-        It ends before that when another writer was faster: `refresh` does the rest.
+        It ends before that when another writer was faster, or its own process is lost: `refresh` does the rest.
 
         Args:
             growing: whether more may come.
             progress: called as by `refresh`.
         """
-        with self._refreshing:
+        with (
+            self._refreshing,
+            contextlib.suppress(ProcessLost),
+            contextlib.closing(SegmentProcess()) as helper,
+        ):
             self._clear_if_other()
-            numbers, done, written = _Numbers(self.store), 0, True
-            while written and (growing() or self.store.sequence() < self._tree.sequence):
-                batch = Batch(self.store.generation(), self.store.sequence())
-                self._prepare(batch, numbers, done, progress, growing=growing)
-                written = self.store.write(batch)
-                done += batch.count
-            self.store.merge()
+            self._refresh_beside(helper, progress, growing)
 
     def _clear_if_other(self) -> None:
         """Drop what is of another tree, or of texts in which less was masked: of those no word may stay."""
@@ -149,7 +147,12 @@ class TextIndex:
                 self.store.clear(overwrite=True)
             self.store.set_masking(masking)
 
-    def _refresh_beside(self, helper: SegmentProcess, progress: Progress | None) -> int:
+    def _refresh_beside(
+        self,
+        helper: SegmentProcess,
+        progress: Progress | None,
+        growing: Callable[[], bool] | None = None,
+    ) -> int:
         """Index with a process that makes the segments, each while the texts of the next batch are read here.
 
         Returns:
@@ -161,9 +164,10 @@ class TextIndex:
         before: Batch | None = None
         while True:
             batch = None
-            if sequence < self._tree.sequence:
+            # Asked first: what came before it stopped growing is read.
+            if (growing is not None and growing()) or sequence < self._tree.sequence:
                 batch = Batch(generation, sequence)
-                self._prepare(batch, numbers, read, progress, helper)
+                self._prepare(batch, numbers, read, progress, helper, growing)
                 read += batch.count
                 generation, sequence = generation + 1, batch.sequence
             if before is not None:
