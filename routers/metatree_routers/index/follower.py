@@ -2,7 +2,7 @@
 
 Reading files and indexing their words take turns at no core then: at the end of the first build of a large tree hardly
 anything is left to index. A thread was lost for this: it would keep the one that writes the tree from the interpreter.
-So was a follower that makes the segments itself: with readers on all cores it had too little of one, and was waited for.
+So was a follower that makes the segments itself: beside readers on all cores it had too little of one.
 What a follower does not get done, because it failed or was too late, `TextIndex.refresh` does.
 """
 
