@@ -325,3 +325,13 @@ def test_a_page_without_a_heading_has_the_title_of_its_document(tmp_path: Path) 
         )
     (source,) = said.sources
     assert (source["Title"], source["Pages"]) == ("Manual of the lamp", [2, 2])
+
+
+def test_lines_without_a_heading_have_the_title_of_what_they_are_of(tmp_path: Path) -> None:
+    body = "\n\n".join(f".. data:: KEY_{number}\n\n    The key {number} of it.\n" for number in range(80))
+    (tmp_path / "manual.rst").write_text(f"Settings of the lamp\n====================\n\n{body}")
+    with build_tree(tmp_path) as made:
+        query = EngineQuery("T", 1, "What is KEY_77?", {})
+        said = asyncio.run(answer_query(made, query, parts={"sure": 0.05}))
+    titles = {each["Title"] for each in (*said.sources, *said.ending.closest)}
+    assert titles == {"manual.rst"}

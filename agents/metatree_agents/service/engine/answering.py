@@ -21,7 +21,7 @@ from metatree import Limits, Tree, aresume, asearch, load_run
 from metatree.errors import LeaseLost, MetatreeError, RunExists, TransientError, UnknownRun
 from metatree.notes.notes import said_by
 from metatree.result import PersonQuestion, QuestionAnswer, SearchResult, TraceEntry
-from metatree.trees.layer import Layer
+from metatree.trees.layer import ROOT, Layer
 from metatree.trees.line_ranges import without_shared_lines
 from metatree_agents.service.engine._at_limit import same_question, with_person
 from metatree_agents.service.engine._corrections import corrections_of
@@ -47,7 +47,8 @@ CUT_OFF: Final = {
     "limit": "No answer was found before the search reached its limit.",
 }
 """What an asker reads of a search that was cut off: what failed may name servers that are not theirs to know."""
-_PAGE: Final = re.compile(r"(?:page|slide)s? \d+(?:[-–]\d+)?")
+_NUMBERED: Final = re.compile(r"(?:page|slide|line)s? \d+(?:[-–]\d+)?")
+"""How parts without a heading are called."""
 _log = logging.getLogger("metatree.engine")
 HELD_S = 1.0
 """How often an engine looks what became of a run that another one holds."""
@@ -587,10 +588,12 @@ def corrections_of_text(tree: Tree, node: str, text: str) -> list[str]:
 
 
 def _titled(tree: Tree, node_id: str, title: str) -> str:
-    """Return the title of what is quoted: of a page without a heading that of its document."""
-    node = tree.find(node_id) if node_id and _PAGE.fullmatch(title) else None
-    document = None if node is None or node.path is None else tree.find(node.path)
-    return title if document is None else str(document.attributes.get("title") or document.title)
+    """Return the title of what is quoted: of a page, or of lines, that of the part or document that they are of."""
+    if not node_id or not _NUMBERED.fullmatch(title) or node_id not in tree:
+        return title
+    above = (node for each in reversed(tree.ancestors(node_id)) if (node := tree.find(each)) is not None)
+    named = next((node for node in above if node.id != ROOT and not _NUMBERED.fullmatch(node.title)), None)
+    return title if named is None else str(named.attributes.get("title") or named.title)
 
 
 def _title(tree: Tree, node: str | None) -> str:
