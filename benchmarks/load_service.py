@@ -33,7 +33,7 @@ from metatree_memory_tools import build_tree
 
 from benchmarks.service.caller import SECRETS
 from benchmarks.service.databases import opened, postgres, schema_of
-from benchmarks.service.people import Person, Times
+from benchmarks.service.people import WORDS, Person, Times
 from benchmarks.service.processes import ROOT, ServerProcess, many_files
 
 RATIO = 2.5
@@ -44,23 +44,6 @@ WARM_S = 10.0
 ANSWER_S = 0.5
 SECTIONS = 69
 ADMIN = ("Admin_1", SECRETS["admin"][1])
-WORDS = [
-    "parcel",
-    "weight",
-    "letter",
-    "stamp",
-    "customs",
-    "box",
-    "tape",
-    "label",
-    "scale",
-    "belt",
-    "depot",
-    "van",
-    "route",
-    "post",
-    "office",
-]
 
 
 def make_sources(folder: Path, nodes: int) -> None:

@@ -7,7 +7,7 @@ import random
 import re
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -30,6 +30,11 @@ READ: Mapping[str, str] = {
     "/account": "/account",
 }
 """What a person opens between two questions."""
+WORDS: Sequence[str] = (
+    *("parcel", "weight", "letter", "stamp", "customs", "box", "tape", "label", "scale", "belt"),
+    *("depot", "van", "route", "post", "office"),
+)
+"""What the tree of the load is written with, and what is looked for in it: three of them, seldom the same."""
 ADMIN: Mapping[str, str] = {
     "/admin": "/admin",
     "/admin/users": "/admin/users",
@@ -151,7 +156,7 @@ class Person:
                 given = {
                     "old": random.choice(self._old),
                     "node": random.choice(self._nodes),
-                    "words": "parcel weight",
+                    "words": " ".join(random.sample(WORDS, 3)),
                 }
                 await self.open(name, READ[name].format(**given))
             await self.open("/healthz", "/healthz")

@@ -208,6 +208,12 @@ class Layer:
         )
         return [(row[0], row[1]) for row in rows]
 
+    def child_number(self, parent: str, node_id: str) -> int:
+        """Return how many of the nodes with this parent come before one of them."""
+        before = "(position, id) < (SELECT position, id FROM node WHERE id = ?)"
+        sql = f"SELECT count(*) FROM node WHERE parent = ? AND {before}"
+        return int(self.store.value(sql, (parent, node_id)))
+
     def child_count(self, parent: str) -> int:
         """Return how many rows have this parent."""
         return int(self.store.value("SELECT count(*) FROM node WHERE parent = ?", (parent,)))

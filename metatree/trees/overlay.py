@@ -14,8 +14,10 @@ copying built nodes into the memory layer (edits of the source would never show)
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
@@ -57,6 +59,12 @@ class Override:
 _OVERRIDE = "id, parent, position, home, hidden, title, description, provenance"
 
 
+class _Synced(threading.local):
+    """Whether this thread is within `Overlay.synced`."""
+
+    within = False
+
+
 class Overlay:
     """A built layer, or none, with a memory layer over it, seen as one tree.
 
@@ -69,13 +77,16 @@ class Overlay:
         self.layers = (memory,) if built is None else (built, memory)
         self._memory_version = -1
         self._built_version = -1
+        self._synced = _Synced()
         self._has_edits: bool | None = None
         self._has_hidden: bool | None = None
 
     # freshness
 
     def sync(self) -> None:
-        """Notice what other connections have written since the last call."""
+        """Notice what other connections have written since the last call; nothing new within `synced`."""
+        if self._synced.within:
+            return
         version = self.memory.store.version()
         if version != self._memory_version:
             self._memory_version = version
@@ -86,6 +97,16 @@ class Overlay:
         if version != self._built_version:
             self._built_version = version
             self.anchor()
+
+    @contextmanager
+    def synced(self) -> Iterator[None]:
+        """Notice now what other connections have written, and not again in this thread until the block ends."""
+        self.sync()
+        before, self._synced.within = self._synced.within, True
+        try:
+            yield
+        finally:
+            self._synced.within = before
 
     def wrote(self) -> None:
         """Forget what was concluded from the memory layer: it is being changed."""
@@ -162,6 +183,21 @@ class Overlay:
                 return path
         return None
 
+    def chains(self, ids: Iterable[str]) -> dict[str, list[str]]:
+        """Return what `chain` does for those of some nodes that are in the tree, a few statements a level."""
+        asked = list(dict.fromkeys(ids))
+        above = self._above(asked, whole=True)
+        result: dict[str, list[str]] = {}
+        for node_id in asked:
+            way: dict[str, None] = {}  # a loop in a damaged file ends
+            current: str | None = node_id
+            while current is not None and current in above and current not in way:
+                way[current] = None
+                current = above[current]
+            if way and next(reversed(way)) == ROOT:
+                result[node_id] = list(way)
+        return result
+
     def _climb_built(self, node_id: str, path: list[str]) -> str | None:
         """Climb in the built layer while the memory layer says nothing else; return where to go on."""
         assert self.built is not None
@@ -220,34 +256,10 @@ class Overlay:
         return {key: (nodes[key][0], parents[key]) for key in dict.fromkeys(ids) if key in parents}
 
     def _parents(self, ids: Iterable[str]) -> dict[str, str | None]:
-        """Return the parents of those of the nodes that are in the tree; each node above them is looked at once."""
-        above: dict[str, str | None] = {}
-        # What hides all that the built layer has below it, also where the memory layer has a node in its place.
-        hiding: set[str] = set()
-        built_below: set[str] = set()
+        """Return the parents of those of the nodes that are in the tree."""
         asked = list(dict.fromkeys(ids))
-        pending = asked
-        seen = set(asked)
-        while pending:
-            rows = self._memory_rows(pending)
-            known = {row[0]: row[3] for row in rows if row[1] == "node"}
-            other = {row[0]: row[2:] for row in rows if row[1] == "override" and row[0] not in known}
-            above |= known
-            hiding |= {row[0] for row in rows if row[1] == "override" and row[2]}
-            built = self.built.parents(key for key in pending if key not in known) if self.built else {}
-            for key, parent in built.items():
-                hidden, moved = other.get(key, (0, None))
-                if not hidden:
-                    above[key] = parent if moved is None else str(moved)
-                    if moved is None:
-                        built_below.add(key)
-            if not self.has_hidden:  # a row is proof enough
-                break
-            pending = [
-                key for key in dict.fromkeys(map(above.get, pending)) if key is not None and key not in seen
-            ]
-            seen.update(pending)
-        if not self.has_hidden:
+        above = self._above(asked, whole=self.has_hidden)
+        if not self.has_hidden:  # a row is proof enough
             return {key: above[key] for key in asked if key in above}
         in_tree = {ROOT: ROOT in above}
         for key in asked:
@@ -255,10 +267,47 @@ class Overlay:
             current: str | None = key
             while current is not None and current in above and current not in in_tree and current not in way:
                 way[current] = None
-                parent = above[current]
-                current = None if current in built_below and parent in hiding else parent
+                current = above[current]
             in_tree |= dict.fromkeys(way, current is not None and in_tree.get(current, False))
         return {key: above[key] for key in asked if in_tree.get(key)}
+
+    def _above(self, ids: Iterable[str], *, whole: bool) -> dict[str, str | None]:
+        """Return the parents of some nodes that have a row, and with `whole` of all above them; each is looked at once.
+
+        A built node below a hidden one has none here.
+        """
+        layer = self._only
+        above: dict[str, str | None] = {}
+        # What hides all that the built layer has below it, also where the memory layer has a node in its place.
+        hiding: set[str] = set()
+        built_below: set[str] = set()
+        pending = list(dict.fromkeys(ids))
+        seen = set(pending)
+        while pending:
+            if layer is not None:
+                above |= layer.parents(pending)
+            else:
+                assert self.built is not None
+                rows = self._memory_rows(pending)
+                known = {row[0]: row[3] for row in rows if row[1] == "node"}
+                other = {row[0]: row[2:] for row in rows if row[1] == "override" and row[0] not in known}
+                above |= known
+                hiding |= {row[0] for row in rows if row[1] == "override" and row[2]}
+                for key, parent in self.built.parents(key for key in pending if key not in known).items():
+                    hidden, moved = other.get(key, (0, None))
+                    if not hidden:
+                        above[key] = parent if moved is None else str(moved)
+                        if moved is None:
+                            built_below.add(key)
+            if not whole:
+                break
+            parents = dict.fromkeys(map(above.get, pending))
+            pending = [key for key in parents if key is not None and key not in seen]
+            seen.update(pending)
+        for key in built_below if hiding else ():
+            if above[key] in hiding:
+                del above[key]
+        return above
 
     def override(self, node_id: str) -> Override | None:
         """Return what the memory layer says about a built node."""
@@ -314,6 +363,8 @@ class Overlay:
 
     def child_number(self, parent: str, node_id: str) -> int:
         """Return how many children of a node come before this one."""
+        if (layer := self._only) is not None:
+            return layer.child_number(parent, node_id)
         return self._child_ids(parent).index(node_id)
 
     def _child_ids(self, parent: str) -> list[str]:

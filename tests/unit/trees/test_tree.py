@@ -1,6 +1,8 @@
 """A tree made by hand, in memory."""
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -225,3 +227,18 @@ def test_an_open_walk_survives_changes(tree: Tree) -> None:
     assert next(walk)[1].id == "a"
     tree.delete("a")
     assert [node.id for _, node in walk][-1] == "b"
+
+
+def test_what_others_wrote_is_looked_for_once_within_synced_and_only_in_its_thread(tmp_path: Path) -> None:
+    with Tree.create(tmp_path / "one.tree") as first, Tree.open(tmp_path / "one.tree") as second:
+        first.add(Node("a", "Auth"))
+        first.add(Node("b", "Billing"))
+        assert len(list(first.nodes("ab"))) == 2
+        with first.synced(), first.synced():
+            second.delete("a")
+            assert "a" in first and "b" in first, "there are no deletions here as long as nobody looks"
+            with ThreadPoolExecutor() as other:
+                assert other.submit(second.__contains__, "a").result() is False
+        assert "a" not in first and "b" in first
+        with first.synced():
+            assert "a" not in first

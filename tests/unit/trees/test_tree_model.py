@@ -175,6 +175,13 @@ class Changes(RuleBasedStateMachine):
                 assert self.tree.get(node_id).title == self.titles[node_id]
             else:
                 assert self.tree.find(node_id) is None and node_id not in self.tree
+        every = [*IDS, *BUILT, ROOT]
+        assert self.tree.ways(every) == {
+            each: self.tree.ancestors(each) for each in every if each in self.children
+        }
+        assert {node.id for node in self.tree.nodes(every)} == {
+            each for each in every if each in self.children
+        }
         assert self.tree.child_total(list(self.children)) == sum(map(len, self.children.values()))
         assert len(self.tree) == len(self.children) == sum(self.tree.info()["kinds"].values())
         assert sorted(node.id for _, node in self.tree.walk()) == sorted(self.children)

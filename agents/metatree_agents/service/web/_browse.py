@@ -1,6 +1,6 @@
 """What the web page shows of the tree: one node, a page of children, the way down to a node, what a search box finds.
 
-All of it reads the tree and may take some milliseconds, so it runs in threads beside the event loop.
+All of it reads the tree, within `synced`, in a thread (`_readers.py`): it mostly takes some milliseconds.
 
 Children are read by number, since the page says which of how many they are, as the ARIA tree wants, and opens the
 tree at any node: a hundred of 100,000, from the middle, take 21 ms of CPU, and 0.2 s where something was remembered
@@ -176,7 +176,9 @@ def shown(
         start: where the page of its children begins.
     """
     node = tree.get(node_id)
-    trail = [(each, tree.get(each).title) for each in tree.ancestors(node_id)]
+    above = tree.ancestors(node_id)
+    known = titles(tree, above)
+    trail = [(each, known.get(each, each)) for each in above]
     page, links = children_of(tree, node_id, start), _links(tree, node_id)
     around = _around(tree, node)
     if not node.has_content:
@@ -258,15 +260,19 @@ def find(tree: Tree, text: str) -> list[tuple[ChildRow, list[str], float, str]]:
     """
     from metatree_routers import text_evidence
 
+    scores = _evidence(tree, text_evidence).rank([text], k=FOUND)
+    scores = [each for each in scores if each.score >= LEAST_SHARE * scores[0].score]
+    nodes = {node.id: node for node in tree.nodes([each.node_id for each in scores])}
+    above = tree.ways(nodes)
     ranked: list[tuple[Node, Any]] = []
     ways: list[Sequence[str]] = []
-    above = set[str]()
-    for scored in _evidence(tree, text_evidence).rank([text], k=FOUND):
-        node = tree.find(scored.node_id)
-        if node is None or node.id in above or (ranked and scored.score < LEAST_SHARE * ranked[0][1].score):
+    passed = set[str]()
+    for scored in scores:
+        node = nodes.get(scored.node_id)
+        if node is None or node.id in passed or node.id not in above:
             continue
-        ways.append(tree.ancestors(node)[1:])
-        above.update(ways[-1])
+        ways.append(above[node.id][1:])
+        passed.update(ways[-1])
         ranked.append((node, scored))
     counts = tree.child_counts([node.id for node, _ in ranked])
     known = titles(tree, sorted({each for way in ways for each in way}))
@@ -313,7 +319,7 @@ def named(tree: Tree, text: str) -> str | None:
 
 def titles(tree: Tree, ids: Sequence[str]) -> Mapping[str, str]:
     """Return the titles of those of the nodes that are there."""
-    return {node_id: node.title for node_id in ids if (node := tree.find(node_id)) is not None}
+    return {node.id: node.title for node in tree.nodes(ids)}
 
 
 def _evidence(tree: Tree, make: Any) -> Any:

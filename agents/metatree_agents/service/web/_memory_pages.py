@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -90,13 +90,7 @@ async def node_page(
         quotes = quotes_of(sources)
         pages = [each["Pages"][0] for each in sources if each.get("Pages")]
     try:
-        view = await reading(
-            request,
-            named,
-            lambda opened: browse.shown(opened, node, quotes=quotes, first=line or None, start=start),
-        )
-        lines = "\n".join(each.text for each in view.lines)
-        corrections = await reading(request, named, corrections_of_text, view.node.id, lines) if lines else []
+        view, corrections = await reading(request, named, _shown, node, quotes, line or None, start)
     except PageError as exc:
         exc.back = f"{link('/thread', topic=topic)}#q{seq}" if topic else ""
         raise
@@ -116,6 +110,14 @@ async def node_page(
         corrections=corrections,
         tree=named,
     )
+
+
+def _shown(
+    tree: Tree, node: str, quotes: Sequence[str], first: int | None, start: int
+) -> tuple[browse.NodeView, list[str]]:
+    view = browse.shown(tree, node, quotes=quotes, first=first, start=start)
+    lines = "\n".join(each.text for each in view.lines)
+    return view, corrections_of_text(tree, view.node.id, lines) if lines else []
 
 
 @router.get("/find")
@@ -184,7 +186,7 @@ async def tree_named(request: Request, session: Session, name: str) -> str:
 
 
 async def reading(request: Request, named: str, what: Callable[..., T], *given: Any) -> T:
-    """Read a tree that this server shows, in a thread beside the requests of others.
+    """Read a tree that this server shows, in a thread that the requests of others wait for only while it is short.
 
     Args:
         named: its name, as `tree_named` gives it to who may look into it.
@@ -201,7 +203,7 @@ async def reading(request: Request, named: str, what: Callable[..., T], *given: 
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(WAIT_S):
                 tree = await stack.enter_async_context(memory())
-            return await asyncio.to_thread(what, tree, *given)
+            return await Web.of(request).readers.read(_read, what, tree, *given)
     except TimeoutError:
         raise PageError(503, "The memory is not here yet: come again in a moment.") from None
     except UnknownNode as exc:
@@ -212,3 +214,8 @@ async def reading(request: Request, named: str, what: Callable[..., T], *given: 
         raise
     except UserError as exc:
         raise PageError(422, str(exc)) from None
+
+
+def _read(what: Callable[..., T], tree: Tree, *given: Any) -> T:
+    with tree.synced():
+        return what(tree, *given)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
@@ -21,7 +20,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from metatree_agents.service.http.bodies import stamp
-from metatree_agents.service.queue.queue import Query
 from metatree_agents.service.queue.recommendations import PLAIN
 from metatree_agents.service.queue.statuses import RUNS, SAID
 from metatree_agents.service.web._markdown import Budget, prose
@@ -51,9 +49,6 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-AT_ONCE_CHARS: Final = 20_000
-P = ParamSpec("P")
-T = TypeVar("T")
 PRIVATE: Final = {**HEADERS, "Cache-Control": "no-store"}
 
 _TICKED: Final = re.compile(r"`([^`\n]{1,300})`")
@@ -85,20 +80,6 @@ def page(
     # A lone surrogate, which JSON may have in it, is no reason to show nothing.
     body = text.encode("utf-8", "replace")
     return HTMLResponse(body, status, headers={**PRIVATE, **(headers or {})})
-
-
-async def made_of(queries: Sequence[Query], make: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """Return what is made of some queries: in a thread where their text is so long that others would wait for it.
-
-    What is short is made at once: a thread takes longer to come to its turn than most answers to be shown.
-    """
-    chars = sum(
-        len(query.text) + sum(map(len, query.answer or ())) + 500 * len(query.sources or ())
-        for query in queries
-    )
-    if chars <= AT_ONCE_CHARS:
-        return make(*given, **named)
-    return await asyncio.to_thread(make, *given, **named)
 
 
 def redirect(path: str, anchor: str = "", **given: Any) -> Response:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from starlette.requests import HTTPConnection
 
 from metatree import Tree
+from metatree_agents.service.web._readers import Readers
 from metatree_agents.service.web._throttle import Throttle
 
 
@@ -18,6 +19,7 @@ class Web:
 
     memories: dict[str, Callable[[], AbstractAsyncContextManager[Tree]]] = field(default_factory=dict)
     """Give the trees that it shows as they are now, for a while, by their names; one alone may have none."""
+    readers: Readers = field(default_factory=Readers)
     throttle: Throttle = field(default_factory=Throttle)
     unanswered: tuple[float, int, float] | None = None
     """When it was last counted how many questions nothing answered, how many, and for how many seconds that is used."""

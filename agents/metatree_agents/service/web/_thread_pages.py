@@ -31,7 +31,8 @@ from metatree_agents.service.web._exports import exported, file_name
 from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of
 from metatree_agents.service.web._listing import TOPICS, hidden_topics, topics_of
 from metatree_agents.service.web._questions import headline, question_of, search_path_so_far
-from metatree_agents.service.web._replies import HEADERS, PRIVATE, PageError, made_of, page, redirect
+from metatree_agents.service.web._replies import HEADERS, PRIVATE, PageError, page, redirect
+from metatree_agents.service.web._state import Web
 from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
@@ -162,14 +163,16 @@ async def thread(
 
 
 @router.get("/thread/export")
-async def export(session: Entered, service: Here, topic: str = "", form: FileForm = "md") -> Response:
+async def export(
+    request: Request, session: Entered, service: Here, topic: str = "", form: FileForm = "md"
+) -> Response:
     """Give a topic as a file."""
     await owner_of(service, session, topic)
     queries = await service.queue.thread(topic)
     named = await service.queue.title(topic)
     title = named or (headline(queries[0].text)[0] if queries else topic)
     said = {query.seq: await service.recommendations.about(topic, query.text) for query in queries}
-    text = await made_of(queries, exported, topic, title, queries, said, form)
+    text = await Web.of(request).readers.read(exported, topic, title, queries, said, form)
     begun = queries[0].at if named and queries else None
     name = file_name(named or topic, form, begun)
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -200,8 +203,7 @@ async def _thread_page(
     queries = await service.queue.thread(topic)
     trees = await named_in(service, topic)
     may = await named_trees(service, session.caller)
-    return await made_of(
-        queries,
+    return await Web.of(request).readers.read(
         page,
         request,
         "thread.html",
@@ -227,8 +229,7 @@ async def _thread_page(
 @router.get("/thread/question")
 async def one_question(request: Request, session: Entered, service: Here, query: Asked) -> Response:
     """Give one question with its answer, for a page that is open already."""
-    return await made_of(
-        [query],
+    return await Web.of(request).readers.read(
         page,
         request,
         "question.html",
