@@ -146,3 +146,16 @@ def _started(pid: int) -> str:
         return "dead" if fields[0] in "ZX" else fields[19]
     except (OSError, IndexError):
         return ""
+
+
+def resident_bytes() -> int:
+    """Return how much memory this process has; where the system does not say, the most that it has had, or 0."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    try:
+        return int(Path("/proc/self/statm").read_bytes().split()[1]) * resource.getpagesize()
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024

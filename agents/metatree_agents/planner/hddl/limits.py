@@ -9,9 +9,9 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, Literal
 
+from metatree._util.process import resident_bytes
 from metatree.errors import MetatreeError
 
 MEMORY: Final = 1_000_000_000
@@ -19,8 +19,6 @@ MEMORY: Final = 1_000_000_000
 
 _EVERY: Final = 2_000
 """Steps of a loop between two looks at clock and memory."""
-
-_STATM: Final = Path("/proc/self/statm")
 
 Reason = Literal["time", "memory"]
 
@@ -84,16 +82,3 @@ class SolverLimits:
 
     def _added(self) -> int:
         return self._resident() - self._before
-
-
-def resident_bytes() -> int:
-    """Return how much memory the process has; where the system does not say, how much it has had at most."""
-    import resource
-
-    try:
-        return int(_STATM.read_bytes().split()[1]) * resource.getpagesize()
-    except OSError:
-        import sys
-
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024

@@ -5,9 +5,9 @@ others after that. So short work costs what it would cost in the loop, and long 
 
 Lost: threads alone. Beside a busy loop a thread waits for its turn anew after each row of SQLite and each file that is
 opened: with 50 people at once, `/find` took 1.5 s for 54 ms of work, 9.4 times the p95 of `/healthz`, a page of 5 ms
-six times. A tenth of this wait, which `/find` does not fit into: the same. The loop alone: whoever opens a document that
-has to be read anew, or a tree that is being refreshed, would stop everybody. A guess by what the like took before: one
-such document among a hundred short texts is no less slow.
+six times. A tenth of this wait, which `/find` does not fit into: the same. The loop alone: whoever opens a document
+that has to be read anew, or a tree that is being refreshed, would stop everybody. A guess by what the like took before:
+one such document among a hundred short texts is no less slow.
 """
 
 from __future__ import annotations

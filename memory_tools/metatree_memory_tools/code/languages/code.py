@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 import time
 import warnings
 from collections import defaultdict
@@ -20,6 +19,7 @@ from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING
 
+from metatree._util.process import resident_bytes
 from metatree.trees.source_types import Outline, SourceFile
 from metatree_memory_tools.code.languages._outline import outline_of
 from metatree_memory_tools.code.languages._syntax import ABOVE, COMMENTS, is_wreck
@@ -37,7 +37,7 @@ PARSE_S = 10.0
 PARSE_BYTES = 300_000_000
 """So is one whose parse takes more memory than this and a hundred bytes for each of its own: nesting that is wrong
 takes gigabytes."""
-_READ_BYTES = 1_024
+_READ_BYTES = 512
 _CHECK_EVERY = 16
 """How many hundreds of steps a parser goes on before its time and memory are looked at, which takes the system long."""
 
@@ -184,32 +184,29 @@ def _queries(
     return tree_sitter.Query(grammar, language.definitions), imports, comments, docs
 
 
-def _peak_bytes() -> int:
-    """Return the most memory that this process has had; 0 where the system does not say."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
 def _parse(language: Language, data: bytes) -> tree_sitter.Tree | None:
     """Return the syntax tree, None when it takes too long or too much memory."""
     import tree_sitter
 
-    most = _peak_bytes() + PARSE_BYTES + 100 * len(data)
+    most = resident_bytes() + PARSE_BYTES + 100 * len(data)
     until, spent = time.monotonic() + PARSE_S, time.thread_time() + PARSE_S
     asked = count(1)
 
-    # Little at a time: some grammars ask anew at nearly every word. Lost: views, which end the process in 0.26.1.
+    given: dict[int, bytes] = {}
+
+    # Some grammars ask anew at nearly every word, and tree-sitter 0.26.1 keeps for ever what it is given: so little at
+    # a time, to the same ends, and the same object for the same place. Lost: views, which end the process; the whole
+    # text at once, which nothing can stop.
     def read(at: int, _: object) -> bytes:
-        return data[at : at + _READ_BYTES]
+        part = given.get(at)
+        if part is None:
+            part = given[at] = data[at : at + _READ_BYTES - at % _READ_BYTES]
+        return part
 
     def late(*_: object) -> bool:
         if next(asked) % _CHECK_EVERY:
             return False
-        return (time.monotonic() > until and time.thread_time() > spent) or _peak_bytes() > most
+        return (time.monotonic() > until and time.thread_time() > spent) or resident_bytes() > most
 
     try:
         return tree_sitter.Parser(_grammar(language)).parse(read, progress_callback=late)

@@ -15,12 +15,13 @@ from metatree_agents.planner.domain.model import linear
 from metatree_agents.planner.hddl._compiled import Compiled
 from metatree_agents.planner.hddl._depth_first import search
 from metatree_agents.planner.hddl._language import OBJECT, Problem, Variable, closure, is_total
-from metatree_agents.planner.hddl.limits import LimitReached, SolverLimits, resident_bytes
+from metatree_agents.planner.hddl.limits import LimitReached, SolverLimits
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
 from metatree_agents.planner.hddl.solve import solve
 from metatree_agents.planner.hddl.verify import InvalidPlan, _Verifier, verify_plan
 
 from benchmarks.planning import transport
+from metatree._util.process import resident_bytes
 from tests.profiles import examples
 from tests.unit.agents.planner.hddl_texts import tiny
 

@@ -15,6 +15,7 @@ from metatree_memory_tools.code.languages import code
 from metatree_memory_tools.code.languages._table import LANGUAGES
 from metatree_memory_tools.code.languages.code import Code, language_of
 
+from metatree._util.process import resident_bytes
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 
 SAMPLES = {
@@ -904,10 +905,19 @@ def test_what_is_no_code_is_read_as_text_in_good_time(name: str, text: str) -> N
 def test_a_file_that_takes_much_memory_to_parse_is_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code, "PARSE_BYTES", 50_000_000)
     peaks = itertools.count(0, 60_000_000)  # the process of the tests had more before
-    monkeypatch.setattr(code, "_peak_bytes", lambda: next(peaks))
+    monkeypatch.setattr(code, "resident_bytes", lambda: next(peaks))
     text = "".join(" " * depth + "if x:\n" for depth in range(900))
     outline = Code().outline(SourceFile("a.kt", text.encode()))
     assert outline.problem == "read as plain text: it takes more than 10 seconds or 50 MB to parse"
+
+
+def test_what_a_parser_asked_for_again_and_again_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of 60 KB that no parser gets through left 300 MB in the process: each part that it was ever given."""
+    monkeypatch.setattr(code, "PARSE_S", 1.0)
+    before = resident_bytes()
+    for unit in ("===\n", "a,b\n", "=begin\n"):
+        Code().outline(SourceFile("a.kt", (unit * (60_000 // len(unit))).encode()))
+    assert resident_bytes() - before < 60_000_000
 
 
 @pytest.mark.skipif(language_of("a.pl", b"") is None, reason="no grammar of Perl")
