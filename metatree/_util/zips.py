@@ -7,15 +7,58 @@ exports pack by anything but DEFLATE.
 
 from __future__ import annotations
 
+import io
+import struct
 import zipfile
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, BinaryIO, Final
 
 _BOUNDED: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 
 
 _MOST_TIMES: Final = 300
 _ALWAYS_ALLOWED: Final = 200_000_000
+
+
+_MOST_LIST_BYTES: Final = 24_000_000
+"""Of the list of members, some 250,000 of them, for which `zipfile` takes ten times as much."""
+_END: Final = b"PK\x05\x06"
+_LOCATOR: Final = b"PK\x06\x07"
+_LONGEST_END: Final = 65_557 + 20 + 56
+
+
+class TooManyMembers(zipfile.BadZipFile):
+    """The list of the members of an archive alone would fill the memory."""
+
+
+def open_archive(file: str | Path | BinaryIO) -> zipfile.ZipFile:
+    """Open an archive for reading, as `zipfile.ZipFile` does.
+
+    Raises:
+        TooManyMembers: it has a list of more than 24 MB.
+        zipfile.BadZipFile: it is no archive, or damaged.
+    """
+    if isinstance(file, str | Path):
+        with Path(file).open("rb") as stream:
+            _check_list(stream)
+    else:
+        _check_list(file)
+        file.seek(0)
+    return zipfile.ZipFile(file)
+
+
+def _check_list(stream: BinaryIO) -> None:
+    size = stream.seek(0, io.SEEK_END)
+    stream.seek(max(0, size - _LONGEST_END))
+    tail = stream.read()
+    at = tail.rfind(_END)
+    if at < 0 or len(tail) < at + 16:
+        return
+    (listed,) = struct.unpack_from("<I", tail, at + 12)
+    if tail[max(0, at - 20) : at].startswith(_LOCATOR):  # of a large archive, whose end before it counts
+        (listed,) = struct.unpack_from("<Q", tail, at - 36) if at >= 76 else (size,)
+    if min(listed, size) > _MOST_LIST_BYTES:
+        raise TooManyMembers("it lists more files than are read")
 
 
 def oversize(archive: zipfile.ZipFile, path: str) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from metatree._util.zips import open_member
+from metatree._util.zips import open_archive, open_member
 from metatree.errors import UserError
 from metatree.node import Node
 from metatree.notes.left_out import IDENTITY, leave_out
@@ -476,7 +476,7 @@ def _has_bytes(file: Path, forms: Sequence[str], room: _Room) -> bool | None:
             return None
         if zipfile.is_zipfile(file):
             try:
-                with zipfile.ZipFile(file) as packed:
+                with open_archive(file) as packed:
                     return any(_in_member(packed, name, wanted, room) for name in packed.namelist())
             except zipfile.BadZipFile:  # of a member too: it is damaged, or packed by another method
                 return None

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from metatree._util.zips import open_member, oversize, read_member
+from metatree._util.zips import open_archive, open_member, oversize, read_member
 from metatree.errors import BrokenStore, UserError
 from metatree.notes.archive.format import (
     FORMAT,
@@ -130,7 +130,7 @@ def opened(path: str | Path) -> Iterator[Archive]:
     if not file.is_file():
         raise UserError(f"there is no file {str(file)!r}: name one that `metatree export` wrote")
     try:
-        archive = zipfile.ZipFile(file)
+        archive = open_archive(file)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as exc:
         with file.open("rb") as head:
             ours = head.read(4) == b"PK\x03\x04"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from metatree._util.secret_text import without_secrets
-from metatree._util.zips import read_member
+from metatree._util.zips import open_archive, read_member
 from metatree.errors import UserError
 from metatree.notes.archive.format import (
     EXPORTED_TABLES,
@@ -102,7 +102,7 @@ def _check(file: Path) -> None:
         raise UserError(f"there is no folder {str(file.parent)!r}: make it, or name a file elsewhere")
     if file.exists() and file.stat().st_size:
         try:
-            with zipfile.ZipFile(file) as archive:
+            with open_archive(file) as archive:
                 ours = json.loads(read_member(archive, MANIFEST, LONGEST_MANIFEST)).get("format") == FORMAT
         except (
             OSError,

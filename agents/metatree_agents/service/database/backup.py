@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from metatree._util.private import private_file, private_folder
-from metatree._util.zips import open_member, oversize, read_member
+from metatree._util.zips import open_archive, open_member, oversize, read_member
 from metatree.errors import BrokenStore, TransientError, UserError
 from metatree.notes.archive.format import MAX_LINE, checked_line
 from metatree.storage.acceptance import accept, survey
@@ -223,7 +223,7 @@ def verified(file: Path) -> Backup:
     if file.exists() and not file.is_file():  # to open a pipe is to wait for a writer
         raise UserError(f"cannot read {str(file)!r}: it is no file that `metatree service backup` wrote")
     try:
-        with zipfile.ZipFile(file) as archive:
+        with open_archive(file) as archive:
             if wrong := oversize(archive, str(file)):
                 raise UserError(wrong)
             manifest = _manifest(archive, file)
@@ -332,7 +332,7 @@ async def restore(
             for table in ("service_user", "topic"):
                 if await do.row(f"SELECT 1 FROM {table} LIMIT 1") is not None:
                     raise UserError("the database has users or topics already: replace them with --force")
-    with zipfile.ZipFile(file) as archive:
+    with open_archive(file) as archive:
         manifest = _manifest(archive, file)
         with ExitStack() as stack:
             came = {

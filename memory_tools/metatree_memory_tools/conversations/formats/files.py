@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-from metatree._util.zips import open_member
+from metatree._util.zips import TooManyMembers, open_archive, open_member
 from metatree.errors import UserError
 from metatree.trees.source_files import open_inside
 from metatree_memory_tools.conversations.formats._captions import Captions
@@ -53,7 +52,6 @@ _MOST_FILES = 1_000_000
 _MOST_DEPTH = 12
 _PATH = re.compile(r"[^\x00-\x1f]{1,1000}")
 """In an archive, where a name may have 65,535 characters; those of its chats come from it."""
-_MOST_INDEX_BYTES = 200_000_000
 _PLAIN_BYTES = 200_000_000
 _MOST_RATIO = 250
 """Archives of texts are a thirtieth of them; one that unpacks to more than this, and is large, is a bomb."""
@@ -152,27 +150,17 @@ def _may_be_text(name: str) -> bool:
 
 def _archive(file: ExportFile, stack: ExitStack) -> Iterator[ExportFile]:
     stream = stack.enter_context(file.open())
-    _check_index(stream, file.path)
     try:
-        packed = stack.enter_context(zipfile.ZipFile(stream))
+        packed = stack.enter_context(open_archive(stream))
+    except TooManyMembers:
+        raise UserError(
+            f"{file.name!r} lists more files than are read: unpack it, and name a folder of it"
+        ) from None
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as exc:
         raise UserError(
             f"{file.name!r} is no zip archive, or is cut off ({exc}): take the export again"
         ) from exc
     return _members(packed, file)
-
-
-def _check_index(stream: BinaryIO, name: str) -> None:
-    """Refuse an archive whose list of files alone would fill the memory."""
-    size = stream.seek(0, io.SEEK_END)
-    stream.seek(max(0, size - 65_557))
-    tail = stream.read()
-    at = tail.rfind(b"PK\x05\x06")
-    if at >= 0 and len(tail) >= at + 16:
-        (index_bytes,) = struct.unpack_from("<I", tail, at + 12)
-        if min(index_bytes, size) > _MOST_INDEX_BYTES:
-            raise UserError(f"{name!r} lists more files than are read: unpack it, and name a folder of it")
-    stream.seek(0)
 
 
 def _members(packed: zipfile.ZipFile, archive: ExportFile) -> Iterator[ExportFile]:
