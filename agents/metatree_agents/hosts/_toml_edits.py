@@ -13,6 +13,8 @@ from tomlkit.items import InlineTable
 
 from metatree._util import toml_text
 
+_MOST_CHARS = 500_000
+"""Of tables alone, which take `tomlkit` three seconds; people have a hundredth of that."""
 _LF = re.compile(r"(?<!\r)\n")
 _BLANK_LINE = re.compile(r"(\A|\n)\r?\n\Z")
 
@@ -105,6 +107,8 @@ def _in_newlines_of(text: str, changed: str) -> str:
 
 
 def _document(text: str) -> tomlkit.TOMLDocument:
+    if len(text) > _MOST_CHARS:
+        raise ValueError(f"{len(text):,} characters are more than are read ({_MOST_CHARS:,})")
     try:
         toml_text.loads(text)  # which says better what is wrong
         return tomlkit.parse(text)

@@ -35,6 +35,10 @@ _MOST_CHARS = 1_000
 _MOST_LINES = 200
 _HEADING = re.compile(r"^ {0,3}(?:#{1,6}(?:[ \t]|$)|=+[ \t]*$|-+[ \t]*$)", re.MULTILINE)
 """What may be one, or the line below one."""
+_BLOCK = re.compile(r"^|>|(?<!\S)(?:[-+*]|\d{1,9}[.)])(?!\S)", re.MULTILINE)
+"""What a parser may begin a block at."""
+_MOST_BLOCKS = 200_000
+"""Where more may begin, in which a parser takes up to 2 KB for each, the rest of the text is not looked through."""
 _LABEL = re.compile(r"\{[^{}]{0,200}\}|\([\w.:-]{1,200}\)=")
 """Attributes, and the name of the next heading for links, in a line of their own, as MyST and Pandoc have them."""
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
@@ -73,9 +77,7 @@ class Markdown(TextFiles):
         begin = 1
         attributes: dict[str, Any] = {"language": "markdown", "lines": len(file.lines)}
         if cut:
-            attributes["note"] = (
-                f"only its first {MOST_HEADINGS:,} headings are sections; the last holds the rest"
-            )
+            attributes["note"] = f"only {cut} are sections; the last holds the rest"
         title = note.text("title")
         if len(top) == 1 and top[0].below and all(h.level > top[0].level for h in headings[1:]):
             # One heading over all the others is the title of the file, not a level of its own.
@@ -133,10 +135,17 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def _bounded(text: str) -> tuple[str, bool]:
-    """Return a text up to the last heading that is read, and whether more come."""
-    after = next(islice(_HEADING.finditer(text), MOST_HEADINGS, None), None)
-    return (text, False) if after is None else (text[: after.start()], True)
+def _bounded(text: str) -> tuple[str, str]:
+    """Return a text as far as headings are looked for, and which are found when more may come; else nothing."""
+    cut = ""
+    if len(text) > 2 * _MOST_BLOCKS and (
+        far := next(islice(_BLOCK.finditer(text), _MOST_BLOCKS, None), None)
+    ):
+        at = text.rfind("\n", 0, far.start()) + 1
+        text, cut = text[:at], f"the headings of its first {text.count(chr(10), 0, at):,} lines"
+    if after := next(islice(_HEADING.finditer(text), MOST_HEADINGS, None), None):
+        text, cut = text[: after.start()], f"its first {MOST_HEADINGS:,} headings"
+    return text, cut
 
 
 def _headings(text: str, lines: Sequence[str]) -> list[_Heading]:

@@ -44,7 +44,7 @@ from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi.source import KIND
 from metatree_memory_tools.reading.bounded_yaml import load_yaml
 from metatree_memory_tools.reading.own_process import ReadingFailed, read_apart
-from metatree_memory_tools.text import lines
+from metatree_memory_tools.text import lines, markdown
 from metatree_memory_tools.text.lines import text_of
 from metatree_memory_tools.text.pattern import matching_lines
 from metatree_routers import TextEvidence
@@ -61,7 +61,7 @@ from metatree.storage.store import Store
 from metatree.storage.trust import check_files
 from metatree.trees.masking import masked_file
 from metatree.trees.source_files import FileState, read_source
-from metatree.trees.source_types import SourceRef
+from metatree.trees.source_types import SourceFile, SourceRef
 from tests.documents import make_pdf
 from tests.integration.trust.prepared import Clone, state
 
@@ -715,3 +715,21 @@ def test_reading_a_file_of_line_breaks_numbers_no_more_than_is_shown(
         said = asyncio.run(toolkit.Toolkit(tree, refresh=False).read("d.txt"))
     assert said.text.startswith("the kettle") and said.cut.startswith("cut: the rest is lines ")
     assert max(counted) < 200_000
+
+
+@pytest.mark.parametrize(
+    ("block", "lines"), [("- -\n", 336), ("1. a\n", 502), ("> a\n\n", 668), ("[a]: b\n", 1_000)]
+)
+def test_markdown_of_nothing_but_marks_is_looked_through_so_far(
+    block: str, lines: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two megabytes of lists took a gigabyte."""
+    monkeypatch.setattr(markdown, "_MOST_BLOCKS", 1_000)
+    text = "# Kettle\n\n## Lid\n\n" + block * 2_000 + "\n## Spout\n\nIt pours.\n"
+    outline = markdown.Markdown().outline(SourceFile("a.md", text.encode()))
+    assert [part.title for part in outline.parts] == ["Lid"]
+    note = outline.attributes["note"]
+    assert note == f"only the headings of its first {lines:,} lines are sections; the last holds the rest"
+    monkeypatch.setattr(markdown, "_MOST_BLOCKS", 200_000)
+    whole = markdown.Markdown().outline(SourceFile("a.md", text.encode()))
+    assert [part.title for part in whole.parts] == ["Lid", "Spout"] and "note" not in whole.attributes
