@@ -88,7 +88,12 @@ _GIT: Final = (
     *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "protocol.allow=never"),
     *("-c", "safe.bareRepository=explicit", "-c", "safe.directory=*"),
 )
-_GIT_ENVIRONMENT: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "LC_ALL": "C"}
+_GIT_ENVIRONMENT: Final = {
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "LC_ALL": "C",
+}
 _log = logging.getLogger("metatree")
 
 
@@ -290,16 +295,18 @@ def _tracked(files: list[Path]) -> Path | None:
         UserError: git cannot say; a `.metatree` may also be made to look like a repository.
     """
     import subprocess  # 10 ms that hardly any process needs
-    from tempfile import TemporaryFile
+    from tempfile import TemporaryDirectory, TemporaryFile
 
-    with TemporaryFile() as errors:
+    # Without its objects, which a list of files takes none of: git writes some where an index is sparse, through links.
+    with TemporaryDirectory(prefix="metatree-git-") as objects, TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
                 # All of them, since a disk may have several names for one file, such as `memory.db-WAL`.
                 [program("git"), *_GIT, "ls-files", "-z", "--", ":(top)"],
                 cwd=files[0].parent,
                 env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-                | {**_GIT_ENVIRONMENT, "PATH": absolute_path(), **absolute_libraries()},
+                | {**_GIT_ENVIRONMENT, "PATH": absolute_path(), **absolute_libraries()}
+                | {"GIT_OBJECT_DIRECTORY": objects},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -202,12 +202,13 @@ def objects_of(root: Path, *, work_tree: bool = False, timeout_s: float = _TIMEO
     with TemporaryDirectory(prefix="metatree-git-") as made:
         own, top = Path(made), Path(made)
         (own / "HEAD").write_text(found.head)
-        for folder in ("objects", "refs"):
-            (own / folder).mkdir()
+        for folder in ("objects/info", "refs"):
+            (own / folder).mkdir(parents=True)
+        # Read from there alone: git writes some where an index is sparse, through whatever links lie there.
+        (own / "objects" / "info" / "alternates").write_bytes(_quoted(place.shared / "objects"))
         extension = f"[extensions]\n\tobjectformat = {found.form}\n"
         (own / "config").write_text(f"[core]\n\trepositoryformatversion = 1\n{extension}")
         variables = {
-            "GIT_OBJECT_DIRECTORY": str(place.shared / "objects"),
             # The user's settings may name filters, too, and what is printed should not depend on them.
             "HOME": made,
             "XDG_CONFIG_HOME": made,
@@ -225,6 +226,12 @@ def objects_of(root: Path, *, work_tree: bool = False, timeout_s: float = _TIMEO
             settings += _settings_by_system(root, timeout_s)
         variables |= {"GIT_DIR": made, "GIT_WORK_TREE": str(top)}
         yield Objects(found.head, prefix, _Call(top, _environment() | variables, settings))
+
+
+def _quoted(path: Path) -> bytes:
+    """Return a line with a path as git reads it whatever is in the path."""
+    name = os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"' + name + b'"\n'
 
 
 def _settings_by_system(root: Path, timeout_s: float) -> tuple[str, ...]:

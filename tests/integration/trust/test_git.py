@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from metatree_memory_tools.git.state import work_tree_state
 
 from metatree.errors import UserError
 from metatree.storage.store import Store
+from metatree.storage.trust import _tracked
 from tests.integration.git_repository import Repository
+from tests.integration.trust.prepared import state as files_of
 
 pytestmark = pytest.mark.integration
 
@@ -178,6 +181,41 @@ def test_a_reference_that_is_a_link_tells_nothing_of_a_file(
     place.unlink()
     place.symlink_to(tmp_path / "key")
     assert work_tree_state(repository.root) == (None, None)
+
+
+def test_git_writes_no_object_through_links_of_a_repository(tmp_path: Path, repository: Repository) -> None:
+    """Of a sparse index that names a folder whose objects are not there, git writes what is left of it."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    repository.commit("2", {f"d{number}/e/a.md": f"# Kettle {number}" for number in range(3)})
+    repository.git("sparse-checkout", "init", "--cone", "--sparse-index")
+    repository.git("sparse-checkout", "set", "d1")
+    missing = repository.git("rev-parse", "HEAD:d2").strip()
+    objects = repository.root / ".git" / "objects"
+    (objects / missing[:2] / missing[2:]).unlink()
+    for number in range(256):
+        if not (objects / f"{number:02x}").exists():
+            (objects / f"{number:02x}").symlink_to(outside)
+    before = files_of(repository.root / ".git")
+    log = repository.root / "memory.db-wal"
+    log.write_bytes(b"")
+    assert _tracked([log]) is None
+    assert work_tree_state(repository.root)[0] is not None
+    with suppress(_command.GitFailed):
+        ask_everything(repository.root)
+    assert list(outside.iterdir()) == []
+    assert files_of(repository.root / ".git") == before
+
+
+def test_objects_of_a_repository_with_odd_letters_in_its_place_and_of_those_that_it_borrows_from_are_read(
+    tmp_path: Path, repository: Repository
+) -> None:
+    odd = tmp_path / 'a:b "c" \\d'
+    odd.mkdir()
+    for source, target in ((repository.root, odd / "one"), (odd / "one", odd / "two")):
+        repository.git("clone", "-q", "--shared", str(source), str(target))
+    assert "return 3 * r" in blame_text(odd / "two", "a.py")
+    assert work_tree_state(odd / "two")[1] is not None
 
 
 @pytest.mark.parametrize("pipe", ["HEAD", "included"])
