@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from functools import lru_cache
 from pathlib import Path
+
+_log = logging.getLogger("metatree")
 
 
 def cache_folder() -> Path:
@@ -13,13 +16,39 @@ def cache_folder() -> Path:
 
     A user without a home has one that ends with the process, since any other could be prepared by somebody else.
     """
-    own = os.environ.get("METATREE_CACHE_DIR")
-    if own:
-        return Path(own).expanduser()
+    own = named_folder("METATREE_CACHE_DIR")
+    if own is not None:
+        return own
     try:
         return _of_user()
     except RuntimeError:
         return _of_process()
+
+
+def named_folder(variable: str) -> Path | None:
+    """Return the folder that a variable of ours names, None where it names none; see `named_folders`."""
+    return next(iter(named_folders(variable, os.environ.get(variable, ""))), None)
+
+
+def named_folders(variable: str, *names: str) -> list[Path]:
+    """Return the folders that a variable of ours names.
+
+    One that is relative is not used, with a warning: it would lie in whatever folder is current, as in `xdg_folder`.
+    """
+    folders = []
+    for name in filter(None, names):
+        if (folder := Path(name).expanduser()).is_absolute():
+            folders.append(folder)
+        else:
+            _warn_of_relative(variable, name)
+    return folders
+
+
+@lru_cache(maxsize=8)
+def _warn_of_relative(variable: str, named: str) -> None:
+    _log.warning(
+        "%s=%r is not used, since it is a relative folder: name it from its root on", variable, named
+    )
 
 
 def _of_user() -> Path:

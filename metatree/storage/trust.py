@@ -39,6 +39,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
+from metatree._util.cache_folder import named_folder, named_folders
 from metatree._util.private import publish
 from metatree._util.process import absolute_libraries, absolute_path, program
 from metatree.errors import UntrustedStore, UserError
@@ -109,9 +110,9 @@ class _Store(Protocol):
 
 def config_folder() -> Path | None:
     """Return the folder of this user's settings, None where there is no home."""
-    own = os.environ.get("METATREE_CONFIG_DIR")
-    if own:
-        return Path(own).expanduser().absolute()
+    own = named_folder("METATREE_CONFIG_DIR")
+    if own is not None:
+        return own
     try:
         home = Path.home()
     except RuntimeError:
@@ -188,10 +189,10 @@ def _make_key(file: Path) -> None:
 
 def is_exempt(file: Path) -> bool:
     """Whether a file lies in a folder that METATREE_TRUST names, and so does what it leads to, if it is a link."""
-    folders = [each for each in os.environ.get("METATREE_TRUST", "").split(os.pathsep) if each]
+    folders = named_folders("METATREE_TRUST", *os.environ.get("METATREE_TRUST", "").split(os.pathsep))
     if not folders:
         return False
-    trusted = [os.path.realpath(Path(each).expanduser()) for each in folders]
+    trusted = [os.path.realpath(each) for each in folders]
     # A link elsewhere that leads here is somebody's who may write there.
     places = [Path(os.path.realpath(file.parent), file.name), Path(os.path.realpath(file))]
     return all(any(place.is_relative_to(each) for each in trusted) for place in places)

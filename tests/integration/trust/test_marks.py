@@ -26,7 +26,7 @@ from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
 from metatree.storage.acceptance import accept, survey
 from metatree.storage.store import Store
-from metatree.storage.trust import _process_key, user_key
+from metatree.storage.trust import _process_key, config_folder, is_exempt, user_key
 from tests.integration.trust.prepared import (
     Clone,
     as_user,
@@ -465,3 +465,28 @@ def test_base_folders_that_depend_on_the_current_one_are_not_used(monkeypatch: p
     monkeypatch.delenv("METATREE_CACHE_DIR", raising=False)
     for folder in (cache_folder(), state_folder(), Records().folder):
         assert folder.is_relative_to(Path.home()), folder
+
+
+@pytest.mark.parametrize("variable", ["METATREE_CACHE_DIR", "METATREE_CONFIG_DIR"])
+def test_folders_of_ours_that_depend_on_the_current_one_are_not_used(
+    variable: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A folder that brings `.cache/documents` as a link had files elsewhere deleted; one with a key was one's own."""
+    monkeypatch.setenv(variable, "./.own")
+    folder = cache_folder() if variable == "METATREE_CACHE_DIR" else config_folder()
+    assert folder is not None and folder.is_absolute() and ".own" not in folder.parts
+    assert f"{variable}='./.own' is not used" in caplog.text
+    monkeypatch.setenv(variable, "~/own")
+    folder = cache_folder() if variable == "METATREE_CACHE_DIR" else config_folder()
+    assert folder == Path.home() / "own"
+
+
+def test_a_folder_that_depends_on_the_current_one_is_not_trusted(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(clone.folder)
+    monkeypatch.setenv("METATREE_TRUST", os.pathsep.join([".", ".metatree"]))
+    assert not is_exempt(clone.metatree / "index.db")
+    assert "METATREE_TRUST='.' is not used" in caplog.text
+    monkeypatch.setenv("METATREE_TRUST", str(clone.folder))
+    assert is_exempt(clone.metatree / "index.db")
