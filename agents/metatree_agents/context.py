@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from metatree._util.visible import visible
 from metatree.errors import UserError
 
 if TYPE_CHECKING:
@@ -301,7 +302,7 @@ class _Packing:
         outline = ", in part" if block.kind == "outline" else ""
         place = f"{block.source}/{block.path}" if block.source else block.path
         head = f"## {place}:{block.start_line}-{block.end_line} {block.name}{outline} ({block.reason})"
-        return f"{head}\n{block.text}"
+        return f"{visible(head)}\n{block.text}"
 
     def _detail(self, blocks: Sequence[ContextRange], candidates: Sequence[_Candidate]) -> str:
         if blocks:
@@ -311,7 +312,7 @@ class _Packing:
                 "nothing in this tree has a word of the issue: name what it is about as the source calls it"
             )
         best = candidates[0]
-        place = f"{best.file.path}:{best.ranges[0][0]}-{best.ranges[-1][1]}"
+        place = f"{visible(best.file.path)}:{best.ranges[0][0]}-{best.ranges[-1][1]}"
         need = min(each.tokens for each in candidates) + _HEADER_TOKENS
         return f"{self.budget} tokens hold no definition: the best is {place}; ask for {need} or more"
 
