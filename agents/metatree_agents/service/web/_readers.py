@@ -4,10 +4,10 @@ The event loop waits for a thread as long as a person takes an answer for immedi
 others after that. So short work costs what it would cost in the loop, and long work stops everybody for a moment.
 
 Lost: threads alone. Beside a busy loop a thread waits for its turn anew after each row of SQLite and each file that is
-opened: with 50 people at once, `/find` took 1.5 s for 54 ms of work, 9.4 times the p95 of `/healthz`, a page of 5 ms
-six times. A tenth of this wait, which `/find` does not fit into: the same. The loop alone: whoever opens a document
-that has to be read anew, or a tree that is being refreshed, would stop everybody. A guess by what the like took before:
-one such document among a hundred short texts is no less slow.
+opened: with 50 people at once, a page of 5 ms took 300, and pages of the tree 3.5 to 5.5 times the p95 of `/healthz`. A
+tenth of this wait: `/find` does not fit into it, and took 1.5 s for 54 ms of work. The loop alone: whoever opens a
+document that has to be read anew, or a tree that is being refreshed, would stop everybody. A guess by what the like
+took before: one such document among a hundred short texts is no less slow.
 """
 
 from __future__ import annotations
