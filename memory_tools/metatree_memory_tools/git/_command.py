@@ -411,8 +411,12 @@ def _command(settings: Sequence[str], arguments: Sequence[str]) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _VARIABLES
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # A relative one would be below the folder that is read.
+    environment |= {
+        name: value
+        for name in _VARIABLES
+        if (value := os.environ.get(name)) and (name == "GIT_CONFIG_NOSYSTEM" or Path(value).is_absolute())
     }
     return environment | {
         "GIT_OPTIONAL_LOCKS": "0",

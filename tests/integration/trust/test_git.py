@@ -183,6 +183,16 @@ def test_a_reference_that_is_a_link_tells_nothing_of_a_file(
     assert work_tree_state(repository.root) == (None, None)
 
 
+@pytest.mark.parametrize("name", ["GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"])
+def test_a_variable_of_git_that_depends_on_the_current_folder_is_not_used(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "libexec")
+    assert name not in _command._environment()
+    monkeypatch.setenv(name, os.devnull)
+    assert _command._environment()[name] == os.devnull
+
+
 def test_git_writes_no_object_through_links_of_a_repository(tmp_path: Path, repository: Repository) -> None:
     """Of a sparse index that names a folder whose objects are not there, git writes what is left of it."""
     outside = tmp_path / "outside"
