@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from metatree.errors import MetatreeError, UserError
+from metatree.storage.schema import DEFINITIONS, FILES
 from metatree.storage.store import APPLICATION_ID, Store, reading_only, writable
 from metatree.storage.trust import (
     FACTS,
@@ -308,9 +309,15 @@ def _reading(file: Path) -> sqlite3.Connection:
 
 def _problem(connection: sqlite3.Connection) -> str:
     if is_strange(connection):
-        return "it defines triggers, views or computed columns, as no store of metatree does"
+        return "it defines what no store of metatree does, such as triggers, views, or tables by other names"
     if facts_in(connection) is None:
         return "its table of facts is none of metatree's"
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    # An older one gets tables of this version when it is opened. Those of a service are looked at when that begins.
+    if FILES.first <= version <= FILES.version and (
+        table := FILES.differing(version, connection.execute(DEFINITIONS).fetchall())
+    ):
+        return f"it defines {table!r} otherwise than metatree does"
     return ""
 
 

@@ -181,7 +181,8 @@ class Store(Database):
             self.execute(f"PRAGMA {pragma}")
         if version < FILES.version:
             self._bring_up_to_date()
-        if missing := FILES.tables - {name for (name,) in self.rows("SELECT name FROM sqlite_master")}:
+        tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        if missing := FILES.tables - {name for (name,) in self.rows(tables)}:
             raise BrokenStore(
                 f"{self.name} lacks a part of its schema (table {min(missing)}){self._advice}",
                 path=self.name,

@@ -70,11 +70,14 @@ _LONGEST_STATEMENT: Final = 10_000
 _OPERATIONS: Final = 20_000
 """Ten times what it takes to read the tables of a service, and one row; a schema takes 50 times its size of memory."""
 _PLAIN: Final = re.compile(
-    r"CREATE TABLE (?!.*\b(AS|CHECK|GENERATED)\b)"
+    r"CREATE TABLE (?!.*\b(AS|CHECK|GENERATED|COLLATE|REFERENCES)\b)"
     r"|CREATE (UNIQUE )?INDEX \w+ ON \w+\([\w, ]+\)(\s+WHERE [\w '=]+( IN \([\w', ]+\))?)?$",
     re.IGNORECASE | re.DOTALL,
 )
-"""How all definitions of ours are: no trigger, view or virtual table, and nothing that computes a value."""
+"""How all definitions of ours are: no trigger, view or virtual table, nothing that computes a value or compares texts
+otherwise than to the letter."""
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+"""How all of ours are called: SQLite finds a table in any case, and a question to its list of tables does not."""
 _SUPER_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
 """How a rollback journal ends that names another file, which SQLite would delete (sqlite.org/fileformat.html, 3)."""
 _SEAL: Final = "seal"
@@ -457,8 +460,10 @@ def is_new(connection: sqlite3.Connection) -> bool:
 
 def is_strange(connection: sqlite3.Connection) -> bool:
     """Whether a file defines what no store of ours does, and what would run when it is used."""
-    rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-    return not all(_PLAIN.match(str(sql)) for (sql,) in rows)
+    return not all(
+        _NAME.fullmatch(str(name)) and _NAME.fullmatch(str(table)) and (sql is None or _PLAIN.match(str(sql)))
+        for name, table, sql in connection.execute("SELECT name, tbl_name, sql FROM sqlite_master")
+    )
 
 
 def is_plain(connection: sqlite3.Connection) -> bool:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from metatree.errors import MetatreeError, TransientError
-from metatree.storage.schema import SQLITE, run_steps
+from metatree.errors import BrokenStore, MetatreeError, TransientError
+from metatree.storage.schema import DEFINITIONS, SQLITE, run_steps
 from metatree.storage.store import Store
 from metatree_agents.service.database._change_notify import ChangeNotifier
 from metatree_agents.service.database.schema import SERVICE
@@ -159,6 +159,12 @@ class SqliteDatabase(ServiceDatabase):
         store = Store.open(path, busy_timeout_s=COMMAND_WAIT_S, mode=0o600, advice=advice)
         with store.transaction():
             run_steps(SERVICE.bring_up_to_date(SQLITE, store.name), store.rows)
+        # With a default of its own, or without a key, a table of somebody else would answer, or take a proof twice.
+        if table := SERVICE.differing(SERVICE.version, store.rows(DEFINITIONS)):
+            store.close()
+            raise BrokenStore(
+                f"{store.name} defines {table!r} otherwise than metatree does: {advice}", path=store.name
+            )
         return cls(store)
 
     async def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:

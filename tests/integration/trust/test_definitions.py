@@ -1,0 +1,117 @@
+"""What a store defines is what this program defines, to the letter: names, keys, defaults and how texts compare."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from metatree_agents.service.database.database import SqliteDatabase
+from metatree_agents.service.database.schema import SERVICE
+
+from metatree.errors import BrokenStore, UntrustedStore, UserError
+from metatree.storage.acceptance import accept, survey
+from metatree.storage.schema import DEFINITIONS, FILES, SQLITE, Rows, Schema
+from metatree.storage.store import Store
+
+pytestmark = pytest.mark.integration
+
+Change = Callable[[sqlite3.Connection], object]
+
+
+def renamed(table: str) -> Change:
+    """A table by its name in capitals, and one of its indexes by the name that it had."""
+
+    def change(file: sqlite3.Connection) -> None:
+        name = table.upper()
+        file.execute(
+            "UPDATE sqlite_master SET tbl_name = ?, sql = replace(sql, 'TABLE ' || ? || '(', 'TABLE ' || ? || '(')"
+            " WHERE tbl_name = ?",
+            (name, table, name, table),
+        )
+        file.execute("UPDATE sqlite_master SET name = ? WHERE name = ? AND type = 'table'", (name, table))
+
+    return change
+
+
+def rewritten(table: str, old: str, new: str) -> Change:
+    """A table whose definition says something else."""
+
+    def change(file: sqlite3.Connection) -> None:
+        (before,) = file.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+        assert old in before
+        file.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (before.replace(old, new), table))
+
+    return change
+
+
+def changed(path: Path, change: Change) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute("PRAGMA journal_mode=DELETE")
+        file.execute("PRAGMA writable_schema=ON")
+        change(file)
+
+
+OTHERS: dict[str, Change] = {
+    "nodes in capitals": renamed("node"),
+    "who waits in capitals": renamed("board_waiter"),
+    "runs that blanks make no difference to": rewritten("run", "id TEXT NOT", "id TEXT COLLATE RTRIM NOT"),
+    "a reference": rewritten("mail", "run BIGINT NOT NULL", "run BIGINT NOT NULL REFERENCES run(number)"),
+    "a default": rewritten("item", "audience TEXT", "audience TEXT DEFAULT 'all'"),
+    "an index less": lambda file: file.execute("DROP INDEX node_home"),
+    "an index more": lambda file: file.execute("CREATE INDEX node_title ON node(title)"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_store_that_defines_something_else_is_not_accepted(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Store.open(path) as store:
+        store.execute("DELETE FROM meta")  # the mark
+    assert survey(path).problem == ""
+    changed(path, OTHERS[name])
+    assert "defines" in survey(path).problem
+    with pytest.raises(UserError, match="cannot be accepted: it defines"):
+        accept(path)
+    with pytest.raises(UntrustedStore):
+        Store.open(path, create=False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        rewritten("query", "asked TEXT", "asked TEXT DEFAULT '[]'"),
+        rewritten("service_nonce", ",\n    PRIMARY KEY(name, nonce)", ""),
+        lambda file: file.execute("CREATE INDEX query_more ON query(text)"),
+    ],
+)
+def test_a_service_begins_with_its_own_tables_alone(change: Change, tmp_path: Path) -> None:
+    path = tmp_path / "service.db"
+    SqliteDatabase.open(path)._store.close()
+    SqliteDatabase.open(path)._store.close()
+    changed(path, change)
+    with pytest.raises(BrokenStore, match="otherwise than metatree does"):
+        SqliteDatabase.open(path)
+
+
+@pytest.mark.parametrize("schema", [FILES, SERVICE])
+def test_tables_that_are_brought_up_to_date_are_as_new_ones(schema: Schema) -> None:
+    for version in range(schema.first, schema.version + 1):
+        older = replace(schema, changes=schema.changes[: version - schema.first])
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as file:
+
+            def run(statement: str, file: sqlite3.Connection = file) -> Rows:
+                return file.execute(statement).fetchall()
+
+            for statement in older.statements(None, SQLITE):
+                run(statement)
+            if schema.table:
+                run(f"CREATE TABLE {schema.table}(version BIGINT NOT NULL)")
+            assert schema.differing(version, run(DEFINITIONS)) == ""
+            assert bool(schema.differing(schema.version, run(DEFINITIONS))) is (version < schema.version)
+            for statement in schema.statements(version, SQLITE):
+                run(statement)
+            assert schema.differing(schema.version, run(DEFINITIONS)) == ""
