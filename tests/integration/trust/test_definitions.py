@@ -85,7 +85,8 @@ def test_a_store_that_defines_something_else_is_not_accepted(name: str, tmp_path
     [
         rewritten("query", "asked TEXT", "asked TEXT DEFAULT '[]'"),
         lambda file: file.executescript(
-            "DROP TABLE service_nonce; CREATE TABLE service_nonce(name TEXT NOT NULL, nonce TEXT NOT NULL, ends_at REAL)"
+            "DROP TABLE service_nonce;"
+            "CREATE TABLE service_nonce(name TEXT NOT NULL, nonce TEXT NOT NULL, ends_at REAL)"
         ),
         lambda file: file.execute("CREATE INDEX query_more ON query(text)"),
     ],
