@@ -52,6 +52,8 @@ _FLAG: Final = "flag:"
 _WISH: Final = "wish"
 _OF_THE_MOMENT: Final = ("board_waiter", "service_server", "service_session", "service_login")
 """Tables of who waits, listens or is logged in just now: none of them is, where a store was accepted."""
+_PARTS: Final = {"journal": "run", "mail": "run", "item": "board"}
+"""Tables with rows for a number of another one."""
 _BEGINS: Final = "schedule"
 """The table of what begins agents by itself: nothing does in the name of somebody else."""
 _OF_SOURCES: Final = (
@@ -137,8 +139,8 @@ def survey(file: Path) -> Survey:
     with closing(_reading(file)) as connection:
         digest, trusted = "", False
         with suppress(MetatreeError, sqlite3.Error):
-            check(connection, file)
-            trusted = True
+            # One that was accepted where it could not be written has all in it that is taken out of others.
+            trusted = check(connection, file) or not writable(file)
         try:
             with bounded(connection):
                 problem = _problem(connection)
@@ -221,6 +223,13 @@ def _drop_what_was_not_shown(store: Store, own: bool) -> None:
             store.execute(f"DELETE FROM {table}")
     if not own:
         store.execute(f"DELETE FROM {_BEGINS}")
+        for (
+            table,
+            above,
+        ) in _PARTS.items():  # the next run of this user would have the number of one that is not there
+            store.execute(
+                f"DELETE FROM {table} WHERE {above} NOT IN (SELECT number FROM {above} NOT INDEXED)"
+            )
         store.execute(  # they would answer what a run of this user will ask
             "DELETE FROM item WHERE (section = 'questions' OR id GLOB '*:q[0-9]*') AND NOT EXISTS"
             " (SELECT 1 FROM run WHERE substr(item.id, 1, length(run.id) + 2) = run.id || ':q')"

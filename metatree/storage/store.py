@@ -200,6 +200,8 @@ class Store(Database):
         if self.path is not None and not trust:
             path = self.path
             self.accepted = not self._run(lambda: _trust.check(self._connection, path, alone=alone))
+            if self.accepted and not self.read_only:  # nothing was taken out of it when it was accepted
+                raise _trust.untrusted(path)
         elif self.path is not None and not self._run(lambda: _trust.is_plain(self._connection)):
             raise BrokenStore(
                 f"{self.name} defines what no store of metatree does{self._advice}", path=self.name

@@ -414,7 +414,12 @@ def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = No
             return True
         if _is_accepted(file, facts):
             return False
-    raise UntrustedStore(
+    raise untrusted(file)
+
+
+def untrusted(file: Path) -> UntrustedStore:
+    """Return the error for a store that somebody else made."""
+    return UntrustedStore(
         f"{str(file)!r} was not made by you on this machine, or was copied here: it is not used;"
         f" `metatree trust {shlex.quote(str(file.parent))}` shows what is in it, and accepts it",
         path=str(file),
@@ -460,6 +465,9 @@ def is_new(connection: sqlite3.Connection) -> bool:
 
 def is_strange(connection: sqlite3.Connection) -> bool:
     """Whether a file defines what no store of ours does, and what would run when it is used."""
+    # In UTF-16, ids and keys come in another order than the ranges have by which they are found.
+    if connection.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
+        return True
     return not all(
         _NAME.fullmatch(str(name)) and _NAME.fullmatch(str(table)) and (sql is None or _PLAIN.match(str(sql)))
         for name, table, sql in connection.execute("SELECT name, tbl_name, sql FROM sqlite_master")

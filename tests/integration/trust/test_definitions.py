@@ -118,3 +118,60 @@ def test_tables_that_are_brought_up_to_date_are_as_new_ones(schema: Schema) -> N
             for statement in schema.statements(version, SQLITE):
                 run(statement)
             assert schema.differing(schema.version, run(DEFINITIONS)) == ""
+
+
+def test_a_store_in_utf_16_is_not_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Store.open(path) as store:
+        store.execute("DELETE FROM meta")
+        statements = [sql for *_, sql in store.rows(DEFINITIONS)]
+    with closing(sqlite3.connect(path)) as file:
+        identity = [
+            file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        ]
+    path.unlink()
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA encoding = 'UTF-16le'")
+        for statement in statements:
+            file.execute(statement)
+        file.execute(f"PRAGMA application_id = {identity[0]}")
+        file.execute(f"PRAGMA user_version = {identity[1]}")
+        file.commit()
+    assert "defines what no store" in survey(path).problem
+
+
+def test_rows_of_runs_and_boards_that_are_not_there_are_those_of_nobody(tmp_path: Path) -> None:
+    """The next run of this user had the number of such a journal, and took its answers for those of a person."""
+    path = tmp_path / "memory.db"
+    with Store.open(path) as store:
+        for run in (1, 2):
+            store.execute("INSERT INTO journal(run, seq, kind, at) VALUES (?, 1, 'answer', 0)", (run,))
+            store.execute("INSERT INTO mail(run, name, value, at) VALUES (?, 'stop', '1', 0)", (run,))
+        store.execute(
+            "INSERT INTO run(number, id, machine, token, expires_at) VALUES (2, 'there', 'search', 1, 0)"
+        )
+        store.execute("DELETE FROM meta")
+    accept(path)
+    with Store.open(path, create=False) as store:
+        assert store.rows("SELECT run FROM journal") == store.rows("SELECT run FROM mail") == [(2,)]
+
+
+def test_what_was_accepted_where_it_could_not_be_written_is_somebody_elses_where_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memory.db"
+    with Store.open(path) as store:
+        store.execute("INSERT INTO schedule(name, machine, given) VALUES ('theirs', 'plan', '{}')")
+        store.execute("DELETE FROM meta")
+    with monkeypatch.context() as patched:
+        for module in ("storage.store", "storage.acceptance"):
+            patched.setattr(f"metatree.{module}.writable", lambda file: False)
+        accept(path)
+        with Store.open(path, create=False) as store:
+            assert store.accepted
+    with pytest.raises(UntrustedStore):
+        Store.open(path, create=False)
+    assert not survey(path).trusted
+    accept(path)
+    with Store.open(path, create=False) as store:
+        assert not store.accepted and store.rows("SELECT name FROM schedule") == []

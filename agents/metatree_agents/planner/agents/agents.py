@@ -684,7 +684,8 @@ class Agents:
         for item in self._board.changes(since, sections="questions"):
             version = max(version, item.changed)
             answer = None if item.removed else item.get_value("answer")
-            if answer is not None and ":q" in item.id and self.journal.is_waiting(item.run, MACHINE):
+            asked = item.id.startswith(f"{item.run}:q")  # and it is no item that says so of another agent
+            if answer is not None and asked and self.journal.is_waiting(item.run, MACHINE):
                 self._pass_on(item.run, item.id, str(answer))
         return version
 
