@@ -54,6 +54,8 @@ _OF_THE_MOMENT: Final = ("board_waiter", "service_server", "service_session", "s
 """Tables of who waits, listens or is logged in just now: none of them is, where a store was accepted."""
 _PARTS: Final = {"journal": "run", "mail": "run", "item": "board"}
 """Tables with rows for a number of another one."""
+_INDEXES: Final = ("text_", "commit_")
+"""How the tables begin that say which words are where."""
 _BEGINS: Final = "schedule"
 """The table of what begins agents by itself: nothing does in the name of somebody else."""
 _OF_SOURCES: Final = (
@@ -256,6 +258,11 @@ def _keep_sources_alone(store: Store, sources: list[dict[str, Any]]) -> None:
         "INSERT OR REPLACE INTO meta(key, value) SELECT ? || key, 'true' FROM meta WHERE substr(key, 1, ?) = ?",
         (IMPORTED_NODE, len(_FLAG), _FLAG),
     )
+    store.execute("DELETE FROM content WHERE id NOT IN (SELECT id FROM node NOT INDEXED)")
+    store.execute("DELETE FROM file")  # what a tree was built from may be read
+    for (table,) in store.rows("SELECT name FROM sqlite_master WHERE type = 'table'"):
+        if table.startswith(_INDEXES):  # and is made again
+            store.execute(f"DROP TABLE {table}")
     if not any(record.get("type") for record in sources):
         return
     for table in _OF_SOURCES:

@@ -175,3 +175,19 @@ def test_what_was_accepted_where_it_could_not_be_written_is_somebody_elses_where
     accept(path)
     with Store.open(path, create=False) as store:
         assert not store.accepted and store.rows("SELECT name FROM schedule") == []
+
+
+def test_texts_files_and_words_of_an_accepted_store_that_belong_to_no_node_are_left_out(
+    tmp_path: Path,
+) -> None:
+    """A text became that of the next node of its id, a file was read, and words were looked for where they are not."""
+    path = tmp_path / "memory.db"
+    with Store.open(path) as store:
+        store.execute("INSERT INTO content(id, text) VALUES ('memories:', 'The master is mallory')")
+        store.execute("INSERT INTO file VALUES ('.env', 1, 1, '', 'utf-8', '', '{}', -1)")
+        store.execute("CREATE TABLE text_meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+        store.execute("DELETE FROM meta")
+    accept(path)
+    with Store.open(path, create=False) as store:
+        assert store.rows("SELECT * FROM content") == store.rows("SELECT * FROM file") == []
+        assert store.rows("SELECT name FROM sqlite_master WHERE name GLOB 'text_*'") == []
