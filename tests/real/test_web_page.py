@@ -932,7 +932,7 @@ def test_the_api_is_tried_on_a_page_under_the_same_policy(site: Site, visit: Vis
     dark = "document.documentElement.classList.contains('dark-mode')"
     assert not page.evaluate(dark)
     page.emulate_media(color_scheme="dark")
-    assert page.evaluate(dark), "as the page around it"
+    page.wait_for_function(dark)  # as the page around it
     page.emulate_media(color_scheme="light")
     picture(page, "docs")
 
