@@ -34,12 +34,13 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final, Protocol, TypeVar
 
 from metatree._util.cache_folder import named_folder, named_folders
+from metatree._util.git_objects import borrow
 from metatree._util.private import publish
 from metatree._util.process import absolute_libraries, absolute_path, program
 from metatree.errors import UntrustedStore, UserError
@@ -99,6 +100,7 @@ _GIT_ENVIRONMENT: Final = {
     "LC_ALL": "C",
 }
 _log = logging.getLogger("metatree")
+T = TypeVar("T")
 
 
 class _Store(Protocol):
@@ -298,15 +300,39 @@ def _tracked(files: list[Path]) -> Path | None:
     Raises:
         UserError: git cannot say; a `.metatree` may also be made to look like a repository.
     """
-    import subprocess  # 10 ms that hardly any process needs
-    from tempfile import TemporaryDirectory, TemporaryFile
+    from tempfile import TemporaryDirectory
 
-    # Without its objects, which a list of files takes none of: git writes some where an index is sparse, through links.
-    with TemporaryDirectory(prefix="metatree-git-") as objects, TemporaryFile() as errors:
+    with TemporaryDirectory(prefix="metatree-git-") as objects:
+        # They are read where an index is sparse: it names a folder in the place of its files.
+        asked = ("rev-parse", "--git-common-dir")
+        shared = _said_by_git(files, objects, asked, lambda stream: stream.read(_LONGEST_NAME))
+        if shared is None:
+            return None
+        place = files[0].absolute().parent / os.fsdecode(shared.removesuffix(b"\n"))
+        borrow(Path(objects), place / "objects")
+        # All of them, since a disk may have several names for one file, such as `memory.db-WAL`.
+        names = ("ls-files", "-z", "--", ":(top)")
+        return _said_by_git(files, objects, names, lambda stream: _first_match(files, _names(stream)))
+
+
+def _said_by_git(
+    files: list[Path], objects: str, arguments: Sequence[str], read: Callable[[IO[bytes]], T | None]
+) -> T | None:
+    """Return what a function makes of what git says in the folder of some files, None where there is no git.
+
+    Args:
+        objects: where git writes what it makes: it does where an index is sparse, through links in the folder's own.
+
+    Raises:
+        UserError: git cannot say.
+    """
+    import subprocess  # 10 ms that hardly any process needs
+    from tempfile import TemporaryFile
+
+    with TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
-                # All of them, since a disk may have several names for one file, such as `memory.db-WAL`.
-                [program("git"), *_GIT, "ls-files", "-z", "--", ":(top)"],
+                [program("git"), *_GIT, *arguments],
                 cwd=files[0].parent,
                 env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
                 | {**_GIT_ENVIRONMENT, "PATH": absolute_path(), **absolute_libraries()}
@@ -327,10 +353,9 @@ def _tracked(files: list[Path]) -> Path | None:
         try:
             with process:
                 assert process.stdout is not None
-                match = _first_match(files, _names(process.stdout))
-                if match is not None:
+                if found := read(process.stdout):
                     process.kill()
-                    return match
+                    return found
             late = not timer.is_alive()
         finally:
             timer.cancel()

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from metatree._util.git_objects import borrow
 from metatree._util.process import absolute_libraries, absolute_path, program
 from metatree.errors import MetatreeError, UserError
 from metatree_memory_tools.git.place import Place, bare_place, place_of
@@ -202,10 +203,8 @@ def objects_of(root: Path, *, work_tree: bool = False, timeout_s: float = _TIMEO
     with TemporaryDirectory(prefix="metatree-git-") as made:
         own, top = Path(made), Path(made)
         (own / "HEAD").write_text(found.head)
-        for folder in ("objects/info", "refs"):
-            (own / folder).mkdir(parents=True)
-        # Read from there alone: git writes some where an index is sparse, through whatever links lie there.
-        (own / "objects" / "info" / "alternates").write_bytes(_quoted(place.shared / "objects"))
+        (own / "refs").mkdir()
+        borrow(own / "objects", place.shared / "objects")
         extension = f"[extensions]\n\tobjectformat = {found.form}\n"
         (own / "config").write_text(f"[core]\n\trepositoryformatversion = 1\n{extension}")
         variables = {
@@ -226,12 +225,6 @@ def objects_of(root: Path, *, work_tree: bool = False, timeout_s: float = _TIMEO
             settings += _settings_by_system(root, timeout_s)
         variables |= {"GIT_DIR": made, "GIT_WORK_TREE": str(top)}
         yield Objects(found.head, prefix, _Call(top, _environment() | variables, settings))
-
-
-def _quoted(path: Path) -> bytes:
-    """Return a line with a path as git reads it whatever is in the path."""
-    name = os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
-    return b'"' + name + b'"\n'
 
 
 def _settings_by_system(root: Path, timeout_s: float) -> tuple[str, ...]:

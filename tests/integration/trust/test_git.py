@@ -217,6 +217,19 @@ def test_git_writes_no_object_through_links_of_a_repository(tmp_path: Path, repo
     assert files_of(repository.root / ".git") == before
 
 
+def test_a_log_below_a_folder_that_a_sparse_index_names_alone_is_tracked(repository: Repository) -> None:
+    log = repository.root / ".metatree" / "memory.db-wal"
+    repository.commit("2", {".metatree/memory.db-wal": "x"})
+    repository.git("sparse-checkout", "init", "--cone", "--sparse-index")
+    repository.git("sparse-checkout", "set", "in")
+    assert ".metatree/" in repository.git("ls-files", "--sparse").split("\n")
+    log.parent.mkdir(exist_ok=True)
+    log.write_bytes(b"y")
+    before = files_of(repository.root / ".git")
+    assert _tracked([log]) == log
+    assert files_of(repository.root / ".git") == before
+
+
 def test_objects_of_a_repository_with_odd_letters_in_its_place_and_of_those_that_it_borrows_from_are_read(
     tmp_path: Path, repository: Repository
 ) -> None:
