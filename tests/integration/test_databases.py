@@ -12,6 +12,7 @@ from metatree_memory_tools.databases._tools import find_rows, look_up, query_dat
 
 from metatree import search
 from metatree.errors import UserError
+from metatree.trees.source_types import SourceRef
 from metatree.trees.tree import Tree
 
 pytestmark = pytest.mark.integration
@@ -152,6 +153,22 @@ def test_what_tools_show_of_cells_is_masked_as_texts_of_files_are(tmp_path: Path
                     assert "note" in text
                     assert ("hunter19Zq7Kettle" in text) is (shown and source.is_dir())
                     assert shown or not [secret for secret in secrets if secret in text]
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_a_name_of_a_table_that_is_a_key_is_in_no_id(tmp_path: Path, shown: bool) -> None:
+    key = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5"  # in two parts so that nobody takes it for one
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.execute(f"CREATE TABLE {key}(kettle TEXT PRIMARY KEY, {key} TEXT)")
+        connection.execute(f"CREATE TABLE lid(kettle TEXT REFERENCES {key}(kettle))")
+        connection.execute(f"INSERT INTO {key} VALUES ('blue', 'round')")
+        connection.commit()
+    source = SourceRef(str(tmp_path / "shop.db"), {"secrets": shown})
+    with build_tree(source, out=tmp_path / "tree") as tree:
+        rows = next(node for _, node in tree.walk("shop.db") if node.kind == "rows")
+        assert "blue | round" in tree.content(rows)
+        assert tree.links("shop.db/lid") == [("refers_to", tree.parent(rows))]
+    assert (key.encode() in (tmp_path / "tree" / "index.db").read_bytes()) is shown
 
 
 @pytest.mark.parametrize(

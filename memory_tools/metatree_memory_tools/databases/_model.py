@@ -158,6 +158,21 @@ def key_of(*names: str) -> str:
     return "/".join(quote(name, safe=" !$&'()*+,;=@~-._äöüßÄÖÜ") or "%" for name in names)
 
 
+def public_key_of(*names: str) -> str:
+    """Return names as one key, with a hash in the place of each that looks like a secret: `*` could stand for several.
+
+    Example:
+        >>> public_key_of("main", "ghp_" + "aB3dE5fG7h" * 3 + "I9jK1l")
+        'main/masked-5c9fe105c6d2'
+    """
+    return "/".join(
+        f"masked-{blake2b(name.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"
+        if masked(name)[1]
+        else key_of(name)
+        for name in names
+    )
+
+
 def names_of(key: str) -> list[str]:
     """Return the names that `key_of` joined."""
     return ["" if part == "%" else unquote(part) for part in key.split("/")]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 
 from metatree.node import Node, Source
-from metatree_memory_tools.databases._model import OpenDatabase, Table, key_of, names_of
+from metatree_memory_tools.databases._model import OpenDatabase, Table, key_of, names_of, public_key_of
 from metatree_memory_tools.databases._show import column_text, count_text, rows_text, table_text
 
 ROWS = "rows"
@@ -18,8 +18,15 @@ KINDS = ("database", "schema", "table", "view", "column", ROWS, "query")
 _LISTED = 15
 
 
-def database_nodes(open_: OpenDatabase, source_type: str) -> Iterator[tuple[Node, str | None]]:
-    """Yield the nodes of a database, parents first; the first is its top with the id `.`."""
+def database_nodes(
+    open_: OpenDatabase, source_type: str, *, secrets: bool = False
+) -> Iterator[tuple[Node, str | None]]:
+    """Yield the nodes of a database, parents first; the first is its top with the id `.`.
+
+    Args:
+        secrets: whether ids and paths may hold a name that looks like a secret.
+    """
+    key = key_of if secrets else public_key_of
     tables = list(open_.tables())
     names = [f"{table.schema}.{table.name}" if table.schema else table.name for table in tables]
     views = sum(table.kind == "view" for table in tables)
@@ -36,22 +43,20 @@ def database_nodes(open_: OpenDatabase, source_type: str) -> Iterator[tuple[Node
             schema = table.schema
             inside = [each.name for each in tables if each.schema == schema]
             text = f"Schema with {_tables(len(inside))}: {', '.join(inside[:_LISTED])}"
-            yield Node(key_of(schema), schema, text, kind="schema"), "."
-        yield from _table_nodes(table, source_type, open_.has_schemas, known)
-
-
-def table_id(schema: str, name: str, has_schemas: bool) -> str:
-    """Return the id of a table's node, relative to the database."""
-    return key_of(schema, name) if has_schemas else key_of(name)
+            yield Node(key(schema), schema, text, kind="schema"), "."
+        yield from _table_nodes(table, source_type, open_.has_schemas, known, key)
 
 
 def _table_nodes(
-    table: Table, source_type: str, has_schemas: bool, known: set[tuple[str, str]]
+    table: Table, source_type: str, has_schemas: bool, known: set[tuple[str, str]], key: Callable[..., str]
 ) -> Iterator[tuple[Node, str | None]]:
-    node_id = table_id(table.schema, table.name, has_schemas)
-    parent = key_of(table.schema) if has_schemas else "."
+    def id_of(schema: str, name: str) -> str:
+        return key(schema, name) if has_schemas else key(name)
+
+    node_id = id_of(table.schema, table.name)
+    parent = key(table.schema) if has_schemas else "."
     links = [
-        ["refers_to", table_id(*foreign.table, has_schemas)]
+        ["refers_to", id_of(*foreign.table)]
         for foreign in table.foreign_keys
         if foreign.table in known and foreign.table != (table.schema, table.name)
     ]
@@ -66,7 +71,7 @@ def _table_nodes(
         text = column_text(table, column)
         yield (
             Node(
-                f"{node_id}/{key_of(column.name)}",
+                f"{node_id}/{key(column.name)}",
                 column.name,
                 text,
                 content=f"{table.name}.{column.name}: {text}",
@@ -82,7 +87,7 @@ def _table_nodes(
         f"{table.name}: sample rows",
         f"The first rows of {table.name}" + (f", of {count}" if count else ""),
         kind=ROWS,
-        source=Source(type=source_type, path=key_of(table.schema, table.name)),
+        source=Source(type=source_type, path=key(table.schema, table.name)),
         digest=blake2b(f"{node_id}\0{count}\0{table.sample_digest}".encode(), digest_size=16).hexdigest(),
     )
     yield node, node_id
@@ -91,6 +96,9 @@ def _table_nodes(
 def rows_content(open_: OpenDatabase, key: str) -> str:
     """Return the sample rows of a table as text, by the key of their node."""
     schema, name = names_of(key)
+    if "masked-" in key:
+        named = (table for table in open_.tables() if public_key_of(table.schema, table.name) == key)
+        schema, name = next(((table.schema, table.name) for table in named), (schema, name))
     return rows_text(open_.sample(schema, name))
 
 

@@ -13,7 +13,7 @@ from metatree.node import Node, Source
 from metatree.trees.source_types import Progress, SourceRef
 from metatree_memory_tools.databases._dsn import is_address, without_password
 from metatree_memory_tools.databases._nodes import database_nodes, rows_content
-from metatree_memory_tools.databases._open import open_database, open_postgres
+from metatree_memory_tools.databases._open import open_database, open_postgres, shows_secrets
 from metatree_memory_tools.databases._sqlite import MAGIC
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class DatabaseSource:
     """
 
     name = "database"
-    version = "1"
+    version = "2"
 
     @cached_property
     def tools(self) -> Sequence[Tool | ToolGroup]:
@@ -69,7 +69,9 @@ class DatabaseSource:
     ) -> Iterator[tuple[Node, str | None]]:
         """Yield the nodes of a database."""
         with closing(open_database(source)) as database:
-            for number, pair in enumerate(database_nodes(database, self.name)):
+            for number, pair in enumerate(
+                database_nodes(database, self.name, secrets=shows_secrets(source.options))
+            ):
                 if progress is not None and number % 100 == 0:
                     progress(number, 0, pair[0].title)
                 yield pair
