@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from metatree._util.threads import in_thread
+from metatree._util.visible import visible
 from metatree.errors import MetatreeError, MissingExtra
 from metatree.version import RELEASE
 from metatree_agents.tools._registry import TOOLS, AgentTool
@@ -52,7 +53,7 @@ def mcp_server(kit: Toolkit) -> MCPServer:
         try:
             return await in_thread(kit.whole_text, named=node)
         except MetatreeError as exc:
-            raise ResourceNotFoundError(str(exc)) from exc
+            raise ResourceNotFoundError(visible(str(exc))) from exc
 
     server.resource(
         "metatree://nodes/{+node}",
@@ -92,7 +93,7 @@ def _function(tool: AgentTool, kit: Toolkit) -> Callable[..., Awaitable[CallTool
             answer = await tool.method(kit, **arguments)
             basis = (await in_thread(kit.basis)).line
         except MetatreeError as exc:
-            raise ToolError(str(exc)) from exc
+            raise ToolError(visible(str(exc))) from exc
         return CallToolResult(
             content=[TextContent(type="text", text=answer.text_for_model(basis))],
             structured_content=answer.as_json(),

@@ -17,6 +17,7 @@ from metatree_memory_tools.text.readable import readable
 from metatree import ClosestPassage, Limits, Node, SearchResult, Tree, UserError, astream
 from metatree import Source as NodeSource
 from metatree._util.threads import in_thread
+from metatree._util.visible import visible
 from metatree.errors import StaleSource
 from metatree.notes.feedback import FLAG, take_back
 from metatree.notes.notes import forget, remember, said_by
@@ -661,7 +662,8 @@ def _text_of(tree: Tree, node: Node) -> str:
         return tree.content(node)
     if node.kind in ("folder", GROUP_KIND) or node.path is None:
         below = (
-            f"{child.id}  {child.title}: {child.description}".rstrip(": ") for child in tree.children(node)
+            visible(f"{child.id}  {child.title}: {child.description}".rstrip(": "))
+            for child in tree.children(node)
         )
         return "\n".join(below)
     leaves: list[Node] = []
