@@ -25,6 +25,25 @@ def cache_folder() -> Path:
         return _of_process()
 
 
+def cache_part(name: str) -> Path:
+    """Return the folder in the cache for what is of one kind, which may be deleted to make room.
+
+    One that is a link is not used, with a warning: where it leads, others keep what cannot be made again.
+    """
+    folder = cache_folder() / name
+    if not folder.is_symlink():
+        return folder
+    _warn_of_link(folder)
+    return _of_process() / name
+
+
+@lru_cache(maxsize=8)
+def _warn_of_link(folder: Path) -> None:
+    _log.warning(
+        "%s is a link and is not used: remove it, and name another disk with METATREE_CACHE_DIR", folder
+    )
+
+
 def named_folder(variable: str) -> Path | None:
     """Return the folder that a variable of ours names, None where it names none; see `named_folders`."""
     return next(iter(named_folders(variable, os.environ.get(variable, ""))), None)

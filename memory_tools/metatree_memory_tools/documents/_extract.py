@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from hashlib import blake2b
 
-from metatree._util.cache_folder import cache_folder
+from metatree._util.cache_folder import cache_part
 from metatree_memory_tools.documents._converted import CONVERTED
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._text_cache import KeptTexts
@@ -99,6 +99,6 @@ def extracted(kind: str, version: str, data: bytes) -> Extracted:
     global _shared
     with _making:
         if _shared is None:
-            _shared = Extractor(KeptTexts(cache_folder() / "documents"))
+            _shared = Extractor(KeptTexts(cache_part("documents")))
             atexit.register(_shared.close)
     return _shared.extracted(kind, version, data)

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
 
-from metatree._util.cache_folder import cache_folder
+from metatree._util.cache_folder import cache_part
 
 _log = logging.getLogger("metatree")
 
@@ -58,7 +58,7 @@ class DiskCache:
         name: str = "answers",
         size_limit_bytes: int = SIZE_LIMIT_BYTES,
     ) -> None:
-        self.folder = Path(folder).expanduser() if folder is not None else cache_folder() / name
+        self.folder = Path(folder).expanduser() if folder is not None else cache_part(name)
         self._size_limit_bytes = size_limit_bytes
         self._lock = threading.Lock()
         self._warned = False

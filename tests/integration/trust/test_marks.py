@@ -17,10 +17,12 @@ import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.gateway.gateway import state_folder
 from metatree_agents.hosts._records import Records
+from metatree_agents.service.replication.copies import copies_folder
 from metatree_memory_tools import build_tree
+from metatree_routers.wrappers.disk_cache import DiskCache
 
 from metatree import Tree
-from metatree._util.cache_folder import cache_folder
+from metatree._util.cache_folder import cache_folder, cache_part
 from metatree.errors import UntrustedStore, UserError
 from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
@@ -479,6 +481,22 @@ def test_folders_of_ours_that_depend_on_the_current_one_are_not_used(
     monkeypatch.setenv(variable, "~/own")
     folder = cache_folder() if variable == "METATREE_CACHE_DIR" else config_folder()
     assert folder == Path.home() / "own"
+
+
+def test_no_part_of_the_cache_is_kept_through_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """To make room, what is oldest in it is deleted."""
+    monkeypatch.setenv("METATREE_CACHE_DIR", str(tmp_path))
+    (tmp_path / "photos").mkdir()
+    for name in ("documents", "answers", "copies"):
+        (tmp_path / name).symlink_to(tmp_path / "photos")
+        assert cache_part(name).resolve() != tmp_path / "photos"
+    assert f"{tmp_path / 'documents'} is a link and is not used" in caplog.text
+    assert DiskCache(name="answers").folder == cache_part("answers")
+    assert copies_folder() == cache_part("copies")
+    (tmp_path / "documents").unlink()
+    assert cache_part("documents") == tmp_path / "documents"
 
 
 def test_a_folder_that_depends_on_the_current_one_is_not_trusted(

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from metatree import Tree
-from metatree._util.cache_folder import cache_folder
+from metatree._util.cache_folder import cache_part
 from metatree._util.numbers import whole_number
 from metatree._util.private import private_folder
 from metatree.errors import BrokenStore, MetatreeError, UntrustedStore, UserError
@@ -60,7 +60,7 @@ class _Version:
 
 def copies_folder() -> Path:
     """Return where copies of trees are kept unless something else is said."""
-    return cache_folder() / "copies"
+    return cache_part("copies")
 
 
 class TreeCopy:
