@@ -56,7 +56,6 @@ def context(
         output.note(output.visible(found.detail))
     if found.ranges:
         rest = f"; next: {', '.join(f'{x.path}:{x.start_line}-{x.end_line}' for x in found.left_out[:3])}"
-        output.note(
-            f"{found.tokens:,} of {tokens:,} tokens by {found.counted_by}{rest if found.left_out else ''}"
-        )
+        said = f"{found.tokens:,} of {tokens:,} tokens by {found.counted_by}"
+        output.note(f"{said}{output.visible(rest) if found.left_out else ''}")
     return FOUND if found.ranges else NOTHING
