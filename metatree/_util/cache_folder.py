@@ -90,7 +90,11 @@ def xdg_folder(variable: str, default: str) -> Path:
         default: below the home, where the variable names none.
     """
     named = Path(os.environ.get(variable, ""))
-    return named if named.is_absolute() else Path.home() / default
+    if named.is_absolute():
+        return named
+    if not Path.home().is_absolute():
+        raise RuntimeError("the home folder of this user is a relative one")
+    return Path.home() / default
 
 
 @lru_cache(maxsize=1)

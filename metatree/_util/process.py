@@ -90,6 +90,19 @@ def absolute_path() -> str:
     return os.pathsep.join(filter(os.path.isabs, os.get_exec_path())) or str(Path(sys.executable).parent)
 
 
+def environment_for_git() -> dict[str, str]:
+    """Return the variables of this process that git is given: none of its own, and no relative folder of settings.
+
+    What settings below the folder that is read name could be run or written.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_")
+        and not (name in ("HOME", "XDG_CONFIG_HOME") and not Path(value).is_absolute())
+    }
+
+
 def this_process() -> str:
     """Return a name for this process that no other has: host, its start, pid and when it started."""
     return f"{_host()} {_boot_id()}/{os.getpid()}/{_started(os.getpid())}"

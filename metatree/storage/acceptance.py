@@ -56,6 +56,12 @@ _PARTS: Final = {"journal": "run", "mail": "run", "item": "board"}
 """Tables with rows for a number of another one."""
 _INDEXES: Final = ("text_", "commit_")
 """How the tables begin that say which words are where."""
+_KEPT_FACTS: Final = (FACTS, IMPORTED_NODE, IMPORTED_RUN, NAMED_FILE, _PERMISSION, _FLAG, "files:")
+"""How the keys of facts begin that count whoever wrote them: marks, what is shown, and how lists of files are cut. Any
+other says what was done here, such as which nodes are left out, or where a text is remembered already."""
+_KEPT_ALONE: Final = ("sources", "made_at", "generation")
+_OF_USERS: Final = {"service_key": "name", "service_group": "member", "service_nonce": "name"}
+"""Tables with rows for a user, who must be there: else they would be those of the next one of that name."""
 _BEGINS: Final = "schedule"
 """The table of what begins agents by itself: nothing does in the name of somebody else."""
 _OF_SOURCES: Final = (
@@ -224,6 +230,7 @@ def _drop_what_was_not_shown(store: Store, own: bool) -> None:
         if store.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)):
             store.execute(f"DELETE FROM {table}")
     if not own:
+        _drop_what_acts_for_others(store)
         store.execute(f"DELETE FROM {_BEGINS}")
         for (
             table,
@@ -234,12 +241,36 @@ def _drop_what_was_not_shown(store: Store, own: bool) -> None:
             )
         store.execute(  # they would answer what a run of this user will ask
             "DELETE FROM item WHERE (section = 'questions' OR id GLOB '*:q[0-9]*') AND NOT EXISTS"
-            " (SELECT 1 FROM run WHERE substr(item.id, 1, length(run.id) + 2) = run.id || ':q')"
+            " (SELECT 1 FROM run WHERE substr(item.id, 1, length(run.id) + 2) = run.id || ':q' AND item.run = run.id"
+            " AND substr(item.id, length(run.id) + 3) NOT GLOB '*[^0-9]*')"
         )
         store.execute(
             "INSERT OR REPLACE INTO meta(key, value) SELECT ? || id, 'true' FROM run NOT INDEXED",
             (IMPORTED_RUN,),
         )
+
+
+def _drop_what_acts_for_others(store: Store) -> None:
+    """Drop facts that say what was done here, what is there for users who are not, and answers of persons."""
+    begins = " OR ".join("substr(key, 1, ?) = ?" for _ in _KEPT_FACTS)
+    store.execute(
+        f"DELETE FROM meta WHERE key NOT IN ({', '.join('?' * len(_KEPT_ALONE))}) AND NOT ({begins})",
+        [*_KEPT_ALONE, *(part for key in _KEPT_FACTS for part in (len(key), key))],
+    )
+    if not store.rows("SELECT 1 FROM sqlite_master WHERE name = 'service_user'"):
+        return
+    for table, column in _OF_USERS.items():
+        store.execute(
+            f"DELETE FROM {table} WHERE {column} NOT IN (SELECT name FROM service_user NOT INDEXED)"
+        )
+    store.execute(
+        "DELETE FROM service_tree_right WHERE who GLOB 'user:*'"
+        " AND substr(who, 6) NOT IN (SELECT name FROM service_user NOT INDEXED)"
+    )
+    store.execute("DELETE FROM chat")  # it gives what was asked in the same words the same answer
+    store.execute(
+        "UPDATE query SET asked = NULL, status = CASE status WHEN 'Waiting' THEN 'Failed' ELSE status END"
+    )
 
 
 def _keep_sources_alone(store: Store, sources: list[dict[str, Any]]) -> None:
@@ -375,6 +406,13 @@ def _survey(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
         authors |= names_in(_object(text))
     for (name,) in _rows(connection, "item", "DISTINCT agent"):
         authors |= {_short(name)} if name else set()
+    for (name,) in _rows(connection, "recommendation", "DISTINCT on_behalf_of"):
+        authors |= {_short(name)} if name else set()
+    for (text,) in _rows(connection, "tree_memory", "body"):
+        body = _object(text)
+        wishes += body.get("kind") == _WISH
+        for more in (body, body.get("provenance"), body.get("attributes")):
+            authors |= names_in(more if isinstance(more, dict) else _object(more if isinstance(more, str) else ""))
     known = islice(_rows(connection, "service_user", "name, role"), _MOST + 1)
     users = {(_short(role), _short(name)) for name, role in known}
     if max(len(permissions), len(authors), len(users)) > _MOST:

@@ -42,7 +42,7 @@ from typing import IO, Any, Final, Protocol, TypeVar
 from metatree._util.cache_folder import named_folder, named_folders
 from metatree._util.git_objects import borrow
 from metatree._util.private import publish
-from metatree._util.process import absolute_libraries, absolute_path, program
+from metatree._util.process import absolute_libraries, absolute_path, environment_for_git, program
 from metatree.errors import UntrustedStore, UserError
 from metatree.storage.errors import primary_code
 
@@ -121,6 +121,8 @@ def config_folder() -> Path | None:
     try:
         home = Path.home()
     except RuntimeError:
+        return None
+    if not home.is_absolute():  # it would be below the folder that is current
         return None
     if sys.platform == "win32":
         return Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming") / "metatree"
@@ -242,6 +244,8 @@ def check_files(file: Path) -> None:
     for log in texts:
         if log.name.endswith("-journal") and _ends_with(log, _SUPER_JOURNAL):
             raise UserError(f"{str(log)!r} names other files, and none of ours does: delete it")
+        if log.name.endswith("-journal") and _uses_wal(file):
+            raise UserError(f"{str(log)!r} is none of ours, which keep their changes in a -wal: delete it")
     if logs and (log_of_git := _tracked(logs)):
         raise UserError(
             f"git tracks {str(log_of_git)!r}, so it may change what you keep in {file.name}: stop what uses the tree,"
@@ -283,6 +287,12 @@ def _is_of_another(log: os.stat_result, file: Path) -> bool:
     if not hasattr(os, "geteuid") or log.st_uid in (os.geteuid(), 0, store.st_uid):
         return False
     return not store.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _uses_wal(file: Path) -> bool:
+    """Whether a file is of the mode of all of ours, in which SQLite writes no journal and yet plays one back."""
+    with file.open("rb") as stream:
+        return stream.read(20)[18:] == b"\x02\x02"
 
 
 def _ends_with(file: Path, magic: bytes) -> bool:
@@ -334,7 +344,7 @@ def _said_by_git(
             process = subprocess.Popen(
                 [program("git"), *_GIT, *arguments],
                 cwd=files[0].parent,
-                env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+                env=environment_for_git()
                 | {**_GIT_ENVIRONMENT, "PATH": absolute_path(), **absolute_libraries()}
                 | {"GIT_OBJECT_DIRECTORY": objects},
                 stdin=subprocess.DEVNULL,

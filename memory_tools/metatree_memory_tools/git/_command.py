@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO
 
 from metatree._util.git_objects import borrow
-from metatree._util.process import absolute_libraries, absolute_path, program
+from metatree._util.process import absolute_libraries, absolute_path, environment_for_git, program
 from metatree.errors import MetatreeError, UserError
 from metatree_memory_tools.git.place import Place, bare_place, place_of
 
@@ -404,7 +404,7 @@ def _command(settings: Sequence[str], arguments: Sequence[str]) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment = environment_for_git()
     # A relative one would be below the folder that is read.
     environment |= {
         name: value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -191,3 +192,135 @@ def test_texts_files_and_words_of_an_accepted_store_that_belong_to_no_node_are_l
     with Store.open(path, create=False) as store:
         assert store.rows("SELECT * FROM content") == store.rows("SELECT * FROM file") == []
         assert store.rows("SELECT name FROM sqlite_master WHERE name GLOB 'text_*'") == []
+
+
+def service(path: Path, *statements: str) -> None:
+    """Make a database of a service by somebody else, with one user."""
+    database = SqliteDatabase.open(path)
+    with database._store as store:
+        for statement in (*statements, "DELETE FROM meta"):
+            store.execute(statement)
+
+
+def test_what_an_accepted_service_has_for_users_who_are_not_there_is_dropped(tmp_path: Path) -> None:
+    """The first administrator that `serve` makes would have had a stranger's key."""
+    path = tmp_path / "service.db"
+    service(
+        path,
+        "INSERT INTO service_user VALUES ('ann', 'user', 's', 0)",
+        *(
+            f"INSERT INTO service_key(hash, name, made_at) VALUES ('{name}', '{name}', 0)"
+            for name in ("ann", "admin", "engine-inside")
+        ),
+        *(f"INSERT INTO service_group VALUES ('cooks', '{name}')" for name in ("ann", "bob")),
+        *(
+            f"INSERT INTO service_tree_right VALUES (1, '{who}')"
+            for who in ("user:ann", "user:bob", "group:cooks", "everybody")
+        ),
+    )
+    accept(path)
+    with Store.open(path, create=False) as store:
+        assert store.rows("SELECT name FROM service_key") == [("ann",)]
+        assert store.rows("SELECT member FROM service_group") == [("ann",)]
+        rights = {who for (who,) in store.rows("SELECT who FROM service_tree_right")}
+        assert rights == {"user:ann", "group:cooks", "everybody"}
+
+
+def test_no_answer_of_a_person_and_none_for_words_is_taken_of_an_accepted_service(tmp_path: Path) -> None:
+    path = tmp_path / "service.db"
+    query = (
+        "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts, asked) VALUES "
+    )
+    service(
+        path,
+        query + "('t', 1, 'q', 'ann', 'm', '{}', 0, 'Waiting', 1, '[{\"answer\": \"yes\"}]')",
+        query + "('t', 2, 'q', 'ann', 'm', '{}', 0, 'Done', 1, NULL)",
+        "INSERT INTO chat(asked, number, topic, seq) VALUES ('hash', 1, 't', 1)",
+    )
+    accept(path)
+    with Store.open(path, create=False) as store:
+        assert store.rows("SELECT status, asked FROM query ORDER BY seq") == [
+            ("Failed", None),
+            ("Done", None),
+        ]
+        assert store.rows("SELECT * FROM chat") == []
+
+
+def test_who_recommended_and_who_speaks_in_a_shared_memory_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "service.db"
+    wish = {"kind": "wish", "provenance": {"who": "Eve"}, "attributes": {"speaker": "Mallory"}}
+    service(
+        path,
+        "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at)"
+        " VALUES ('t', 'Boss', 'q', 'f', '', 'Promote Answer', 0)",
+        f"INSERT INTO tree_memory VALUES ('node', 'n', 1, '{json.dumps(wish)}', 'e', 0)",
+        "INSERT INTO tree_memory VALUES ('node', 'm', 2, NULL, 'e', 0)",
+        """INSERT INTO tree_memory VALUES ('override', 'o', 3, '{"provenance": "{\\"who\\": \\"Bob\\"}"}', 'e', 0)""",
+    )
+    seen = survey(path)
+    assert seen.authors == ["Bob", "Boss", "Eve", "Mallory"]
+    assert seen.held["standing wishes, which go to agents with each answer"] == 1
+
+
+def test_facts_that_say_what_was_done_elsewhere_are_not_those_of_an_accepted_store(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    kept = {"flag:1": "{}", "files:k": "5", "permission:x": "{}", "made_at": "1"}
+    with Store.open(path) as store:
+        store.execute("DELETE FROM meta")
+        dropped = {
+            "left-out:": "[]",
+            "journal-name": '"j"',
+            "anchored": "[1]",
+            "memory-text:x": '"n"',
+            "Flag:2": "{}",
+        }
+        for key, value in (kept | dropped).items():
+            store.execute("INSERT INTO meta(key, value) VALUES (?, ?)", (key, value))
+    accept(path)
+    with Store.open(path, create=False) as store:
+        there = {key for (key,) in store.rows("SELECT key FROM meta")}
+    assert kept.keys() <= there and not dropped.keys() & there
+
+
+def test_an_answer_belongs_to_the_run_that_asked_to_the_letter(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    items = {
+        "own:q2": "own",
+        "own:q:q02": "own",
+        "own:q:q2": "own:q",
+        "theirs:q1": "own",
+        "there:q1": "there",
+    }
+    with Store.open(path) as store:
+        for number, run in enumerate(("own:q", "there", "theirs")):
+            store.execute(
+                "INSERT INTO run(number, id, machine, token, expires_at) VALUES (?, ?, 'search', 1, 0)",
+                (number, run),
+            )
+        store.execute("INSERT INTO board(number, name, made_at) VALUES (1, 'main', 0)")
+        for item, run in items.items():
+            store.execute(
+                "INSERT INTO item(board, id, section, data, tokens, version, changed, at, agent, run, pinned, image,"
+                " removed) VALUES (1, ?, 'questions', '{}', 1, 1, 1, 0, '', ?, 0, '', 0)",
+                (item, run),
+            )
+        store.execute("DELETE FROM meta")
+    accept(path)
+    with Store.open(path, create=False) as store:
+        left = {item for (item,) in store.rows("SELECT id FROM item")}
+    assert left == {"own:q:q2", "there:q1"}
+
+
+def test_a_journal_beside_a_store_of_ours_is_not_played_back(tmp_path: Path) -> None:
+    """An archive that is unpacked over a tree of one's own brought one, and took it over."""
+    path = tmp_path / "memory.db"
+    with Store.open(path) as store:
+        store.execute("INSERT INTO meta(key, value) VALUES ('mine', '1')")
+        store.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    journal = path.with_name("memory.db-journal")
+    journal.write_bytes(bytes.fromhex("d9d505f920a163d7") + b"\0" * 504)
+    with pytest.raises(UserError, match="none of ours"):
+        Store.open(path, create=False)
+    journal.unlink()
+    with Store.open(path, create=False) as store:
+        assert store.rows("SELECT value FROM meta WHERE key = 'mine'") == [("1",)]

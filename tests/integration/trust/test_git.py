@@ -183,7 +183,9 @@ def test_a_reference_that_is_a_link_tells_nothing_of_a_file(
     assert work_tree_state(repository.root) == (None, None)
 
 
-@pytest.mark.parametrize("name", ["GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"])
+@pytest.mark.parametrize(
+    "name", ["GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "XDG_CONFIG_HOME", "HOME"]
+)
 def test_a_variable_of_git_that_depends_on_the_current_folder_is_not_used(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -684,8 +684,9 @@ class Agents:
         for item in self._board.changes(since, sections="questions"):
             version = max(version, item.changed)
             answer = None if item.removed else item.get_value("answer")
-            asked = item.id.startswith(f"{item.run}:q")  # and it is no item that says so of another agent
-            if answer is not None and asked and self.journal.is_waiting(item.run, MACHINE):
+            # And it is no item that says so of another agent.
+            asked = item.id.removeprefix(f"{item.run}:q")
+            if answer is not None and asked.isdecimal() and self.journal.is_waiting(item.run, MACHINE):
                 self._pass_on(item.run, item.id, str(answer))
         return version
 
