@@ -27,6 +27,7 @@ from metatree.storage.trust import (
     NAMED_FILE,
     OFFERED,
     acceptance,
+    accepted_state,
     bounded,
     check,
     check_files,
@@ -208,7 +209,12 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
         facts = signed_facts(store)
     if facts != seen.signed:
         raise UserError(f"{str(file)!r} was changed meanwhile: look at it again")
-    mark = acceptance(file, facts)
+    log = file.with_name(f"{file.name}-wal")
+    if log.exists() and log.stat().st_size:  # its owner says by `-shm` which part of it counts
+        raise UserError(
+            f"{str(file)!r} has a log and cannot be written here: have its owner stop what uses it"
+        )
+    mark = acceptance(file)
     if mark is None:
         raise UserError(
             "there is no home to keep it in: set METATREE_CONFIG_DIR to a folder, or METATREE_TRUST"
@@ -216,7 +222,7 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
     try:
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         mark.touch(mode=0o600)
-        mark.write_text(content)
+        mark.write_text(f"{accepted_state(file, facts)} {content}")
     except OSError as exc:
         raise UserError(
             f"cannot write in {str(mark.parent)!r}: {exc.strerror}; set METATREE_CONFIG_DIR to a folder of yours"
@@ -331,7 +337,7 @@ def revoke(file: Path) -> bool:
     """Take this user's marks off a store, and return whether there were any."""
     check_files(file)
     with Store.open(file, create=False, trust=True) as store:
-        mark = acceptance(file, signed_facts(store))
+        mark = acceptance(file)
         removed = 0 if store.read_only else store.execute("DELETE FROM meta WHERE key = ?", (mark_key(),))
     if mark is not None and mark.exists():
         mark.unlink()
@@ -412,7 +418,9 @@ def _survey(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
         body = _object(text)
         wishes += body.get("kind") == _WISH
         for more in (body, body.get("provenance"), body.get("attributes")):
-            authors |= names_in(more if isinstance(more, dict) else _object(more if isinstance(more, str) else ""))
+            authors |= names_in(
+                more if isinstance(more, dict) else _object(more if isinstance(more, str) else "")
+            )
     known = islice(_rows(connection, "service_user", "name, role"), _MOST + 1)
     users = {(_short(role), _short(name)) for name, role in known}
     if max(len(permissions), len(authors), len(users)) > _MOST:

@@ -580,15 +580,19 @@ def signed_facts(store: _Store) -> dict[str, str]:
     return dict(store.rows("SELECT key, value FROM meta WHERE key IN (?, 'sources')", (f"{FACTS}id",)))
 
 
-def acceptance(file: Path, facts: dict[str, str]) -> Path | None:
-    """Return the file that says that a store which cannot be written was accepted as it is; None without a home."""
+def acceptance(file: Path) -> Path | None:
+    """Return the file that says in which state a store was accepted that cannot be written; None without a home."""
     folder = config_folder()
     if folder is None:
         return None
+    return folder / "accepted" / _mark(user_key(), {}, "accepted", dict(_places(file))["path"])
+
+
+def accepted_state(file: Path, facts: dict[str, str]) -> str:
+    """Return what `acceptance` keeps of a store as it is now, but for `content_digest`."""
     state, log = file.stat(), _log_of(file)
     sizes = [state.st_size, log.stat().st_size if log.exists() else 0]
-    where = json.dumps([dict(_places(file))["path"], *sizes, state.st_mtime_ns])
-    return folder / "accepted" / _mark(user_key(), facts, "accepted", where)
+    return _mark(user_key(), facts, "accepted", json.dumps([*sizes, state.st_mtime_ns]))
 
 
 def content_digest(file: Path) -> str:
@@ -601,9 +605,12 @@ def content_digest(file: Path) -> str:
 
 
 def _is_accepted(file: Path, facts: dict[str, str]) -> bool:
-    mark = acceptance(file, facts)
+    mark = acceptance(file)
+    if mark is None or not mark.exists():
+        return False
+    state, _, content = mark.read_text().partition(" ")
     # The sizes fit, so a file of a terabyte that somebody else made is not read to refuse it.
-    return mark is not None and mark.exists() and mark.read_text() == content_digest(file)
+    return state == accepted_state(file, facts) and content == content_digest(file)
 
 
 def _log_of(file: Path) -> Path:

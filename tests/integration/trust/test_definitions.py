@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -14,7 +15,7 @@ from metatree_agents.service.database.database import SqliteDatabase
 from metatree_agents.service.database.schema import SERVICE
 
 from metatree.errors import BrokenStore, UntrustedStore, UserError
-from metatree.storage.acceptance import accept, survey
+from metatree.storage.acceptance import accept, revoke, survey
 from metatree.storage.schema import DEFINITIONS, FILES, SQLITE, Rows, Schema
 from metatree.storage.store import Store
 
@@ -324,3 +325,45 @@ def test_a_journal_beside_a_store_of_ours_is_not_played_back(tmp_path: Path) -> 
     journal.unlink()
     with Store.open(path, create=False) as store:
         assert store.rows("SELECT value FROM meta WHERE key = 'mine'") == [("1",)]
+
+
+@pytest.fixture
+def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("storage.store", "storage.acceptance"):
+        monkeypatch.setattr(f"metatree.{module}.writable", lambda file: False)
+
+
+@pytest.mark.usefixtures("read_only")
+def test_what_is_taken_back_is_taken_back_in_every_state_that_was_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, states = tmp_path / "memory.db", []
+    for text in ("a", "b"):
+        with monkeypatch.context() as patched:
+            patched.setattr("metatree.storage.store.writable", lambda file: True)
+            with Store.open(path, trust=True) as store:
+                store.execute("DELETE FROM meta WHERE key <> 'trust:id'")
+                store.execute("INSERT INTO meta(key, value) VALUES ('flag:x', ?)", (text,))
+        states.append((path.read_bytes(), path.stat()))
+        accept(path)
+        Store.open(path, create=False).close()
+    revoke(path)
+    for data, times in states:
+        path.write_bytes(data)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        with pytest.raises(UntrustedStore):
+            Store.open(path, create=False)
+
+
+def test_a_log_that_its_owner_may_cut_is_not_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memory.db"
+    with Store.open(path) as store:
+        store.execute("DELETE FROM meta")
+        assert path.with_name("memory.db-wal").stat().st_size
+        for module in ("storage.store", "storage.acceptance"):
+            monkeypatch.setattr(f"metatree.{module}.writable", lambda file: False)
+        with pytest.raises(UserError, match="has a log and cannot be written"):
+            accept(path)
+    monkeypatch.undo()

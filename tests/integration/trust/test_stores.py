@@ -9,7 +9,7 @@ import sqlite3
 import struct
 import subprocess
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 
 import pytest
