@@ -238,10 +238,8 @@ def _drop_what_was_not_shown(store: Store, own: bool) -> None:
     if not own:
         _drop_what_acts_for_others(store)
         store.execute(f"DELETE FROM {_BEGINS}")
-        for (
-            table,
-            above,
-        ) in _PARTS.items():  # the next run of this user would have the number of one that is not there
+        # Else the next run of this user, or board, would have the number of one that is not there.
+        for table, above in _PARTS.items():
             store.execute(
                 f"DELETE FROM {table} WHERE {above} NOT IN (SELECT number FROM {above} NOT INDEXED)"
             )
@@ -418,9 +416,7 @@ def _survey(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
         body = _object(text)
         wishes += body.get("kind") == _WISH
         for more in (body, body.get("provenance"), body.get("attributes")):
-            authors |= names_in(
-                more if isinstance(more, dict) else _object(more if isinstance(more, str) else "")
-            )
+            authors |= names_in(_object(more))
     known = islice(_rows(connection, "service_user", "name, role"), _MOST + 1)
     users = {(_short(role), _short(name)) for name, role in known}
     if max(len(permissions), len(authors), len(users)) > _MOST:
@@ -525,11 +521,13 @@ def tool_name(record: dict[str, Any]) -> str:
     return _short(record.get("tool") or "a tool without a name") + (f" ({_short(mark)[:12]})" if mark else "")
 
 
-def _object(text: str | None) -> dict[str, Any]:
-    try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
+def _object(value: Any) -> dict[str, Any]:
+    """Return an object, or what a text says that is one in JSON; an empty one for anything else."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
     return value if isinstance(value, dict) else {}
 
 
