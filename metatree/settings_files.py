@@ -17,7 +17,7 @@ from metatree.errors import UserError
 OWN: Final = "metatree.toml"
 PROJECT: Final = "pyproject.toml"
 _MOST_BYTES: Final = 1 << 20
-_HEADER: Final = re.compile(r"\s*\[\s*([^\[\]]*?)\s*\]")
+_HEADER: Final = re.compile(r"\s*\[([^\[\]]*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class SettingsFile:
         names = re.compile(rf"""\s*["']?{re.escape(key)}["']?\s*[=.]""")
         for number, line in enumerate(self.text.splitlines(), 1):
             if found := _HEADER.match(line):
-                header = found[1].replace('"', "").replace(" ", "")
+                header = "".join(found[1].replace('"', "").split())
                 if header == ".".join(filter(None, (wanted, key))):
                     return f"{self.path}:{number}"
             elif header == wanted and names.match(line):

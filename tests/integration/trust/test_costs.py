@@ -651,6 +651,13 @@ def test_an_entity_of_many_digits_is_no_error(
     assert "blue since 1999" in capfd.readouterr().out
 
 
+def test_where_a_setting_stands_is_found_at_once(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of a hundred thousand, cubic is years: this does not end, rather than fail."""
+    Path("metatree.toml").write_text(f'ignore = ["""\n[{" " * 100_000}x\n"""]\n[ "find" ]\nnote = 1\n')
+    assert run(["find", "kettle"]) == 2
+    assert "metatree.toml:5" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("line", ["# " + "`" * 5_998, "# " + "<!--" * 1_500, "#<!--" * 1_200])
 def test_a_line_of_markdown_is_read_at_once(line: str) -> None:
     """Of 700 lines, 4 MB, quadratic is a minute."""
