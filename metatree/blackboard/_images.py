@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from metatree._util.private import private_folder
 from metatree.blackboard._image_header import ImageHeader, read_header
 from metatree.errors import BadItem, UserError
-from metatree.storage.trust import is_exempt
+from metatree.storage.store_files import is_exempt
 from metatree.trees.source_files import digest_bytes, read_inside
 
 if TYPE_CHECKING:

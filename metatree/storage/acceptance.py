@@ -19,6 +19,7 @@ from typing import Any, Final
 from metatree.errors import MetatreeError, UserError
 from metatree.storage.schema import DEFINITIONS, FILES
 from metatree.storage.store import APPLICATION_ID, Store, reading_only, writable
+from metatree.storage.store_files import check_files
 from metatree.storage.trust import (
     FACTS,
     IMPORTED_NODE,
@@ -30,7 +31,6 @@ from metatree.storage.trust import (
     accepted_state,
     bounded,
     check,
-    check_files,
     content_digest,
     facts_in,
     is_excess,

@@ -2,15 +2,12 @@
 
 A repository, an archive or a shared disk may bring a `.metatree` that somebody else prepared. What is in it could start
 programs (the command of an MCP server), read files elsewhere, log people in, or speak in somebody's name. So each
-store carries a *mark*: an HMAC under a key that this user keeps outside of all trees, over the store's own random id,
+store carries a *mark*: an HMAC under this user's key (`metatree.storage.user_key`), over the store's own random id,
 the sources that it names, and where it lies. Another key, another list of sources or another place has another mark.
 
 There are two marks, and one that fits is enough: over the path (below the home folder: relative to it, so a home may
 move) and over the inode, so a folder may be renamed. Files that cannot be written are accepted by a digest
 of them in the user's own folder.
-
-    METATREE_CONFIG_DIR    where the key is; `metatree` in the user's folder for settings by default
-    METATREE_TRUST         folders whose trees are trusted without a mark, for containers and CI, joined as in PATH
 
 Lost: a list of trusted paths alone (`git pull` replaces files below a path that was trusted, and git overwrites ignored
 files without a word); a digest of the whole file (it changes with each write); the inode alone (a restored home has
@@ -23,28 +20,21 @@ import contextlib
 import hashlib
 import hmac
 import json
-import logging
 import mmap
 import os
 import re
 import secrets
 import shlex
 import sqlite3
-import stat
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
-from metatree._util.cache_folder import named_folder, named_folders
-from metatree._util.git_objects import borrow
-from metatree._util.private import publish
-from metatree._util.process import absolute_libraries, absolute_path, environment_for_git, program
 from metatree.errors import UntrustedStore, UserError
 from metatree.storage.errors import primary_code
+from metatree.storage.store_files import is_exempt
+from metatree.storage.user_key import config_folder, user_key
 
 FACTS: Final = "trust:"
 """How the keys of the table `meta` begin under which the id and the marks of a store are kept."""
@@ -62,7 +52,6 @@ NAMED_FILE: Final = "named-file:"
 Lost: a mark at each node that was imported (replication compares rows to the letter), the rules for names of secret
 files (what is private has any name), and no file at all for nodes that were imported into any tree.
 """
-KEY_BYTES: Final = 32
 OFFERED: Final = "offered_sources"
 """The fact that keeps what sources an index of somebody else named, when it was built anew in this user's name."""
 _META: Final = "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
@@ -79,28 +68,7 @@ _PLAIN: Final = re.compile(
 otherwise than to the letter."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 """How all of ours are called: SQLite finds a table in any case, and a question to its list of tables does not."""
-_SUPER_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
-"""How a rollback journal ends that names another file, which SQLite would delete (sqlite.org/fileformat.html, 3)."""
 _SEAL: Final = "seal"
-_GIT_S: Final = 10.0
-_GIT_MEMORY: Final = 1_000_000_000
-_LONGEST_NAME: Final = 4096
-_MOST_FOLDERS: Final = 10_000
-_MOST_ERRORS: Final = 1 << 16
-# What the settings of a repository could have run, fetched, or said of where it is.
-_GIT: Final = (
-    "--no-optional-locks",
-    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "protocol.allow=never"),
-    *("-c", "safe.bareRepository=explicit", "-c", "safe.directory=*"),
-)
-_GIT_ENVIRONMENT: Final = {
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ALLOW_PROTOCOL": "none",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "LC_ALL": "C",
-}
-_log = logging.getLogger("metatree")
-T = TypeVar("T")
 
 
 class _Store(Protocol):
@@ -111,315 +79,6 @@ class _Store(Protocol):
     def transaction(self) -> contextlib.AbstractContextManager[None]: ...
     def execute(self, sql: str, parameters: Any = ()) -> int: ...
     def rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]: ...
-
-
-def config_folder() -> Path | None:
-    """Return the folder of this user's settings, None where there is no home."""
-    own = named_folder("METATREE_CONFIG_DIR")
-    if own is not None:
-        return own
-    try:
-        home = Path.home()
-    except RuntimeError:
-        return None
-    if not home.is_absolute():  # it would be below the folder that is current
-        return None
-    if sys.platform == "win32":
-        return Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming") / "metatree"
-    folder = os.environ.get("XDG_CONFIG_HOME", "")
-    return (Path(folder) if folder.startswith("/") else home / ".config") / "metatree"
-
-
-def user_key() -> bytes:
-    """Return this user's key of 32 bytes, made at the first call.
-
-    Where it can be kept nowhere it is good for this process, so what was built before is built again.
-    """
-    folder = config_folder()
-    return _process_key() if folder is None else _stored_key(folder)
-
-
-@lru_cache(maxsize=1)
-def _process_key() -> bytes:
-    if config_folder() is None:
-        _log.warning(
-            "this user has no home to keep a key in, so trees that are made now are not known again: set"
-            " METATREE_CONFIG_DIR to a folder, or name theirs in METATREE_TRUST"
-        )
-    return secrets.token_bytes(KEY_BYTES)
-
-
-@lru_cache(maxsize=8)
-def _stored_key(folder: Path) -> bytes:
-    file = folder / "trust.key"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not file.exists():
-            _make_key(file)
-        state = file.stat()
-        key = file.read_bytes()
-    except OSError as exc:
-        _log.warning(
-            "cannot keep a key in %s (%s), so trees that are made now are not known again: set METATREE_CONFIG_DIR"
-            " to a folder that can be written",
-            folder,
-            exc.strerror,
-        )
-        return _process_key()
-    if hasattr(os, "getuid") and state.st_uid not in (os.getuid(), 0):
-        raise UserError(
-            f"the key {str(file)!r} belongs to another user: remove it, or set METATREE_CONFIG_DIR to a folder of yours"
-        )
-    if len(key) != KEY_BYTES:
-        raise UserError(
-            f"the key {str(file)!r} is damaged: delete it, then accept your trees with `metatree trust`"
-        )
-    if os.name == "posix" and stat.S_IMODE(state.st_mode) & 0o077:
-        with contextlib.suppress(OSError):
-            file.chmod(0o600)
-    return key
-
-
-def _make_key(file: Path) -> None:
-    """Write a key; of several processes that do so at the same time one is first, and all use that one."""
-    part = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(secrets.token_bytes(KEY_BYTES))
-            stream.flush()
-            os.fsync(stream.fileno())
-        publish(part, file)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def is_exempt(file: Path) -> bool:
-    """Whether a file lies in a folder that METATREE_TRUST names, and so does what it leads to, if it is a link."""
-    folders = named_folders("METATREE_TRUST", *os.environ.get("METATREE_TRUST", "").split(os.pathsep))
-    if not folders:
-        return False
-    trusted = [os.path.realpath(each) for each in folders]
-    # A link elsewhere that leads here is somebody's who may write there.
-    places = [Path(os.path.realpath(file.parent), file.name), Path(os.path.realpath(file))]
-    return all(any(place.is_relative_to(each) for each in trusted) for place in places)
-
-
-def check_files(file: Path) -> None:
-    """Refuse a store whose files could lead SQLite elsewhere: links, pipes, journals of others, or of no store.
-
-    Through a hard link too: SQLite would write what a log holds into the file that has another name elsewhere.
-
-    Raises:
-        UserError: the message says which file, and what to do.
-    """
-    names = [file, *(file.with_name(file.name + end) for end in ("-wal", "-shm", "-journal"))]
-    folders = [file.with_name(file.name + ".images")]
-    if file.parent.name == ".metatree":
-        folders.append(file.parent)
-    logs = []
-    for path in (*names, *folders):
-        try:
-            state = path.lstat()
-        except OSError:
-            continue
-        if stat.S_ISLNK(state.st_mode) and not is_exempt(path):
-            raise UserError(
-                f"{str(path)!r} is a link and is not followed: remove it, or name what it leads to with --tree"
-            )
-        if path in names and not stat.S_ISREG(state.st_mode) and not stat.S_ISLNK(state.st_mode):
-            raise UserError(f"{str(path)!r} is not a regular file: remove it")
-        if path in names[1:] and _is_of_another(state, file) and not is_exempt(path):
-            raise UserError(
-                f"{str(path)!r} belongs to another user, who may not write {file.name} and would change what you keep"
-                " in it: delete it, and keep the tree where others cannot put files (--tree)"
-            )
-        if path in names[1:] and state.st_size:
-            logs.append(path)
-    texts = [log for log in logs if not log.name.endswith("-shm")]
-    if texts and not file.exists():  # looked at after its logs: who makes it makes them later
-        raise UserError(
-            f"{str(texts[0])!r} belongs to no file, and would change a new {file.name}: delete it"
-        )
-    for log in texts:
-        if log.name.endswith("-journal") and _ends_with(log, _SUPER_JOURNAL):
-            raise UserError(f"{str(log)!r} names other files, and none of ours does: delete it")
-        if log.name.endswith("-journal") and _uses_wal(file):
-            raise UserError(f"{str(log)!r} is none of ours, which keep their changes in a -wal: delete it")
-    if logs and (log_of_git := _tracked(logs)):
-        raise UserError(
-            f"git tracks {str(log_of_git)!r}, so it may change what you keep in {file.name}: stop what uses the tree,"
-            " delete that file, and take it out of the repository (git rm --cached)"
-        )
-    for path in [*([file] if texts or _is_empty(file) else ()), *names[1:]]:
-        if _has_other_names(path) and not is_exempt(path):
-            raise UserError(
-                f"{str(path)!r} has another name elsewhere (a hard link), and would be written there: delete it, or if"
-                " it is yours put a copy in its place"
-            )
-
-
-def _has_other_names(file: Path) -> bool:
-    """Whether a file is a hard link; one that another process is just giving its name is one for a moment."""
-    for wait_s in (0.0, 0.02, 0.2):
-        time.sleep(wait_s)
-        try:
-            if file.stat().st_nlink < 2:
-                return False
-        except OSError:
-            return False
-    return True
-
-
-def _is_empty(file: Path) -> bool:
-    try:
-        return not file.stat().st_size
-    except OSError:
-        return False
-
-
-def _is_of_another(log: os.stat_result, file: Path) -> bool:
-    """Whether a log is of somebody who may not write the store, but may put files beside it."""
-    try:
-        store = file.stat()
-    except OSError:
-        return False
-    if not hasattr(os, "geteuid") or log.st_uid in (os.geteuid(), 0, store.st_uid):
-        return False
-    return not store.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
-def _uses_wal(file: Path) -> bool:
-    """Whether a file is of the mode of all of ours, in which SQLite writes no journal and yet plays one back."""
-    with file.open("rb") as stream:
-        return stream.read(20)[18:] == b"\x02\x02"
-
-
-def _ends_with(file: Path, magic: bytes) -> bool:
-    with file.open("rb") as stream:
-        stream.seek(max(0, file.stat().st_size - len(magic)))
-        return stream.read() == magic
-
-
-def _tracked(files: list[Path]) -> Path | None:
-    """Return one of these files of a folder that git has in its index; asked where there are logs.
-
-    git can put them there: a `-wal` with texts of others, or a `-shm` in the place of one that is in use, so that two
-    programs do not know of each other and what one of them writes is lost.
-
-    Raises:
-        UserError: git cannot say; a `.metatree` may also be made to look like a repository.
-    """
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory(prefix="metatree-git-") as objects:
-        # They are read where an index is sparse: it names a folder in the place of its files.
-        asked = ("rev-parse", "--git-common-dir")
-        shared = _said_by_git(files, objects, asked, lambda stream: stream.read(_LONGEST_NAME))
-        if shared is None:
-            return None
-        place = files[0].absolute().parent / os.fsdecode(shared.removesuffix(b"\n"))
-        borrow(Path(objects), place / "objects")
-        # All of them, since a disk may have several names for one file, such as `memory.db-WAL`.
-        names = ("ls-files", "-z", "--", ":(top)")
-        return _said_by_git(files, objects, names, lambda stream: _first_match(files, _names(stream)))
-
-
-def _said_by_git(
-    files: list[Path], objects: str, arguments: Sequence[str], read: Callable[[IO[bytes]], T | None]
-) -> T | None:
-    """Return what a function makes of what git says in the folder of some files, None where there is no git.
-
-    Args:
-        objects: where git writes what it makes: it does where an index is sparse, through links in the folder's own.
-
-    Raises:
-        UserError: git cannot say.
-    """
-    import subprocess  # 10 ms that hardly any process needs
-    from tempfile import TemporaryFile
-
-    with TemporaryFile() as errors:
-        try:
-            process = subprocess.Popen(
-                [program("git"), *_GIT, *arguments],
-                cwd=files[0].parent,
-                env=environment_for_git()
-                | {**_GIT_ENVIRONMENT, "PATH": absolute_path(), **absolute_libraries()}
-                | {"GIT_OBJECT_DIRECTORY": objects},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            )
-        except OSError:
-            return None  # without git nothing was put there by it
-        if sys.platform == "linux":
-            import resource
-
-            with contextlib.suppress(OSError, ValueError):  # it may be over already
-                resource.prlimit(process.pid, resource.RLIMIT_DATA, (_GIT_MEMORY, _GIT_MEMORY))
-        timer = threading.Timer(_GIT_S, process.kill)
-        timer.start()
-        try:
-            with process:
-                assert process.stdout is not None
-                if found := read(process.stdout):
-                    process.kill()
-                    return found
-            late = not timer.is_alive()
-        finally:
-            timer.cancel()
-        if process.returncode == 0:
-            return None
-        errors.seek(0)
-        lines = errors.read(_MOST_ERRORS).decode("utf-8", "replace").splitlines()
-    # What follows may be a line or a value of a file of the machine that a link in `.git` leads to.
-    fatal = [re.split(": | value '", line)[1] for line in lines if line.startswith("fatal: ")]
-    message = f"it took longer than {_GIT_S:g} s" if late else "; ".join(fatal)[:300]
-    if message.startswith("not a git repository"):
-        return None
-    raise UserError(
-        f"git cannot say whether it tracks {str(files[0])!r} ({message}): mend the repository,"
-        " or delete that file and what was not yet written from it is lost"
-    )
-
-
-def _names(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield what NUL ends in a stream; not what is longer than a path can be, which an index can be made to hold."""
-    rest = b""
-    too_long = False
-    while chunk := stream.read1(1 << 16):  # type: ignore[attr-defined]  # of a buffered reader, as a pipe is
-        *names, rest = (rest + chunk).split(b"\0")
-        for name in names:
-            if not too_long and len(name) <= _LONGEST_NAME:
-                yield name
-            too_long = False
-        if len(rest) > _LONGEST_NAME:
-            rest, too_long = b"", True
-
-
-def _first_match(files: list[Path], names: Iterable[bytes]) -> Path | None:
-    """Return the first of the files of a folder that one of the names leads to, which begin at that folder."""
-    folder = files[0].absolute().parent
-    same: dict[bytes, bool] = {}
-    for name in names:
-        above = name.rpartition(b"/")[0]
-        if above not in same:
-            if len(same) >= _MOST_FOLDERS:
-                same.clear()
-            same[above] = _is_same(folder / os.fsdecode(above), folder)
-        if not same[above]:
-            continue
-        if first := next((file for file in files if _is_same(folder / os.fsdecode(name), file)), None):
-            return first
-    return None
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
 
 
 def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = None) -> bool:
@@ -674,11 +333,6 @@ def _places(file: Path, now: Path | None = None) -> Iterator[tuple[str, str]]:
         state = (now or place).stat()
         if state.st_nlink <= 1:
             yield "inode", str(state.st_ino)
-
-
-def signature(what: str, content: bytes) -> str:
-    """Return this user's mark for something that is no store, such as an export; `what` says the kind of thing."""
-    return hmac.digest(user_key(), f"{what}:".encode() + content, hashlib.sha256).hex()
 
 
 def mark_key() -> str:

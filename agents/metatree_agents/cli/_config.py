@@ -1,8 +1,8 @@
 """Settings of the command line: defaults of options, from the user's own file and from that of the current folder.
 
-The user's own is `config.toml` beside `trust.key` (`metatree.storage.trust.config_folder`). That of a folder is whoever
-made it, so it sets what is shown, what is left out and limits, and limits only downwards. What chooses a router, an
-address, a source or a tool is taken from it after `metatree trust`, while the file stays as it was shown.
+The user's own is `config.toml` beside `trust.key` (`metatree.storage.user_key.config_folder`). That of a folder is
+whoever made it, so it sets what is shown, what is left out and limits, and limits only downwards. What chooses a
+router, an address, a source or a tool is taken from it after `metatree trust`, while the file stays as it was shown.
 
 A value comes before one of: the command line, the environment, the folder, the user's own file, the default.
 """
@@ -21,7 +21,8 @@ from metatree._util.private import private_folder
 from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.settings_files import SettingsFile, read_settings, settings_in
-from metatree.storage.trust import config_folder, is_exempt, signature
+from metatree.storage.store_files import is_exempt
+from metatree.storage.user_key import config_folder, signature
 from metatree.trees.sources import has_link_out
 from metatree_agents.cli._output import plain
 

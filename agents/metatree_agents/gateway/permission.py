@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 from metatree._util.secret_text import redacted, without_secrets
 from metatree.errors import UserError
 from metatree.notes.permissions import Permission, Permissions
-from metatree.storage.trust import config_folder
+from metatree.storage.user_key import config_folder
 from metatree_agents.gateway._catalog import Mounted
 from metatree_agents.gateway._names import plain_text
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from metatree.errors import UserError
-from metatree.storage.trust import user_key
+from metatree.storage.user_key import user_key
 from metatree.trees.sources import public_location
 from metatree_agents.hosts.servers import is_gateway, of_host, read_file
 

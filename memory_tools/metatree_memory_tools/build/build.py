@@ -18,10 +18,11 @@ from metatree._util.secret_text import masked
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UntrustedStore, UserError
 from metatree.node import Node, digest_of
 from metatree.notes.left_out import OPTION, left_out
-from metatree.storage import trust
 from metatree.storage.acceptance import survey
 from metatree.storage.errors import ELSEWHERE, file_error, is_busy, replaced, store_error, unwritable
 from metatree.storage.store import Store, writable
+from metatree.storage.store_files import check_files
+from metatree.storage.trust import OFFERED
 from metatree.trees.edits import create_root
 from metatree.trees.layer import GAP, ROOT, Layer
 from metatree.trees.source_files import digest_bytes, read_inside
@@ -113,7 +114,7 @@ def build_tree(
     options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes, "history": history}
     sources = located((source, *more), options)
     place = Path(out).expanduser().absolute() if out is not None else place_of(sources)
-    trust.check_files(place / INDEX)
+    check_files(place / INDEX)
     try:
         private_folder(place)
         if place.name == FOLDER:
@@ -303,7 +304,7 @@ def _remember_offer(place: Path, offered: list[dict[str, Any]]) -> None:
     with Store.open(place / INDEX) as store:
         layer = Layer(store)
         if offered and offered != layer.fact("sources"):
-            layer.set_fact(trust.OFFERED, offered)
+            layer.set_fact(OFFERED, offered)
             _log.warning(
                 "%s: %d sources that it named are not used: `metatree trust %s` shows them",
                 place,
@@ -391,7 +392,7 @@ def _note(source: SourceRef, layer: Layer, note: str, position: int) -> None:
 @contextmanager
 def lock(place: Path, wait_s: float) -> Iterator[None]:
     """Keep other builds of the same tree out; the system lets go of the lock when the process dies."""
-    trust.check_files(place / "build.lock")
+    check_files(place / "build.lock")
     with closing(_locked(place / "build.lock", wait_s)):
         yield
 

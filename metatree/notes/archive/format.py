@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from metatree.errors import UserError
 from metatree.notes.feedback import FLAG
-from metatree.storage.trust import signature
+from metatree.storage.user_key import signature
 
 FORMAT: Final = "metatree-memory"
 VERSION: Final = 1

@@ -58,7 +58,7 @@ from metatree.notes.archive import format as archive_format
 from metatree.notes.archive.format import row_of
 from metatree.notes.note_file import keep_note
 from metatree.storage.store import Store
-from metatree.storage.trust import check_files
+from metatree.storage.store_files import check_files
 from metatree.trees.masking import masked_file
 from metatree.trees.source_files import FileState, read_source
 from metatree.trees.source_types import SourceFile, SourceRef

@@ -15,8 +15,8 @@ from metatree_memory_tools.git.log import read_history
 from metatree_memory_tools.git.state import work_tree_state
 
 from metatree.errors import UserError
+from metatree.storage._git_index import tracked
 from metatree.storage.store import Store
-from metatree.storage.trust import _tracked
 from tests.integration.git_repository import Repository
 from tests.integration.trust.prepared import state as files_of
 
@@ -211,7 +211,7 @@ def test_git_writes_no_object_through_links_of_a_repository(tmp_path: Path, repo
     before = files_of(repository.root / ".git")
     log = repository.root / "memory.db-wal"
     log.write_bytes(b"")
-    assert _tracked([log]) is None
+    assert tracked([log]) is None
     assert work_tree_state(repository.root)[0] is not None
     with suppress(_command.GitFailed):
         ask_everything(repository.root)
@@ -228,7 +228,7 @@ def test_a_log_below_a_folder_that_a_sparse_index_names_alone_is_tracked(reposit
     log.parent.mkdir(exist_ok=True)
     log.write_bytes(b"y")
     before = files_of(repository.root / ".git")
-    assert _tracked([log]) == log
+    assert tracked([log]) == log
     assert files_of(repository.root / ".git") == before
 
 

@@ -28,7 +28,8 @@ from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
 from metatree.storage.acceptance import accept, survey
 from metatree.storage.store import Store
-from metatree.storage.trust import _process_key, config_folder, is_exempt, user_key
+from metatree.storage.store_files import is_exempt
+from metatree.storage.user_key import _process_key, config_folder, user_key
 from tests.integration.trust.prepared import (
     Clone,
     as_user,
@@ -210,7 +211,7 @@ def test_processes_that_begin_at_the_same_time_make_one_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("METATREE_CONFIG_DIR", str(tmp_path / "config"))
-    code = "from metatree.storage.trust import user_key; print(user_key().hex())"
+    code = "from metatree.storage.user_key import user_key; print(user_key().hex())"
     running = [
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(6)
     ]

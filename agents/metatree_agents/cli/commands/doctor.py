@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from metatree.errors import MetatreeError
-from metatree.storage.trust import check_files
+from metatree.storage.store_files import check_files
 from metatree.version import RELEASE
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output

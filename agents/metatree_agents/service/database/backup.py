@@ -43,7 +43,7 @@ from metatree.notes.archive.format import MAX_LINE, checked_line
 from metatree.storage.acceptance import accept, survey
 from metatree.storage.errors import is_busy, is_damage, store_error
 from metatree.storage.store import APPLICATION_ID, Store
-from metatree.storage.trust import check_files
+from metatree.storage.store_files import check_files
 from metatree.version import RELEASE
 from metatree_agents.service.database.database import LEAVE_LOG, ServiceDatabase, Transaction
 from metatree_agents.service.database.identity import rename

@@ -29,7 +29,8 @@ from metatree.errors import BrokenStore, MetatreeError, UntrustedStore, UserErro
 from metatree.shared import Shared
 from metatree.storage.errors import file_error
 from metatree.storage.store import Store
-from metatree.storage.trust import check_files, is_exempt, sign
+from metatree.storage.store_files import check_files, is_exempt
+from metatree.storage.trust import sign
 from metatree.trees.layer import Layer
 from metatree.trees.source_files import digest_bytes
 from metatree.trees.sources import FILES

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from metatree._util.private import private_folder
 from metatree.errors import UserError
 from metatree.storage.postgres_address import is_postgres, without_secrets
-from metatree.storage.trust import check_files
+from metatree.storage.store_files import check_files
 from metatree_agents.cli._options import option, path
 from metatree_agents.cli.commands._trees import FOLDER, place_of
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from metatree.errors import UserError
 from metatree.storage.acceptance import survey
 from metatree.storage.postgres_address import is_postgres
-from metatree.storage.trust import check_files
+from metatree.storage.store_files import check_files
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND

@@ -1,0 +1,156 @@
+"""Whether git tracks a file of a store, so that whoever wrote the repository may exchange it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Final, TypeVar
+
+from metatree._util.git_objects import borrow
+from metatree._util.process import absolute_libraries, absolute_path, environment_for_git, program
+from metatree.errors import UserError
+
+_GIT_S: Final = 10.0
+_GIT_MEMORY: Final = 1_000_000_000
+_LONGEST_NAME: Final = 4096
+_MOST_FOLDERS: Final = 10_000
+_MOST_ERRORS: Final = 1 << 16
+# What the settings of a repository could have run, fetched, or said of where it is.
+_GIT: Final = (
+    "--no-optional-locks",
+    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "protocol.allow=never"),
+    *("-c", "safe.bareRepository=explicit", "-c", "safe.directory=*"),
+)
+_GIT_ENVIRONMENT: Final = {
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "LC_ALL": "C",
+}
+T = TypeVar("T")
+
+
+def tracked(files: list[Path]) -> Path | None:
+    """Return one of these files of a folder that git has in its index; asked where there are logs.
+
+    git can put them there: a `-wal` with texts of others, or a `-shm` in the place of one that is in use, so that two
+    programs do not know of each other and what one of them writes is lost.
+
+    Raises:
+        UserError: git cannot say; a `.metatree` may also be made to look like a repository.
+    """
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="metatree-git-") as objects:
+        # They are read where an index is sparse: it names a folder in the place of its files.
+        asked = ("rev-parse", "--git-common-dir")
+        shared = _said_by_git(files, objects, asked, lambda stream: stream.read(_LONGEST_NAME))
+        if shared is None:
+            return None
+        place = files[0].absolute().parent / os.fsdecode(shared.removesuffix(b"\n"))
+        borrow(Path(objects), place / "objects")
+        # All of them, since a disk may have several names for one file, such as `memory.db-WAL`.
+        names = ("ls-files", "-z", "--", ":(top)")
+        return _said_by_git(files, objects, names, lambda stream: _first_match(files, _names(stream)))
+
+
+def _said_by_git(
+    files: list[Path], objects: str, arguments: Sequence[str], read: Callable[[IO[bytes]], T | None]
+) -> T | None:
+    """Return what a function makes of what git says in the folder of some files, None where there is no git.
+
+    Args:
+        objects: where git writes what it makes: it does where an index is sparse, through links in the folder's own.
+
+    Raises:
+        UserError: git cannot say.
+    """
+    import subprocess  # 10 ms that hardly any process needs
+    from tempfile import TemporaryFile
+
+    with TemporaryFile() as errors:
+        try:
+            process = subprocess.Popen(
+                [program("git"), *_GIT, *arguments],
+                cwd=files[0].parent,
+                env=environment_for_git()
+                | {**_GIT_ENVIRONMENT, "PATH": absolute_path(), **absolute_libraries()}
+                | {"GIT_OBJECT_DIRECTORY": objects},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+        except OSError:
+            return None  # without git nothing was put there by it
+        if sys.platform == "linux":
+            import resource
+
+            with contextlib.suppress(OSError, ValueError):  # it may be over already
+                resource.prlimit(process.pid, resource.RLIMIT_DATA, (_GIT_MEMORY, _GIT_MEMORY))
+        timer = threading.Timer(_GIT_S, process.kill)
+        timer.start()
+        try:
+            with process:
+                assert process.stdout is not None
+                if found := read(process.stdout):
+                    process.kill()
+                    return found
+            late = not timer.is_alive()
+        finally:
+            timer.cancel()
+        if process.returncode == 0:
+            return None
+        errors.seek(0)
+        lines = errors.read(_MOST_ERRORS).decode("utf-8", "replace").splitlines()
+    # What follows may be a line or a value of a file of the machine that a link in `.git` leads to.
+    fatal = [re.split(": | value '", line)[1] for line in lines if line.startswith("fatal: ")]
+    message = f"it took longer than {_GIT_S:g} s" if late else "; ".join(fatal)[:300]
+    if message.startswith("not a git repository"):
+        return None
+    raise UserError(
+        f"git cannot say whether it tracks {str(files[0])!r} ({message}): mend the repository,"
+        " or delete that file and what was not yet written from it is lost"
+    )
+
+
+def _names(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield what NUL ends in a stream; not what is longer than a path can be, which an index can be made to hold."""
+    rest = b""
+    too_long = False
+    while chunk := stream.read1(1 << 16):  # type: ignore[attr-defined]  # of a buffered reader, as a pipe is
+        *names, rest = (rest + chunk).split(b"\0")
+        for name in names:
+            if not too_long and len(name) <= _LONGEST_NAME:
+                yield name
+            too_long = False
+        if len(rest) > _LONGEST_NAME:
+            rest, too_long = b"", True
+
+
+def _first_match(files: list[Path], names: Iterable[bytes]) -> Path | None:
+    """Return the first of the files of a folder that one of the names leads to, which begin at that folder."""
+    folder = files[0].absolute().parent
+    same: dict[bytes, bool] = {}
+    for name in names:
+        above = name.rpartition(b"/")[0]
+        if above not in same:
+            if len(same) >= _MOST_FOLDERS:
+                same.clear()
+            same[above] = _is_same(folder / os.fsdecode(above), folder)
+        if not same[above]:
+            continue
+        if first := next((file for file in files if _is_same(folder / os.fsdecode(name), file)), None):
+            return first
+    return None
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False

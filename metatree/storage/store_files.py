@@ -1,0 +1,126 @@
+"""The files of a store before SQLite opens them: links, pipes, journals of others, and other names of the same file.
+
+`METATREE_TRUST` names folders whose trees are trusted without a mark, for containers and CI, joined as in PATH.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+from typing import Final
+
+from metatree._util.cache_folder import named_folders
+from metatree.errors import UserError
+from metatree.storage._git_index import tracked
+
+_SUPER_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
+"""How a rollback journal ends that names another file, which SQLite would delete (sqlite.org/fileformat.html, 3)."""
+
+
+def is_exempt(file: Path) -> bool:
+    """Whether a file lies in a folder that METATREE_TRUST names, and so does what it leads to, if it is a link."""
+    folders = named_folders("METATREE_TRUST", *os.environ.get("METATREE_TRUST", "").split(os.pathsep))
+    if not folders:
+        return False
+    trusted = [os.path.realpath(each) for each in folders]
+    # A link elsewhere that leads here is somebody's who may write there.
+    places = [Path(os.path.realpath(file.parent), file.name), Path(os.path.realpath(file))]
+    return all(any(place.is_relative_to(each) for each in trusted) for place in places)
+
+
+def check_files(file: Path) -> None:
+    """Refuse a store whose files could lead SQLite elsewhere: links, pipes, journals of others, or of no store.
+
+    Through a hard link too: SQLite would write what a log holds into the file that has another name elsewhere.
+
+    Raises:
+        UserError: the message says which file, and what to do.
+    """
+    names = [file, *(file.with_name(file.name + end) for end in ("-wal", "-shm", "-journal"))]
+    folders = [file.with_name(file.name + ".images")]
+    if file.parent.name == ".metatree":
+        folders.append(file.parent)
+    logs = []
+    for path in (*names, *folders):
+        try:
+            state = path.lstat()
+        except OSError:
+            continue
+        if stat.S_ISLNK(state.st_mode) and not is_exempt(path):
+            raise UserError(
+                f"{str(path)!r} is a link and is not followed: remove it, or name what it leads to with --tree"
+            )
+        if path in names and not stat.S_ISREG(state.st_mode) and not stat.S_ISLNK(state.st_mode):
+            raise UserError(f"{str(path)!r} is not a regular file: remove it")
+        if path in names[1:] and _is_of_another(state, file) and not is_exempt(path):
+            raise UserError(
+                f"{str(path)!r} belongs to another user, who may not write {file.name} and would change what you keep"
+                " in it: delete it, and keep the tree where others cannot put files (--tree)"
+            )
+        if path in names[1:] and state.st_size:
+            logs.append(path)
+    texts = [log for log in logs if not log.name.endswith("-shm")]
+    if texts and not file.exists():  # looked at after its logs: who makes it makes them later
+        raise UserError(
+            f"{str(texts[0])!r} belongs to no file, and would change a new {file.name}: delete it"
+        )
+    for log in texts:
+        if log.name.endswith("-journal") and _ends_with(log, _SUPER_JOURNAL):
+            raise UserError(f"{str(log)!r} names other files, and none of ours does: delete it")
+        if log.name.endswith("-journal") and _uses_wal(file):
+            raise UserError(f"{str(log)!r} is none of ours, which keep their changes in a -wal: delete it")
+    if logs and (log_of_git := tracked(logs)):
+        raise UserError(
+            f"git tracks {str(log_of_git)!r}, so it may change what you keep in {file.name}: stop what uses the tree,"
+            " delete that file, and take it out of the repository (git rm --cached)"
+        )
+    for path in [*([file] if texts or _is_empty(file) else ()), *names[1:]]:
+        if _has_other_names(path) and not is_exempt(path):
+            raise UserError(
+                f"{str(path)!r} has another name elsewhere (a hard link), and would be written there: delete it, or if"
+                " it is yours put a copy in its place"
+            )
+
+
+def _has_other_names(file: Path) -> bool:
+    """Whether a file is a hard link; one that another process is just giving its name is one for a moment."""
+    for wait_s in (0.0, 0.02, 0.2):
+        time.sleep(wait_s)
+        try:
+            if file.stat().st_nlink < 2:
+                return False
+        except OSError:
+            return False
+    return True
+
+
+def _is_empty(file: Path) -> bool:
+    try:
+        return not file.stat().st_size
+    except OSError:
+        return False
+
+
+def _is_of_another(log: os.stat_result, file: Path) -> bool:
+    """Whether a log is of somebody who may not write the store, but may put files beside it."""
+    try:
+        store = file.stat()
+    except OSError:
+        return False
+    if not hasattr(os, "geteuid") or log.st_uid in (os.geteuid(), 0, store.st_uid):
+        return False
+    return not store.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _uses_wal(file: Path) -> bool:
+    """Whether a file is of the mode of all of ours, in which SQLite writes no journal and yet plays one back."""
+    with file.open("rb") as stream:
+        return stream.read(20)[18:] == b"\x02\x02"
+
+
+def _ends_with(file: Path, magic: bytes) -> bool:
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - len(magic)))
+        return stream.read() == magic
