@@ -20,7 +20,16 @@ def read_named(path: Path) -> bytes:
     """
     if any(path.is_relative_to(folder) for folder in _SYSTEM):
         return path.read_bytes()
-    # Without O_NONBLOCK, opening a pipe waits for a writer that may never come.
+    return read_regular(path)
+
+
+def read_regular(path: Path, most: int = -1) -> bytes:
+    """Return what a regular file begins with, at most so many bytes; -1 for all.
+
+    Raises:
+        OSError: it cannot be read, or is no file.
+    """
+    # Without O_NONBLOCK, opening a pipe waits for a writer that may never come, and so does reading /proc/kmsg.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
@@ -30,4 +39,4 @@ def read_named(path: Path) -> bytes:
             code, os.strerror(code) if stat.S_ISDIR(mode) else "it is not a regular file", str(path)
         )
     with os.fdopen(descriptor, "rb") as stream:
-        return stream.read()
+        return stream.read(most) or b""

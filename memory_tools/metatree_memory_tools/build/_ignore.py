@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from bisect import bisect_left
 from pathlib import Path
 
 from metatree.errors import UserError
+from metatree.trees.source_files import read_inside
 from metatree_memory_tools.build._gitignore import MOST_RULES, MOST_WILD, Patterns
 from metatree_memory_tools.git.index import tracked_below
 from metatree_memory_tools.git.place import Place, place_of
@@ -121,11 +123,11 @@ def rules_above(root: Path) -> tuple[IgnoreRules | None, str]:
         return None, ""
     rules: IgnoreRules | None = None
     place = _place(top)
-    if place is not None and (exclude := _read(place.shared / "info" / "exclude")):
+    if place is not None and (exclude := _read(place.shared, "info/exclude")):
         rules = IgnoreRules("", exclude)
     inside = root.relative_to(top).parts
     for depth in range(len(inside)):
-        text = _read(top.joinpath(*inside[:depth]) / ".gitignore")
+        text = _read(top, "/".join([*inside[:depth], ".gitignore"]))
         if text:
             rules = IgnoreRules("".join(part + "/" for part in inside[:depth]), text, rules)
     base = "".join(part + "/" for part in inside)
@@ -143,22 +145,24 @@ def _place(top: Path) -> Place | None:
         return None
 
 
-def _read(path: Path) -> str:
+def _read(folder: Path, name: str) -> str:
     try:
-        return rules_text(path)[0]
-    except (OSError, ValueError):  # a name with NUL in it is none
+        return rules_text(folder, name)[0]
+    except (OSError, UserError, ValueError):  # a name with NUL in it is none
         return ""
 
 
-def rules_text(path: Path) -> tuple[str, bool]:
+def rules_text(folder: Path, name: str | bytes) -> tuple[str, bool]:
     """Return the whole lines that a file of rules begins with, and whether there are more; none of what is no file.
+
+    A link is none, as for git's own `.gitignore`: what it leads to may be private, or never end.
 
     Raises:
         OSError: it cannot be read.
+        UserError: a link of another user took its place meanwhile.
     """
-    if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe is to wait for a writer
+    if not stat.S_ISREG(Path(folder, os.fsdecode(name)).lstat().st_mode):
         return "", False
-    with path.open("rb") as stream:
-        data = stream.read(MOST_RULES_BYTES + 1)
+    data, _ = read_inside(folder, name, limit=MOST_RULES_BYTES + 1)
     more = len(data) > MOST_RULES_BYTES
     return (data[: data.rfind(b"\n") + 1] if more else data).decode("utf-8", "surrogateescape"), more

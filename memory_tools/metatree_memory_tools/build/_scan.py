@@ -326,13 +326,13 @@ class _Walk:
         return self.tracked.has(raw, folder=folder)
 
     def rules_text(self, raw: bytes, descriptor: int | None) -> tuple[str, bool]:
-        where = os.path.join(self.root, raw, b".gitignore")
+        inner = os.path.join(raw, b".gitignore")
         try:
             # From the open folder: most have none, and a whole path takes long to make and to walk.
-            name = where if descriptor is None else b".gitignore"
-            state = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-            return rules_text(Path(os.fsdecode(where))) if stat.S_ISREG(state.st_mode) else ("", False)
-        except OSError:
+            name = os.path.join(self.root, inner) if descriptor is None else b".gitignore"
+            os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            return rules_text(Path(os.fsdecode(self.root)), inner)
+        except (OSError, UserError):
             return "", False
 
     def wanted(self, path: str, name: str, folder: str, state: os.stat_result, raw: bytes) -> bool:

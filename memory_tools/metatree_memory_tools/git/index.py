@@ -15,6 +15,8 @@ import stat
 from functools import lru_cache
 from pathlib import Path
 
+from metatree._util.named_file import read_regular
+
 _HEADER = 12
 _MAX_BYTES = 1 << 27
 _MOST_READ = 1 << 28
@@ -47,14 +49,11 @@ def tracked_below(git: Path, base: str) -> frozenset[bytes]:
 
 @lru_cache(maxsize=4)
 def _names(index: Path, prefix: bytes, mtime_ns: int, size: int) -> frozenset[bytes]:
-    data = index.read_bytes()
+    data = read_regular(index)
     config = index.parent / "config"
     if not config.is_file():  # of a work tree: beside the repository's own
         config = index.parent.parent.parent / "config"
-    text = b""
-    if config.is_file():
-        with config.open("rb") as stream:
-            text = stream.read(_CONFIG_BYTES)
+    text = read_regular(config, _CONFIG_BYTES) if config.is_file() else b""
     hashed = _SHA256 if re.search(rb"objectformat\s*=\s*sha256", text, re.IGNORECASE) else _SHA1
     try:
         return frozenset(names_in(data, hashed, prefix))

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from metatree._util.named_file import read_regular
 from metatree.errors import UserError
 
 _BYTES = 1 << 20
@@ -189,7 +190,4 @@ def _text(file: Path) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    if not file.is_file():  # to open a pipe is to wait for a writer
-        return ""
-    with file.open("rb") as stream:
-        return stream.read(_BYTES).decode("utf-8-sig", "surrogateescape")
+    return read_regular(file, _BYTES).decode("utf-8-sig", "surrogateescape") if file.is_file() else ""
