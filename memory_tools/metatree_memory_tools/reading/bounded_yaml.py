@@ -1,7 +1,7 @@
 """YAML of files that strangers made, read within bounds.
 
-Eight lines of `<<: [*a, *a, …]` stand for a hundred million pairs, and `1:1:1:…`, a number to the base of 60, takes the
-square of its length.
+Eight lines of `<<: [*a, *a, …]`, or of `[*a, *a, …]`, stand for a hundred million pairs or texts, and `1:1:1:…`, a
+number to the base of 60, takes the square of its length.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import Any, Final
 
 MOST_MERGED: Final = 100_000
 """Pairs that all merge keys of a text may bring."""
+MOST_VALUES: Final = 1_000_000
+"""Of a text, those counted again that it repeats by aliases: whoever writes out what it says comes by each of them."""
 MOST_SIGNS: Final = 200
 """Of a number."""
 
@@ -19,7 +21,7 @@ def load_yaml(text: str, *, dates: bool = True) -> Any:
 
     Raises:
         ImportError: PyYAML is not installed.
-        yaml.YAMLError: it is no YAML, or its merge keys bring too much, or a number is too long.
+        yaml.YAMLError: it is no YAML, or its merge keys or aliases bring too much, or a number is too long.
         RecursionError, ValueError, TypeError: it is nested too deep, or has a key that no mapping can have.
     """
     import yaml
@@ -60,4 +62,20 @@ def load_yaml(text: str, *, dates: bool = True) -> Any:
             first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
             for first, resolvers in fast.yaml_implicit_resolvers.items()
         }
-    return yaml.load(text, Loader=Loader)
+    value = yaml.load(text, Loader=Loader)
+    if _count(value, {}) > MOST_VALUES:
+        raise yaml.constructor.ConstructorError(
+            None, None, f"aliases bring more than {MOST_VALUES:,} values", None
+        )
+    return value
+
+
+def _count(value: Any, counts: dict[int, float]) -> float:
+    """Return how many values there are in one, infinity where it is in itself."""
+    if not isinstance(value, dict | list | tuple | set):
+        return 1
+    if id(value) not in counts:
+        counts[id(value)] = float("inf")  # while it is counted
+        below = [*value, *value.values()] if isinstance(value, dict) else value
+        counts[id(value)] = 1 + sum(_count(each, counts) for each in below)
+    return counts[id(value)]

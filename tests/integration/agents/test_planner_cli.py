@@ -150,6 +150,33 @@ def test_no_plan_and_the_limit_have_their_exit_codes(metatree: Command) -> None:
     assert "limit reached: no plan was found in 0.2 s: raise --seconds" in limit.err
 
 
+def test_one_condition_takes_no_longer_than_the_limit(metatree: Command) -> None:
+    """Relations that are derived from each other, and one for all of twelve objects: by the 60th and 12th power."""
+    twice = "\n".join(
+        f'r{n} = {{ arity = 1, definition = "(or (r{n + 1} ?a) (r{n + 1} ?a))", parameters = ["?a"] }}'
+        for n in range(60)
+    )
+    Path("d.toml").write_text(
+        f'[relations]\n{twice}\nr60 = 1\n[[tasks]]\ngoal = "go(?a)"\nwhen = "(r0 ?a)"\n'
+    )
+    limit = metatree("plan", "d.toml", "go(x)", "--seconds", "0.2")
+    assert (limit.code, limit.out) == (3, "") and "no plan was found in 0.2 s: raise --seconds" in limit.err
+    variables = " ".join(f"?v{n}" for n in range(12))
+    every = "".join(f" (not (p ?v{n}))" for n in range(12))
+    Path("q.hddl").write_text(
+        "(define (domain d) (:types t) (:predicates (p ?a - t)) (:task go :parameters (?a - t))"
+        " (:method m :parameters (?a - t) :task (go ?a) :subtasks (act ?a)) (:action act :parameters (?a - t)"
+        f" :precondition (forall ({variables} - t) (or{every})) :effect (p ?a)))"
+    )
+    objects = " ".join(f"o{n}" for n in range(100))
+    Path("p.hddl").write_text(
+        f"(define (problem q) (:domain d) (:objects {objects} - t)"
+        " (:htn :parameters () :subtasks (go o0)) (:init (p o1)))"
+    )
+    limit = metatree("plan", "q.hddl", "p.hddl", "--seconds", "0.2")
+    assert (limit.code, limit.out) == (3, "") and "no plan was found in 0.2 s: raise --seconds" in limit.err
+
+
 def test_limits_of_memory_and_of_checking_are_distinguished(
     metatree: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,6 +125,15 @@ def test_a_number_of_yaml_is_bounded(number: str) -> None:
     assert load_yaml("a: 1:30\nb: 0x1f\nc: 1.5\nd: '" + "1" * 5_000 + "'")["b"] == 31
 
 
+@pytest.mark.parametrize("top", ["*a8", "{x: *a8}", "&b [*b]"])
+def test_aliases_of_yaml_are_bounded(top: str) -> None:
+    yaml = pytest.importorskip("yaml")
+    ten = "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9))
+    with pytest.raises(yaml.YAMLError, match="aliases bring more than 1,000,000 values"):
+        load_yaml(f"a0: &a0 x\n{ten}\nname: {top}\n")
+    assert load_yaml("a: &a [1, {b: 2}]\nc: [*a, *a]") == {"a": [1, {"b": 2}], "c": [[1, {"b": 2}]] * 2}
+
+
 @pytest.mark.parametrize("text", ["a = {}", "[[b]]\na = [1, {{ a = {} }}]"])
 def test_a_number_of_toml_fits_into_64_bits(text: str) -> None:
     with pytest.raises(tomllib.TOMLDecodeError, match="'a' does not fit into 64 bits"):

@@ -214,21 +214,25 @@ def _plan_goal(
             return _carried_out(None, agents, agent, json)
     if why := domain.library.why_unreached(top_goal):
         raise UserError(why)
+    limits = PlanLimits(seconds=seconds)
     made = plan_for(
         domain.library,
         {TOP: Intent(TOP, top_goal)},
         Facts(domain.library, facts_by_relation(facts)),
         seed=seed,
-        limits=PlanLimits(seconds=seconds),
+        limits=limits,
         expand=domain.expand,
     )
-    made_plan = _planned(made)
+    within = (
+        f"in {seconds:g} s: raise --seconds" if made.nodes <= limits.nodes else f"in {limits.nodes:,} steps"
+    )
+    made_plan = _planned(made, f"limit reached: no plan was found {within}")
     if not json:
         output.write(_goal_lines(made))
     return _print_plan(made_plan, json)
 
 
-def _planned(made: Planned) -> PlanOutput:
+def _planned(made: Planned, at_limit: str) -> PlanOutput:
     from metatree_agents.cli.schemas.planner import PlanOutput, PlanStepOutput
 
     tasks = sorted((one for one in made.network.values() if one.kind == "task"), key=lambda one: one.number)
@@ -247,7 +251,7 @@ def _planned(made: Planned) -> PlanOutput:
         cost=made.cost,
         nodes=made.nodes,
         seconds=0.0,
-        why="" if made.failed is None else made.failed[1],
+        why=at_limit if made.ended == "limit" else "" if made.failed is None else made.failed[1],
         agent=None,
         status=None,
         found=[],

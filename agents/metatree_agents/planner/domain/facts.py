@@ -78,6 +78,8 @@ class Facts:
         library: knows which relations are derived.
         rows: relation -> argument tuples.
         readers: relation -> what reads it live, instead of `rows`.
+        step: called for each condition that is solved; it may raise to end that, since relations that are derived from
+            each other can take for ever.
 
     Source: Baker 1978, "Shallow binding in Lisp 1.5" (the table goes to the copy that is used).
     """
@@ -87,18 +89,22 @@ class Facts:
         library: Library,
         rows: Mapping[str, Iterable[Row]] | None = None,
         readers: Mapping[str, RelationReader] | None = None,
+        *,
+        step: Callable[[], None] | None = None,
     ) -> None:
         self.library = library
         self.readers = readers or {}
+        self.step = step
         self._table: _FactTable | None = _FactTable(rows or {})
         self._next: Facts | None = None
         """Where the table has gone, and what leads back from there."""
         self._back: list[Change] = []
 
-    def changed(self, effects: Iterable[Change]) -> Facts:
-        """Return facts with some added and deleted; what is both is there."""
+    def changed(self, effects: Iterable[Change], *, step: Callable[[], None] | None = None) -> Facts:
+        """Return facts with some added and deleted, and another `step` if one is given; what is both is there."""
         made = Facts.__new__(Facts)
         made.library, made.readers, made._next, made._back = self.library, self.readers, None, []
+        made.step = step or self.step
         listed = list(effects)
         made._table = self._current_table()
         self._back = made._table.change(
@@ -176,6 +182,8 @@ class Facts:
         return next(self._solve(condition, binding or {}), None) is not None
 
     def _solve(self, condition: Condition, binding: Binding) -> Iterator[Binding]:
+        if self.step is not None:
+            self.step()
         match condition[0]:
             case "atom":
                 terms = _bound(condition[2], binding)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 from metatree_agents.planner.domain.conditions import Condition, flat, free_variables, is_variable
@@ -70,6 +71,8 @@ class CompiledMethod:
     total: bool
 
 
+_LONG = 10_000
+"""Values of the variables of a condition, from which on its loops look at the limits."""
 _LOOPS = 15
 """Loops inside one another in one function."""
 
@@ -213,8 +216,12 @@ class Compiled:
             return f"{state}[{self.fluent[relation]}]"
         return self._constant("S_", self.static[relation], relation)
 
-    def _expression(self, condition: Condition, known: dict[str, str], state: str) -> str:
-        """Return a condition, all of whose variables are known, as a Python expression."""
+    def _expression(self, condition: Condition, known: dict[str, str], state: str, times: int = 1) -> str:
+        """Return a condition, all of whose variables are known, as a Python expression.
+
+        Args:
+            times: how often it is looked at, for all values of the variables around it.
+        """
         match condition[0]:
             case "atom":
                 if any(not is_variable(t) and t not in self.number for t in condition[2]):
@@ -229,17 +236,21 @@ class Compiled:
                 left, right = (self._number(one, known, state) for one in condition[2:])
                 return f"compare({condition[1]!r}, {left}, {right})"
             case "not":
-                return f"(not {self._expression(condition[1], known, state)})"
+                return f"(not {self._expression(condition[1], known, state, times)})"
             case "imply":
-                left, right = (self._expression(one, known, state) for one in condition[1:])
+                left, right = (self._expression(one, known, state, times) for one in condition[1:])
                 return f"((not {left}) or {right})"
             case "forall" | "exists":
                 inner = dict(known)
-                loop = self._over([Variable(name, types) for name, types in condition[1]], inner)
+                bound = [Variable(name, types) for name, types in condition[1]]
+                times *= prod(len(self._values(one)) for one in bound)
+                loop = self._over(bound, inner)
                 function = "all" if condition[0] == "forall" else "any"
-                return f"{function}({self._expression(condition[2], inner, state)} {loop})"
+                body = self._expression(condition[2], inner, state, times)
+                # A short loop costs less than to look at the clock in it; what it gives is no value.
+                return f"{function}({f'(look() or {body})' if times > _LONG else body} {loop})"
             case _:
-                parts = [self._expression(one, known, state) for one in condition[1:]]
+                parts = [self._expression(one, known, state, times) for one in condition[1:]]
                 empty = "True" if condition[0] == "and" else "False"
                 return f"({f' {condition[0]} '.join(parts)})" if parts else empty
 

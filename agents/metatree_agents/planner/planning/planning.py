@@ -37,6 +37,7 @@ Expand = Callable[[Candidate, Facts], tuple[Sequence[Goal], Sequence[tuple[int, 
 """Returns the sub-goals of a rule and their order; reads, and changes nothing."""
 
 _CLOCK_EVERY: Final = 64
+_STEPS_EVERY: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,10 @@ def plan(
     return search.run(network, facts, last_id)
 
 
+class _OutOfTime(Exception):
+    """Planning has taken as long as it may, inside one condition."""
+
+
 @dataclass(slots=True, eq=False)
 class _Search:
     library: Library
@@ -147,14 +152,17 @@ class _Search:
     """`facts`, `cost`, and the `number` of the last intent."""
     visited: dict[Any, dict[Any, float] | None] = field(default_factory=dict)
     live: dict[str, bool] = field(default_factory=dict)
+    deadline: float = float("inf")
+    steps: int = 0
 
     def run(self, network: Network, facts: Facts, last_id: int = 0) -> Planned:
-        deadline = self.clock() + self.limits.seconds
+        self.deadline = self.clock() + self.limits.seconds
         self.next_id = max(last_id, *network) if network else last_id
         going_on = sorted(
             (one for one in network.values() if one.status in ("pending", "active") and one.kind == "task"),
             key=lambda one: one.number,
         )
+        facts = facts.changed((), step=self._step)
         for one in going_on:
             facts = facts.changed(self._static(one.effects))
         number = max((one.number for one in network.values()), default=0)
@@ -169,11 +177,15 @@ class _Search:
         while stack:
             ways, mark = stack[-1]
             trail.undo(mark)
-            if next(ways, _END) is _END:
-                stack.pop()
-                continue
+            try:
+                if next(ways, _END) is _END:
+                    stack.pop()
+                    continue
+            except _OutOfTime:
+                ended = "limit"
+                break
             nodes += 1
-            if nodes > self.limits.nodes or (nodes % _CLOCK_EVERY == 0 and self.clock() > deadline):
+            if nodes > self.limits.nodes or (nodes % _CLOCK_EVERY == 0 and self.clock() > self.deadline):
                 ended = "limit"
                 break
             if self.now["cost"] >= least:
@@ -198,6 +210,12 @@ class _Search:
             if one.intent in best
         ]
         return Planned("planned", best, least, nodes, None, considered)
+
+    def _step(self) -> None:
+        """Look at the clock now and then while conditions are solved: one of them can take for ever."""
+        self.steps += 1
+        if self.steps % _STEPS_EVERY == 0 and self.clock() > self.deadline:
+            raise _OutOfTime
 
     def _static(self, effects: Effects) -> Effects:
         """Return the effects that planning may project."""
