@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
@@ -54,12 +55,24 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def site() -> Path:
-    """The built site, made without a way to another host."""
-    done = subprocess.run(
-        ["make", "site"], cwd=ROOT, env={**os.environ, **NOWHERE}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def site(testrun_uid: str) -> Path:
+    """The built site, made without a way to another host; once for all processes that run these tests."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / "site.lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.seek(0)
+        if lock.read() != testrun_uid:
+            done = subprocess.run(
+                ["make", "site"],
+                cwd=ROOT,
+                env={**os.environ, **NOWHERE},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            lock.truncate(0)
+            lock.write(testrun_uid)
     return ROOT / "build" / "site"
 
 

@@ -378,7 +378,11 @@ def test_a_stream_has_steps_then_the_answer_then_the_usage(service: Served) -> N
     assert chunks[0].choices[0].delta.role == "assistant"
     deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
     thought = "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas)
-    assert thought == "chose lamps\nread lamps\n"
+    # A slow machine may look before the engine has taken the question.
+    assert (
+        thought.removeprefix("Waiting in the queue, 0 questions before yours.\n")
+        == "chose lamps\nread lamps\n"
+    )
     content = "".join(delta.content or "" for delta in deltas)
     assert content.startswith("Nine watts.\n\nSo it says.\n\nSources:\n- [total_of](http")
     assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
