@@ -31,6 +31,8 @@ from metatree.searches._state import (
 from metatree.searches._steps import collecting, effect_of, note
 from metatree.searches._tool_steps import ToolWalk
 
+MOST_LEVELS = 1_000
+"""Levels that are entered: each is a step, and nobody's folders are as deep."""
 LEAST_SHARE = 0.02
 """What is less likely is not tried before the router has seen what is left."""
 LEAST_OF_LEFT = 0.2
@@ -89,6 +91,10 @@ class TreeWalk(ToolWalk):
     def _enter(self, state: SearchState, frame: Frame, node: str, reason: str) -> list[Effect]:
         if node in frame.trail:  # an option above: moved during the run
             frame.marks[node] = Mark(VISITED, "it lies above", state.steps, frame.trail[-1])
+            return self._list(state, frame)
+        if len(frame.trail) >= MOST_LEVELS:
+            deep = f"it lies {MOST_LEVELS:,} levels deep"
+            self._mark(state, frame, node, UNVIABLE, deep, frame.trail[-1])
             return self._list(state, frame)
         frame.trail.append(node)
         note(state, frame, "enter", node, reason)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from metatree_routers.index.ancestry import Ancestry, ancestry_of
+from metatree_routers.index.ancestry import MOST_LEVELS, Ancestry, ancestry_of
 
 RECORD = np.dtype(
     [
@@ -31,6 +31,9 @@ CHUNK = 4096
 
 HOME_KINDS = frozenset({"file", "page", "document", "conversation", "session", "history"})
 """Kinds whose parts are read as one text: a part's evidence counts for the whole, and the other way round."""
+
+_STEPS = 64
+"""Levels that are climbed one by one: few trees have more."""
 
 Ints = npt.NDArray[np.int32]
 T = TypeVar("T")
@@ -98,15 +101,9 @@ class NodeTable:
         return np.asarray(wanted[self.kind])
 
     def _reached(self) -> npt.NDArray[np.bool_]:
-        # From the root down, since links read at different moments may form a circle that climbing would not leave.
         present = self.segment >= 0
-        mask = np.zeros(len(self), dtype=bool)
-        mask[:1] = present[:1]
-        present &= self.parent >= 0
-        count = -1
-        while count != (count := int(np.count_nonzero(mask))):
-            mask[1:] = present[1:] & mask[self.parent[1:]]
-        return mask
+        reached: npt.NDArray[np.bool_] = _ends(np.where(present, self.parent, np.int32(-1)), present) == 0
+        return present & reached
 
     def _homes(self) -> Ints:
         home = np.arange(len(self), dtype=np.int32)
@@ -123,12 +120,17 @@ class NodeTable:
         result = default.copy()
         open_ = np.flatnonzero(self.alive[nodes])
         at = nodes[open_]
-        while len(open_):
+        for _ in range(_STEPS):
             hit = targets[at]
             result[open_[hit]] = at[hit]
             up = self.parent[at]
             climbing = ~hit & (up >= 0)
             at, open_ = up[climbing], open_[climbing]
+            if not len(open_):
+                return result
+        ends = _ends(np.where(targets, np.int32(-1), self.parent), self.alive)[at]
+        hit = targets[ends]
+        result[open_[hit]] = ends[hit]
         return result
 
     def nearest(self, nodes: Ints, targets: Iterable[int]) -> Ints:
@@ -138,11 +140,13 @@ class NodeTable:
         return self._climb(np.asarray(nodes, dtype=np.int32), mask, np.full(len(nodes), -1, dtype=np.int32))
 
     def best_below(self, scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Give, for each node, the best score at or below it; `scores` has one for each node."""
+        """Give, for each node, the best score at it or up to `MOST_LEVELS` below it; `scores` has one for each node."""
         best = scores.copy()
         at = np.flatnonzero(scores > 0).astype(np.int32)
         values = scores[at]
-        while len(at):
+        for _ in range(MOST_LEVELS):
+            if not len(at):
+                break
             up = self.parent[at]
             inside = up >= 0
             at, values = up[inside], values[inside]
@@ -150,3 +154,23 @@ class NodeTable:
             at, values = at[better], values[better]
             np.maximum.at(best, at, values)
         return best
+
+
+def _ends(up: Ints, present: npt.NDArray[np.bool_]) -> Ints:
+    """Give, for each node, the end of its way up, from node to node: (n,).
+
+    In twice as many steps at a time (pointer jumping; Wyllie 1979), so that a chain of any length takes few. Links
+    that were read at different moments may form a circle: its nodes end on themselves, somewhere.
+
+    Args:
+        up: (n,) where each node leads, -1 where its way ends.
+        present: (n,) the nodes that are there; a way that comes to another one ends on it.
+    """
+    own = np.arange(len(up), dtype=np.int32)
+    ends = np.where((up >= 0) & present, up, own)
+    for _ in range(len(up).bit_length()):
+        further = ends[ends]
+        if np.array_equal(further, ends):
+            break
+        ends = further
+    return ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from metatree import Node, RouteDecision, RouteRequest, Traits, Tree, search
+from metatree.searches._tree_steps import MOST_LEVELS
 from metatree.testing.parts import FunctionRouter, ScriptedReader, ScriptedRouter
 
 
@@ -162,3 +163,15 @@ def test_a_search_goes_up_when_more_is_likely_above_than_is_left_below() -> None
         result = search("q", tree=small_tree(), router=Sure(choose), reader=reader, evidence=False)
         assert result.ended == "answered"
         assert [request.node.id for request in reader.requests] == read
+
+
+def test_a_chain_is_walked_down_to_a_bound() -> None:
+    """What the only option leads to is entered without asking, whatever the limits of a search."""
+    tree = Tree.create(":memory:")
+    parent = tree.root
+    for number in range(MOST_LEVELS + 1):
+        parent = tree.add(Node(id=f"n{number}", title="step"), parent=parent).id
+    reader = ScriptedReader({f"n{MOST_LEVELS}": {"q": "yes"}})
+    result = search("q", tree=tree, router=ScriptedRouter([]), reader=reader, evidence=False)
+    marked = {event.node for event in result.trace if event.reason == f"it lies {MOST_LEVELS:,} levels deep"}
+    assert result.ended == "exhausted" and marked == {f"n{MOST_LEVELS - 1}"}

@@ -96,7 +96,7 @@ def covered(ancestry: Ancestry, own: Floats, tf: Floats, group_norms: Floats) ->
         tf: (n,) how often it does.
     """
     missed = 1 - own
-    if ancestry.above:
+    if len(ancestry.by_depth) > 1:
         below = ancestry.sums_below(tf)
         coverage = np.where(
             ancestry.is_inner,
@@ -106,8 +106,7 @@ def covered(ancestry: Ancestry, own: Floats, tf: Floats, group_norms: Floats) ->
             np.float32(0),
         )
         if coverage.any():
-            for above in ancestry.above:
-                missed *= np.where(above >= 0, 1 - coverage[np.maximum(above, 0)], np.float32(1))
+            missed *= ancestry.products_above(1 - coverage)
     for beside in (ancestry.before, ancestry.after):
         near = np.flatnonzero(beside >= 0)
         missed[near] *= 1 - np.float32(NEIGHBOUR) * ancestry.nearness[near] * own[beside[near]]
@@ -149,9 +148,8 @@ def clauses(
         return
     ancestry = table.ancestry
     left = list(terms)
-    for above in ancestry.above:
-        group = int(above[node])
-        here = [term for term in left if group >= 0 and has(postings, term, group)]
+    for group in ancestry.above(node):
+        here = [term for term in left if has(postings, term, group)]
         if here:
             left = [term for term in left if term not in here]
             yield f"in {title_of(titles, group)}, which says {words(here, spelled)}"

@@ -22,7 +22,6 @@ from metatree_routers.embeddings.static import Embedder, cosines
 from metatree_routers.evidence.signals.matching import Matches
 from metatree_routers.index.fields import TOOL_KINDS
 from metatree_routers.index.index import IndexSnapshot
-from metatree_routers.index.node_table import NodeTable
 from metatree_routers.index.vectors import MOST_VECTORS
 from metatree_routers.query.wording import request_steps, request_words
 
@@ -69,10 +68,8 @@ def add_meaning(
     if not queries[0].any():
         return candidates
     if table.n_texts <= MOST_VECTORS:
-        cosine = _by_steps(_kept_cosines(snapshot, queries), _with_above(table, is_tool))
-        similarity = cosine.copy()
-        for above in table.ancestry.above:
-            similarity += np.float32(ABOVE_WEIGHT) * np.where(above >= 0, cosine[np.maximum(above, 0)], 0)
+        cosine = _by_steps(_kept_cosines(snapshot, queries), table.ancestry.with_above(is_tool))
+        similarity = cosine + np.float32(ABOVE_WEIGHT) * table.ancestry.sums_above(cosine)
         near = np.flatnonzero(competing)
         near = near[np.argsort(-similarity[near], kind="stable")][:NEAREST]
         candidates = np.union1d(candidates, near[cosine[near] > 0])
@@ -111,11 +108,3 @@ def _by_steps(cosines: Floats, by_step: npt.NDArray[np.bool_]) -> Floats:
     share = np.float32(STEP_SHARE)
     joined: Floats = np.where(by_step, (1 - share) * whole + share * cosines[1:].max(axis=0), whole)
     return joined
-
-
-def _with_above(table: NodeTable, nodes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Add to a mask of nodes what they lie in."""
-    mask = nodes.copy()
-    for above in table.ancestry.above:
-        mask[above[nodes & (above >= 0)]] = True
-    return mask

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metatree_routers.evidence.evidence import TextEvidence
 from metatree_routers.evidence.signals.context import covered
-from metatree_routers.index.ancestry import Ancestry
+from metatree_routers.index.ancestry import MOST_LEVELS
 from metatree_routers.index.digit_density import digit_density
 from metatree_routers.index.index import IndexSnapshot
 from metatree_routers.index.title_mentions import title_term, title_terms_in
@@ -236,23 +236,50 @@ def test_half_a_text_of_figures_is_the_most() -> None:
 
 
 @settings(max_examples=examples(30))
-@given(st.lists(st.integers(min_value=0, max_value=30), min_size=1, max_size=30))
-def test_sums_below_are_those_of_the_subtrees(parents: list[int]) -> None:
+@given(st.lists(st.integers(min_value=0, max_value=30), min_size=1, max_size=30), st.integers(0, 100))
+def test_what_is_above_and_below_is_that_of_the_tree(parents: list[int], chain: int) -> None:
+    """Also below a chain that is longer than what is climbed one by one."""
     tree = Tree.create()
-    for number, above in enumerate(parents, start=1):
-        parent = "." if above % number == 0 else f"n{above % number}"
-        tree.add(Node(id=f"n{number}", title="word " * number, kind="note"), parent)
+    for number in range(1, len(parents) + chain + 1):
+        above = parents[number - 1] % number if number <= len(parents) else number - 1
+        tree.add(Node(id=f"n{number}", title="word " * number, kind="note"), f"n{above}" if above else ".")
 
     def check(reader: IndexSnapshot) -> None:
-        levels: Ancestry = reader.table.ancestry
-        values = np.arange(len(reader.table), dtype=np.float32)
-        sums = levels.sums_below(values)
-        numbers = reader.numbers([f"n{n}" for n in range(1, len(parents) + 1)])
+        table, levels = reader.table, reader.table.ancestry
+        values = np.arange(len(table), dtype=np.float32) / len(table)
+        below, above = levels.sums_below(values), levels.sums_above(values)
+        products = levels.products_above(1 - values)
+        numbers = reader.numbers([f"n{n}" for n in range(1, len(parents) + chain + 1)])
         for id_, number in numbers.items():
-            below = [numbers[node.id] for _, node in tree.walk(id_)]
-            assert sums[number] == sum(values[below])
+            inside = [numbers[node.id] for _, node in tree.walk(id_)]
+            path = [numbers[one] for one in tree.ancestors(id_) if one != "."]
+            assert sorted(levels.above(number)) == sorted(path)
+            assert below[number] == pytest.approx(values[inside].sum(), rel=1e-4)
+            assert above[number] == pytest.approx(values[path].sum(), rel=1e-4)
+            assert products[number] == pytest.approx((1 - values[path]).prod(), rel=1e-4)
+            alone = np.zeros(len(table), dtype=bool)
+            alone[number] = True
+            assert set(np.flatnonzero(levels.with_above(alone))) == {number, *path}
+            nearest = table.nearest(np.arange(len(table), dtype=np.int32), [number])
+            assert set(np.flatnonzero(nearest >= 0)) == set(inside)
 
     TextEvidence(tree, embeddings=False).query(check)
+
+
+def test_a_chain_is_seen_down_to_a_bound_and_its_end_found_by_its_words() -> None:
+    """Of its levels, each with all nodes, 20,000 took gigabytes."""
+    tree, parent = Tree.create(), "."
+    for name in (*map(str, range(MOST_LEVELS + 100)), "kettle"):
+        parent = tree.add(Node(id=name, title=name, kind="note"), parent).id
+
+    def check(reader: IndexSnapshot) -> None:
+        assert np.count_nonzero(reader.table.alive) == MOST_LEVELS + 102
+        assert len(reader.table.ancestry.by_depth) == MOST_LEVELS
+        assert sum(map(len, reader.table.ancestry.by_depth)) == MOST_LEVELS
+
+    evidence = TextEvidence(tree, embeddings=False)
+    evidence.query(check)
+    assert _order(tree, "kettle")[0] == "kettle"
 
 
 # why a node was found
