@@ -29,7 +29,7 @@ from metatree_memory_tools.text.descriptions import (
 )
 from metatree_memory_tools.text.plain import PlainText
 from metatree_memory_tools.text.text_files import TextFiles
-from metatree_memory_tools.text.unique_names import UniqueNames
+from metatree_memory_tools.text.unique_names import UniqueNames, prefix_of
 
 if TYPE_CHECKING:
     from metatree.tools.tool import ToolGroup
@@ -184,7 +184,7 @@ class _ModuleReader:
             names = list(dict.fromkeys(item.name for item in inner))
             description = with_names(description, "Methods", [name for name in names if not _dunder(name)])
             if inner:
-                parts = self.parts(inner, f"{qualified}.", start, end)
+                parts = self.parts(inner, prefix_of(qualified), start, end)
                 left = self.owned.left(start, end)
                 if not self._trivial(node.body, left, docstring, summary):
                     title = f"{qualified} (class level)"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+_LONGEST = 500
+
 
 class UniqueNames:
     """Hands out names, each once.
@@ -25,8 +27,8 @@ class UniqueNames:
         self._next: dict[str, int] = {}
 
     def take(self, name: str) -> str:
-        """Return the name, or the name with the first number that nobody has."""
-        result = name
+        """Return the name, its beginning where it is long, with the first number that nobody has when it is taken."""
+        name = result = _cut(name)
         if name in self._taken:
             number = self._next.get(name, self._first)
             while (result := f"{name}{self._mark}{number}") in self._taken:
@@ -34,6 +36,25 @@ class UniqueNames:
             self._next[name] = number + 1
         self._taken.add(result)
         return result
+
+
+def prefix_of(qualified: str) -> str:
+    """Return what the names of the definitions inside of one begin with.
+
+    Example:
+        >>> prefix_of("Shop.Order"), len(prefix_of("A" * 100_000))
+        ('Shop.Order.', 502)
+    """
+    return f"{_cut(qualified)}."
+
+
+def _cut(name: str) -> str:
+    """Return a name, or the beginning of a long one.
+
+    Each part has the names that it lies in: of a class whose name is a hundred thousand letters, twenty thousand
+    methods took gigabytes.
+    """
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
 
 
 def slug(title: str) -> str:

@@ -651,6 +651,22 @@ def test_an_entity_of_many_digits_is_no_error(
     assert "blue since 1999" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.py", "class {}:\n" + "".join(f"  def m{n}(self): pass\n" for n in range(5_000))),
+        ("a.java", "class {0} {{\nclass {0} {{\n" + "".join(f"void m{n}(){{{{}}}}\n" for n in range(5_000)) + "}}}}"),
+        ("a.md", "# {}\n\na\n\n" + "".join(f"## s{n}\n\nb\n\n" for n in range(5_000))),
+    ],
+)
+def test_what_lies_in_a_long_name_does_not_have_it_whole(name: str, text: str, tmp_path: Path) -> None:
+    """Of a hundred thousand letters, 20,000 methods took 22 GB."""
+    (tmp_path / name).write_text(text.format("A" * 100_000))
+    with build_tree(tmp_path) as tree:
+        ids = [node.id for _, node in tree.walk()]
+    assert len(ids) > 5_000 and len(ids) == len(set(ids)) and max(map(len, ids)) < 1_100
+
+
 def test_where_a_setting_stands_is_found_at_once(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
     """Of a hundred thousand, cubic is years: this does not end, rather than fail."""
     Path("metatree.toml").write_text(f'ignore = ["""\n[{" " * 100_000}x\n"""]\n[ "find" ]\nnote = 1\n')

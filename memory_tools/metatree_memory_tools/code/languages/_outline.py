@@ -31,7 +31,7 @@ from metatree_memory_tools.code.languages._syntax import (
 from metatree_memory_tools.code.languages._table import Language
 from metatree_memory_tools.text.descriptions import first_sentence, is_whole, shorten, with_names
 from metatree_memory_tools.text.plain import PIECE_LINES, PlainText, describe
-from metatree_memory_tools.text.unique_names import UniqueNames
+from metatree_memory_tools.text.unique_names import UniqueNames, prefix_of
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -279,7 +279,7 @@ class _SyntaxReader:
         if definition.below:
             names = list(dict.fromkeys(item.name for item in definition.below))
             description = with_names(description, "Members", names)
-            parts = self._parts(definition.below, f"{inside}.", definition.start, definition.end)
+            parts = self._parts(definition.below, prefix_of(inside), definition.start, definition.end)
             body = body_of(definition.inner, self.language.bodies) or definition.inner
             title = f"{qualified} ({definition.type} level)"
             parts = (
