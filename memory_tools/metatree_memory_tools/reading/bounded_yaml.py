@@ -10,14 +10,16 @@ from typing import Any, Final
 
 MOST_MERGED: Final = 100_000
 """Pairs that all merge keys of a text may bring."""
-MOST_VALUES: Final = 1_000_000
-"""Of a text, those counted again that it repeats by aliases: whoever writes out what it says comes by each of them."""
 MOST_SIGNS: Final = 200
 """Of a number."""
 
 
-def load_yaml(text: str, *, dates: bool = True) -> Any:
+def load_yaml(text: str, *, dates: bool = True, most_values: float = float("inf")) -> Any:
     """Return the value of a text, by the safe loader of PyYAML; dates as texts unless `dates`.
+
+    Args:
+        most_values: how many values it may have, for whoever writes all of them out; those that aliases repeat count
+            each time.
 
     Raises:
         ImportError: PyYAML is not installed.
@@ -63,9 +65,9 @@ def load_yaml(text: str, *, dates: bool = True) -> Any:
             for first, resolvers in fast.yaml_implicit_resolvers.items()
         }
     value = yaml.load(text, Loader=Loader)
-    if _count(value, {}) > MOST_VALUES:
+    if most_values < float("inf") and _count(value, {}) > most_values:
         raise yaml.constructor.ConstructorError(
-            None, None, f"aliases bring more than {MOST_VALUES:,} values", None
+            None, None, f"aliases bring more than {most_values:,} values", None
         )
     return value
 

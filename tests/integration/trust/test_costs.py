@@ -655,7 +655,10 @@ def test_an_entity_of_many_digits_is_no_error(
     ("name", "text"),
     [
         ("a.py", "class {}:\n" + "".join(f"  def m{n}(self): pass\n" for n in range(5_000))),
-        ("a.java", "class {0} {{\nclass {0} {{\n" + "".join(f"void m{n}(){{{{}}}}\n" for n in range(5_000)) + "}}}}"),
+        (
+            "a.java",
+            "class {0} {{\nclass {0} {{\n" + "".join(f"void m{n}(){{{{}}}}\n" for n in range(5_000)) + "}}}}",
+        ),
         ("a.md", "# {}\n\na\n\n" + "".join(f"## s{n}\n\nb\n\n" for n in range(5_000))),
     ],
 )

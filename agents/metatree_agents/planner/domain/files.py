@@ -39,6 +39,10 @@ from metatree_agents.planner.domain.conditions import group_of
 from metatree_agents.planner.domain.syntax import PlannerSyntaxError
 
 
+_MOST_VALUES: Final = 1_000_000
+"""Of a domain in YAML: names and goals are texts, of whatever stands there."""
+
+
 def read_file(path: str | Path) -> dict[str, Any]:
     """Return what a TOML or YAML file holds.
 
@@ -94,7 +98,7 @@ def _yaml(text: str) -> Any:
     except ImportError as exc:
         raise MissingExtra("planner", what="a domain in YAML") from exc
     try:
-        return load_yaml(text)
+        return load_yaml(text, most_values=_MOST_VALUES)
     except yaml.YAMLError as exc:
         raise ValueError(" ".join(str(exc).split())) from exc
 

@@ -246,7 +246,7 @@ def test_what_is_above_and_below_is_that_of_the_tree(parents: list[int], chain: 
 
     def check(reader: IndexSnapshot) -> None:
         table, levels = reader.table, reader.table.ancestry
-        values = np.arange(len(table), dtype=np.float32) / len(table)
+        values = np.linspace(0, 0.9, len(table), dtype=np.float32)
         below, above = levels.sums_below(values), levels.sums_above(values)
         products = levels.products_above(1 - values)
         numbers = reader.numbers([f"n{n}" for n in range(1, len(parents) + chain + 1)])
