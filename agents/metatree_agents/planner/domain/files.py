@@ -38,7 +38,6 @@ from metatree_agents.planner.domain._places import located
 from metatree_agents.planner.domain.conditions import group_of
 from metatree_agents.planner.domain.syntax import PlannerSyntaxError
 
-
 _MOST_VALUES: Final = 1_000_000
 """Of a domain in YAML: names and goals are texts, of whatever stands there."""
 
