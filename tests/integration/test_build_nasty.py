@@ -220,6 +220,33 @@ def test_a_file_that_is_named_like_a_part_of_another(source: Path) -> None:
     assert {node_id for node_id in nodes if node_id.startswith("a.md")} == ids
 
 
+@pytest.mark.parametrize(
+    ("files", "ids"),
+    [
+        ({"a.md": "# A\n\na\n\n## b\nx\n", "a.md#b": "f", "a.md#b~": "g"}, {"a.md#b", "a.md#b~", "a.md#b~~"}),
+        ({"a.md": "# A\n\na\n\n## b\nx\n", "a.md#b/c.txt": "f"}, {"a.md#b", "a.md#b/c.txt", "a.md#b~"}),
+        ({"p.py": "class f:\n    x = 1\n", "p.py::f/c.txt": "f"}, {"p.py::f", "p.py::f/c.txt", "p.py::f~"}),
+        (
+            {"t.csv": "b,b~\n1,2\n", "t.csv#table/b": "f"},
+            {"t.csv#table", "t.csv#table/b", "t.csv#table/b~", "t.csv#table/b~~"},
+        ),
+    ],
+)
+def test_whatever_is_named_like_a_part_has_its_name(
+    files: dict[str, str], ids: set[str], source: Path
+) -> None:
+    """A few files of a few bytes ended each command, since two nodes had one id."""
+    for name, text in files.items():
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_text(text)
+    nodes, _ = built(source)
+    assert ids <= nodes.keys()
+    assert nodes == built(source)[0]
+    for name in files:
+        (source / name).write_text(files[name] + "\n")
+    assert ids <= built(source)[0].keys()
+
+
 def test_python_that_does_not_parse_says_so(source: Path) -> None:
     (source / "bad.py").write_text("def f(:\n    pass\n")
     (source / "deep.py").write_text("x = " + "(" * 500 + ")" * 500)

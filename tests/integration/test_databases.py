@@ -292,3 +292,12 @@ def test_a_row_beyond_the_samples_is_found_beside_other_sources(tmp_path: Path) 
         assert "Jan Suter | Chur" in str(result.answer)
         assert [source.node for source in result.answers[0].sources] == ["crm.db/customer"]
         assert search("Which moons does Jupiter have?", tree=tree).ended == "exhausted"
+
+
+def test_a_table_with_a_name_without_end_is_left_out(tmp_path: Path) -> None:
+    """Each of its columns has the name in its id: 300,000 letters and 2,000 columns took gigabytes."""
+    with closing(sqlite3.connect(tmp_path / "a.db")) as made, made:
+        made.execute(f"CREATE TABLE {'a' * 1_001} (b)")
+        made.execute(f"CREATE TABLE {'c' * 1_000} (d)")
+    with build_tree(tmp_path) as tree:
+        assert [node.title for _, node in tree.walk() if node.kind == "table"] == ["c" * 1_000]

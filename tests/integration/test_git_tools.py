@@ -232,3 +232,16 @@ def test_a_commit_is_opened_once_and_stays_when_the_tree_is_built_again(reposito
         assert tree.parent(opened) == "pkg/wait.py::@history"
         again = open_commit.function(node=tree.get("pkg/wait.py"), tree=tree, commit=commit[:9])
         assert (again.id, again.content) == (node.id, tree.content(node))
+
+
+def test_a_file_that_is_called_like_a_history_is_itself(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repo")
+    repository.commit(
+        "1", {"a.md": "# A\n", "a.md::@history": "a file\n", "b.md::@history/c.md": "# C\n", "b.md": "# B\n"}
+    )
+    for _ in range(2):
+        with build_tree(repository.root, history=True) as tree:
+            assert (
+                tree.content("a.md::@history") == "a file\n" and tree.get("b.md::@history").kind == "folder"
+            )
+            assert tree.get("b.md::@history/c.md::@history").kind == "history"

@@ -116,6 +116,8 @@ class FilesBuild:
                 self.writer.omissions({**self.scan.omissions, **self._void()})
             return
         renames = Renames(removed, known)
+        paths = files.keys() | self.scan.folders.keys()
+        taken = paths if any("#" in path or "::" in path for path in paths) else None
         with self.store.transaction():
             self.state.set("building", True)
             self.writer.status_times(undated)
@@ -131,7 +133,7 @@ class FilesBuild:
                     if file.nodes:
                         self._have_folder(parent_of(file.path))
                     self.writer.file(
-                        file, self._position(file.path), files, fresh=self.first and file.path != self.top
+                        file, self._position(file.path), taken, fresh=self.first and file.path != self.top
                     )
                     if not file.same:
                         touched.add(file.path)

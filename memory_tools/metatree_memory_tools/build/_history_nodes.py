@@ -47,10 +47,18 @@ def lay_history(source: SourceRef, layer: Layer) -> None:
         files = {
             row[0] for row in store.rows(f"SELECT id FROM node WHERE kind = 'file' AND {writer.within('id')}")
         }
+        # A file may be called like the history of another one, and a folder.
+        taken = {
+            row[0]
+            for row in store.rows(
+                f"SELECT id FROM node WHERE substr(id, ?) = ? AND kind <> ? AND {writer.within('id')}",
+                (-len(HISTORY_SUFFIX), HISTORY_SUFFIX, HISTORY_KIND),
+            )
+        }
         seq = layer.next_seq()
         fresh: list[tuple[int, Node, str | None, int]] = []
         for parent, node in _nodes(source, layer) if state is not None else ():
-            if parent not in files:
+            if parent not in files or node.id in taken:
                 continue
             before = known.pop(node.id, None)
             if before is None:

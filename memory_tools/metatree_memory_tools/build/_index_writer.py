@@ -59,13 +59,15 @@ class IndexWriter:
         sql = f"SELECT id FROM node WHERE kind = 'folder' AND id <> ? AND {self.within('id')}"
         return {row[0] for row in self.store.rows(sql, (top,))}
 
-    def file(self, file: FileNodes, position: int, files: Container[str], *, fresh: bool = False) -> None:
+    def file(
+        self, file: FileNodes, position: int, paths: Container[str] | None, *, fresh: bool = False
+    ) -> None:
         """Put a file with all its nodes in place of what was there under its path.
 
         Args:
             file: the file.
             position: its place among its siblings.
-            files: the paths of all files of the source.
+            paths: those of all files and folders of the source; None when none of them looks like a part of a file.
             fresh: whether nothing is there.
         """
         if file.same:
@@ -75,7 +77,7 @@ class IndexWriter:
             )
             return
         existing = {} if fresh else self.layer.subtree(file.path)
-        nodes = self._apart(file, files)
+        nodes = file.nodes if paths is None else self._apart(file, paths, existing)
         wanted = {node.id for node, _ in nodes}
         self.erase([node_id for node_id in existing if node_id not in wanted])
         self._put(nodes, existing, position)
@@ -98,16 +100,28 @@ class IndexWriter:
         elif not fresh:
             self.store.execute("DELETE FROM omission WHERE path = ?", (file.path,))
 
-    def _apart(self, file: FileNodes, files: Container[str]) -> list[tuple[Node, str]]:
-        """Return the nodes of a file, with another id for a part whose id is the path of another file.
+    def _apart(
+        self, file: FileNodes, paths: Container[str], existing: Container[str]
+    ) -> list[tuple[Node, str]]:
+        """Return the nodes of a file, with another id for a part whose id something else has.
 
-        That takes a file whose name looks like a part of another one, such as `a.md#b` beside `a.md`.
+        That takes a file or folder whose name looks like a part of a file, such as `a.md#b` beside `a.md`.
         """
-        names = {node.id: node.id + "~" for node, _ in file.nodes[1:] if node.id in files}
+        own = {node.id for node, _ in file.nodes}
+        names: dict[str, str] = {}
+        for node, _ in file.nodes[1:]:
+            name = node.id
+            while (
+                name in paths
+                or (name not in existing and self.layer.has(name))
+                or (name != node.id and name in own)
+            ):
+                name += "~"
+            if name != node.id:
+                names[node.id] = name
+                own.add(name)
         return [
             (replace(node, id=names.get(node.id, node.id)), names.get(parent, parent))
-            if names
-            else (node, parent)
             for node, parent in file.nodes
         ]
 

@@ -263,17 +263,37 @@ class Spool:
         return common > 0 and not contradicting
 
     def _put_replies_behind(self) -> None:
-        """Put an answer behind what it answers, where a clock says otherwise."""
+        """Put an answer behind what it answers, where a clock says otherwise.
+
+        Level by level, from what answers nothing that is here, so that each message is looked at once. Lost: all of
+        them again and again until none moves, which is the square of a thread whose clock runs backwards.
+        """
+        above = "message AS above ON above.seq = level.seq"
+        answers = "message.reply <> '' AND message.chat = above.chat AND message.reply = above.name"
+        self._store.execute("CREATE INDEX IF NOT EXISTS answers ON message(chat, reply) WHERE reply <> ''")
+        self._store.execute("CREATE TEMP TABLE level(seq INTEGER PRIMARY KEY)")
+        self._store.execute("CREATE TEMP TABLE below(seq INTEGER PRIMARY KEY)")
+        self._store.execute(
+            "INSERT INTO level SELECT seq FROM message WHERE reply = '' OR NOT EXISTS"
+            " (SELECT 1 FROM message AS above WHERE above.chat = message.chat AND above.name = message.reply)"
+        )
         for _ in range(_DEEPEST_REPLY):
-            moved = self._store.execute(
-                "UPDATE message SET rank = above.rank, behind = above.behind + 1 FROM message AS above"
-                " WHERE message.reply <> '' AND above.chat = message.chat AND above.name = message.reply"
-                " AND above.behind < ? AND (above.rank > message.rank"
-                " OR (above.rank = message.rank AND message.behind <= above.behind))",
-                (_DEEPEST_REPLY,),
+            self._store.execute(
+                "UPDATE message SET rank = above.rank, behind = above.behind + 1"
+                f" FROM level CROSS JOIN {above} WHERE {answers} AND (above.rank > message.rank"
+                " OR (above.rank = message.rank AND message.behind <= above.behind))"
+            )
+            found = self._store.execute(
+                "INSERT OR IGNORE INTO below SELECT message.seq FROM level CROSS JOIN "
+                f"{above} CROSS JOIN message ON {answers}"
             ).rowcount
-            if not moved:
-                return
+            self._store.execute("DELETE FROM level")
+            self._store.execute("INSERT INTO level SELECT seq FROM below")
+            self._store.execute("DELETE FROM below")
+            if not found:
+                break
+        self._store.execute("DROP TABLE level")
+        self._store.execute("DROP TABLE below")
 
     def chats(self) -> Iterator[Chat]:
         """Yield the conversations by their first message."""

@@ -35,6 +35,8 @@ _MAX_VALUE_BYTES = 5_000_000
 _MAX_ROWS_BYTES = 200_000_000
 _LEAST_BOUND = 100_000
 """More is not taken of the rows of a query: a view of thousands of columns can make gigabytes of one row."""
+_LONGEST_NAME = 1_000
+"""Of a table; each of its columns has it in its id, so a longer one is left out."""
 _STEPS = 5_000
 _HITS = '"number of texts held"'
 _UNWANTED = frozenset(
@@ -132,7 +134,7 @@ class SQLite:
     def tables(self) -> Iterator[Table]:
         names = self._run(
             "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%'"
-            " ESCAPE '\\' ORDER BY name"
+            f" ESCAPE '\\' AND length(name) <= {_LONGEST_NAME} ORDER BY name"
         )
         virtual = {name for name, _, sql in names if str(sql).lstrip()[:14].upper() == "CREATE VIRTUAL"}
         shadows = {f"{name}{end}" for name in virtual for end in _HIDDEN_SUFFIXES}

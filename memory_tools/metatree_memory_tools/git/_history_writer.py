@@ -7,6 +7,7 @@ Lost: following renames at each question, as git does (seconds for each file of 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,10 @@ class HistoryWriter:
         self._file = self._last("history_file")
         rows = store.rows("SELECT path, file FROM history_name WHERE source = ?", (source,))
         self._names: dict[str, int] = dict(rows)
+        self._paths: defaultdict[int, set[str]] = defaultdict(set)
+        """The names that stand for each file: `_names` from the other side."""
+        for path, file in self._names.items():
+            self._paths[file].add(path)
         rows = store.rows("SELECT number, path FROM history_file WHERE source = ?", (source,))
         self._now: dict[int, str] = dict(rows)
         self._changed: set[str] = set()
@@ -79,9 +84,10 @@ class HistoryWriter:
     def _moved(self, renames: Mapping[str, str]) -> dict[str, int]:
         """Carry out the renames of one commit together, since files may swap names; return the file of each path."""
         numbers = {path: self._names.get(old) or self._new(old) for path, old in renames.items()}
+        moved = set(numbers.values())
         for path, file in numbers.items():
             known = self._names.get(path)
-            if known is not None and known not in numbers.values() and self._now.get(known) == path:
+            if known is not None and known not in moved and self._now.get(known) == path:
                 self._merge(known, file)
         for path, file in numbers.items():
             self._name(path, file)
@@ -90,10 +96,8 @@ class HistoryWriter:
     def _merge(self, known: int, file: int) -> None:
         """Make one file of two: two lines of development, or two files of which one was moved over the other."""
         self._merged.append((file, known))
-        for path, number in self._names.items():
-            if number == known:
-                self._names[path] = file
-                self._changed.add(path)
+        for path in self._paths.pop(known, ()):
+            self._name_alone(path, file)
         self._now.pop(known, None)
         self._removed.add(known)
 
@@ -106,8 +110,13 @@ class HistoryWriter:
         return known
 
     def _name(self, path: str, file: int) -> None:
-        self._names[path] = file
+        self._name_alone(path, file)
         self._now[file] = path
+
+    def _name_alone(self, path: str, file: int) -> None:
+        self._paths[self._names.get(path, file)].discard(path)
+        self._names[path] = file
+        self._paths[file].add(path)
         self._changed.add(path)
 
     def _new(self, path: str) -> int:

@@ -19,7 +19,7 @@ from metatree.errors import UserError
 from metatree.trees.history_text import day
 from metatree.trees.masking import is_code
 from metatree.trees.source_files import read_inside
-from metatree.trees.text import decode, lines_of
+from metatree.trees.text import decode, is_binary, lines_of
 from metatree_memory_tools.file_names import is_secret, path_text
 from metatree_memory_tools.git._command import GitFailed, Objects, checked_revision, objects_of, rev_parse
 from metatree_memory_tools.git._dates import seconds_of
@@ -221,7 +221,10 @@ def _blame_text(
     limit: int,
     secrets: bool,
 ) -> str:
-    now = _lines_now(root, path)
+    if is_binary(committed) or is_binary(_bytes_now(root, path)):
+        # What is masked in the cells of a database is not known by its lines.
+        raise UserError(f"{path!r} is no text: who changed which of its lines says nothing")
+    now = lines_of(decode(_bytes_now(root, path))[0])
     then = lines_of(decode(committed)[0])
     # Comparing with what is committed leaves out git's own look at the file, which may run filters.
     place = {line: line for line in range(1, len(then) + 1)} if now == then or not now else _places(then, now)
@@ -243,12 +246,12 @@ def _blame_text(
     return "\n".join(output)
 
 
-def _lines_now(root: Path, path: str) -> list[str]:
-    """Return the lines of a file as it is; none when it is not there, or a link that leads out of the folder."""
+def _bytes_now(root: Path, path: str) -> bytes:
+    """Return a file as it is; nothing when it is not there, or a link that leads out of the folder."""
     try:
-        return lines_of(decode(read_inside(root, path)[0])[0])
+        return read_inside(root, path)[0]
     except (OSError, UserError):
-        return []
+        return b""
 
 
 def _places(then: list[str], now: list[str]) -> dict[int, int]:

@@ -313,6 +313,15 @@ def test_no_line_is_told_of_a_file_that_is_left_out_by_name(
     assert "SERIAL" in changes_of_text(repository.root, ".", PRIVATE, secrets=True)
 
 
+def test_no_line_is_told_of_what_is_no_text(repository: Repository) -> None:
+    """Cells of a database are hidden by the name of their column, which no line has."""
+    (repository.root / "shop.db").write_bytes(b"SQLite format 3\0" + f"password\n{PRIVATE}\n".encode())
+    repository.git("add", "shop.db")
+    repository.commit("2", {})
+    with pytest.raises(UserError, match="'shop\\.db' is no text"):
+        blame_text(repository.root, "shop.db")
+
+
 @pytest.mark.parametrize(("old", "new"), [(".env", ".env.example"), ("notes.txt", ".env")])
 def test_no_line_is_told_of_a_file_that_was_left_out_by_its_other_name(
     repository: Repository, old: str, new: str
