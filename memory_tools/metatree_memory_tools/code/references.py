@@ -17,6 +17,7 @@ Reference = Sequence[str]
 """(language, text), as `Outline.references` has them."""
 
 _MOST_TARGETS = 20
+_MOST_PARTS = 100
 """A name that means more files than this says too little."""
 
 _JS_ENDS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
@@ -50,9 +51,19 @@ class Files:
         self._notes: NearestFiles | None = None
         """By what a link in a note may call them; made when the first one is looked for."""
         self._packages: dict[tuple[str, str], list[str]] = {}
+        self._stems: dict[tuple[str, str, str], list[str]] = {}
+        """The same by their own names, too."""
+        self._crates: dict[str, list[str]] = {}
+        """The folders of Rust's libraries, by their names."""
+        for path in self._by_name.get("lib.rs", ()):
+            if path.endswith("/src/lib.rs"):
+                crate = path.removesuffix("/src/lib.rs")
+                self._crates.setdefault(crate.rpartition("/")[2], []).append(crate)
         for path in sorted(declares):
             for language, package in declares[path]:
-                self._packages.setdefault((_family(language), package.strip()), []).append(path)
+                key = (_family(language), package.strip())
+                self._packages.setdefault(key, []).append(path)
+                self._stems.setdefault((*key, _stem(path)), []).append(path)
         self._go_modules = {
             match[1]: path.rpartition("/")[0]
             for path in self._by_name.get("go.mod", ())
@@ -176,7 +187,7 @@ class Files:
                             *(index + end for end in _JS_ENDS)])  # fmt: skip
 
     def _in_package(self, family: str, package: str, name: str) -> list[str]:
-        return [path for path in self._packages.get((family, package), ()) if _stem(path) == name]
+        return self._stems.get((family, package, name), [])
 
     def _jvm(self, text: str) -> Iterator[str]:
         target = re.sub(r"^import\s+(?:static\s+)?|\s+as\s+\w+|;|\s", "", text)
@@ -204,8 +215,10 @@ class Files:
         return self._packages.get(("c#", name), ()) or self._in_package("c#", *_split(name, "."))
 
     def _go(self, text: str) -> list[str]:
-        for module in sorted(self._go_modules, key=len, reverse=True):
-            if text == module or text.startswith(module + "/"):
+        parts = text.split("/")
+        for end in range(min(len(parts), _MOST_PARTS), 0, -1):
+            module = "/".join(parts[:end])
+            if module in self._go_modules:
                 inside = "/".join(filter(None, (self._go_modules[module], text[len(module) :].strip("/"))))
                 return [inside or "."] if inside in self.folders or not inside else []
         return []
@@ -252,9 +265,7 @@ class Files:
 
     def _named(self, name: str) -> Iterator[str]:
         for folder in (name, name.replace("_", "-")):
-            for path in self._by_name.get("lib.rs", ()):
-                if path == f"{folder}/src/lib.rs" or path.endswith(f"/{folder}/src/lib.rs"):
-                    yield path.removesuffix("/src/lib.rs")
+            yield from self._crates.get(folder, ())
 
     def _ruby(self, folder: str, text: str) -> list[str]:
         quoted = _QUOTED.search(text)

@@ -285,7 +285,17 @@ def test_a_backup_that_is_made_to_do_harm_is_refused(tmp_path: Path) -> None:
         file, bad = tmp_path / "a.backup", tmp_path / "bad.backup"
         await back_up(one, file)
         await one.close()
-        wrong: list[dict[str, Any]] = [{"files": []}, {"tables": []}, {"tables": {"topic": []}}]
+        with zipfile.ZipFile(file) as archive:
+            tables = json.loads(archive.read("manifest.json"))["tables"]
+        (name, recorded), *_ = tables.items()
+        rows = [{"tables": tables | {name: recorded | {"rows": number}}} for number in ("many", -1, 1 << 70)]
+        wrong: list[dict[str, Any]] = [
+            *rows,
+            {"files": []},
+            {"tables": []},
+            {"tables": {"topic": []}},
+            {"made_at": "now\nAll is well."},
+        ]
         for changed in wrong:
             _rewritten(file, bad, **changed)
             with pytest.raises(BrokenStore, match="cut off or changed"):

@@ -233,6 +233,18 @@ def verified(file: Path) -> Backup:
             for name, recorded in manifest["files"].items():
                 with open_member(archive, name) as stream:
                     _check(stream, recorded["sha256"], file)
+        sizes = {_tree_of(name): _count(each["bytes"]) for name, each in manifest["files"].items()}
+        rows = {table: _count(each["rows"]) for table, each in manifest["tables"].items()}
+        if not str(manifest["made_at"]).isprintable():
+            raise ValueError("it says when it was made in several lines")
+        return Backup(
+            file,
+            str(manifest["made_at"]),
+            manifest["schema"],
+            rows,
+            sum(sizes.values()) if sizes else None,
+            sizes,
+        )
     except OSError as exc:
         raise UserError(f"cannot read {str(file)!r}: {exc.strerror or exc}") from exc
     except (
@@ -247,15 +259,13 @@ def verified(file: Path) -> Backup:
         RecursionError,
     ) as exc:
         raise _broken(file, "it is cut off or changed") from exc
-    sizes = {_tree_of(name): recorded["bytes"] for name, recorded in manifest["files"].items()}
-    return Backup(
-        file,
-        manifest["made_at"],
-        manifest["schema"],
-        {table: recorded["rows"] for table, recorded in manifest["tables"].items()},
-        sum(sizes.values()) if sizes else None,
-        sizes,
-    )
+
+
+def _count(value: object) -> int:
+    """Return a number of rows or bytes as a backup has it."""
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError(f"{str(value)[:80]!r} is no count")
+    return value
 
 
 def _tree_of(member: str) -> str:
