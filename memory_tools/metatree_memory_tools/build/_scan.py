@@ -33,6 +33,9 @@ _OWN: Final = (".git", ".metatree")
 MAX_DEPTH = 100
 """Folders deeper than this are left out."""
 
+MAX_PATH = 1_000
+"""What has a longer path below the source, in characters, is left out: it is the id of each of its nodes."""
+
 MAX_ENTRIES = 100_000
 """Of a folder that holds more files and folders, so many come into the tree, the first by name."""
 
@@ -262,6 +265,9 @@ class _Walk:
                 continue
             inner, inner_raw = prefix + name, _join(raw, raw_name)
             if inner == self.exclude:
+                continue
+            if len(inner) > MAX_PATH:
+                self.leave(f"{inner[:MAX_PATH]}…", f"a path of more than {MAX_PATH:,} characters")
                 continue
             if name in taken:
                 self.leave(inner + " (2)", "another name here is written in the same way")

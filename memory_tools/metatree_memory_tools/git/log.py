@@ -33,6 +33,8 @@ _BATCH = 2_000
 _BATCH_FILES = 100_000
 _MOST_FILES = 100_000
 """Of a commit that changes more files, as many are kept."""
+_LONGEST_PATH = 1_000
+"""A longer one is of no file of a tree, and trees in trees make it of a few bytes."""
 _MOST_CHANGES = 5_000_000
 _SHALLOW_BYTES = 10_000_000
 _FIELDS = 7
@@ -290,7 +292,8 @@ def _commits(pieces: Iterator[bytes], mark: bytes, ends: set[str]) -> Iterator[R
                 change = ("R", new, old) if status == "R" else ("A", new, None)
             elif status:
                 change = (status, path_text(next(pieces, b"")), None)
-            if change is not None and len(touched) < _MOST_FILES:
+            is_long = change is not None and max(len(change[1]), len(change[2] or "")) > _LONGEST_PATH
+            if change is not None and not is_long and len(touched) < _MOST_FILES:
                 touched.append(change)
             piece = next(pieces, None)
         hash_, parents, at, author, subject, body = fields
