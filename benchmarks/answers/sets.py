@@ -14,7 +14,7 @@ OWN: Mapping[str, Callable[[Path], QuestionSet]] = {f"own-{name}": partial(own, 
 """Read from a work folder that their sources are fetched into; the model is fitted on them."""
 HELD: Mapping[str, Callable[[Path], QuestionSet]] = {f"own-{name}": partial(own, name) for name in "fhi"}
 """Read like those; nothing is fitted on them, and nothing is tuned on `own-f` and `own-h`. `own-i` was written by one
-who had read the code that answers: it is for the next fit, and no figure of it counts as held out."""
+who had read the code that answers: no figure of it counts as held out, and fitted on, it brings nothing."""
 SHARED: Mapping[str, Callable[[Path], QuestionSet]] = {
     "locomo": locomo,
     "beam": beam,
