@@ -108,12 +108,12 @@ class ShownOnce:
 
 
 def paged(
-    rows: Sequence[Sequence[Cell]], path: str, start: int, **given: object
+    rows: Sequence[Sequence[Cell]], path: str, start: int, *, page: int = PAGE, **given: object
 ) -> tuple[Sequence[Sequence[Cell]], str | None, str | None]:
     """Return the rows of a page, of which there may be one more than fits, and the addresses of its neighbours."""
-    earlier = link(path, **given, start=max(0, start - PAGE)) if start else None
-    later = link(path, **given, start=start + PAGE) if len(rows) > PAGE else None
-    return rows[:PAGE], earlier, later
+    earlier = link(path, **given, start=max(0, start - page)) if start else None
+    later = link(path, **given, start=start + page) if len(rows) > page else None
+    return rows[:page], earlier, later
 
 
 def tables_page(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -34,6 +35,9 @@ from metatree_agents.service.web._tables import (
 from metatree_agents.service.web.sessions import Session, login_link
 
 router = APIRouter()
+
+_USERS: Final = 25
+"""On one page: each brings five forms, and fifty of them were the one page that others waited for."""
 
 for _page, _forms in (
     ("/admin/users", ("add", "secret", "link", "role", "remove", "delete-left")),
@@ -70,7 +74,7 @@ async def _users(
 ) -> Response:
     topics = await topics_by_owner(service.database)
     rows: list[list[Cell]] = []
-    for each in await service.admin.users(start=start, limit=PAGE + 1):
+    for each in await service.admin.users(start=start, limit=_USERS + 1):
         name, role = each["Name"], each["Role"]
         count = topics.get(name, 0)
         rows.append(
@@ -84,7 +88,7 @@ async def _users(
             ]
         )
     columns = ("Name", "Topics", "Keys", "Added (UTC)", "Last seen (UTC)", "Role", "")
-    listed, earlier, later = paged(rows, "/admin/users", start)
+    listed, earlier, later = paged(rows, "/admin/users", start, page=_USERS)
     given = given or {}
     inputs = [
         FormField(
