@@ -330,3 +330,14 @@ def test_a_folder_without_a_repository_is_built_and_says_what_is_missing(
             f"the history was not read: {str(source)!r} lies in no git repository"
         ]
         assert not tree.stale()
+
+
+def test_paths_of_thousands_of_characters_are_in_no_history(repository: Repository) -> None:
+    """Trees in trees make them of a few bytes, and each commit has them anew."""
+    long = "/".join(["d" * 220] * 5)
+    repository.commit("1", {"a.py": "x = 1\n", f"{long}/b.py": LINES})
+    repository.commit("2", {f"{long}/b.py": None, f"{long}/c.py": LINES})
+    store = read(repository.root)
+    assert subjects(store) == ["2", "1"]
+    assert store.rows("SELECT DISTINCT path FROM history_touch") == [("a.py",)]
+    assert store.rows("SELECT path FROM history_name") == [("a.py",)]

@@ -154,3 +154,15 @@ def test_a_type_with_wrong_attributes_is_left_out(tmp_path: Path, name: str) -> 
     with build_tree(tmp_path) as tree:
         assert tree.content("b.wrong") == "# Tea\n\nGreen tea.\n"
         assert tree.content("a.md")
+
+
+def test_parts_of_two_files_that_have_one_id_are_both_there(tmp_path: Path) -> None:
+    """`x.wrong` with a part `#y.wrong/c`, and `x.wrong#y.wrong` with a part `/c`: the second ended the build."""
+    for name in ("x.wrong", "x.wrong#y.wrong"):
+        (tmp_path / name).write_text("text\n")
+    given = outline(part("#y.wrong/c"), part("/c"))
+    register_type(Wrong(lambda: given))
+    for _ in range(2):
+        with build_tree(tmp_path) as tree:
+            ids = [node.id for _, node in tree.walk()]
+        assert {"x.wrong#y.wrong/c", "x.wrong#y.wrong/c~"} <= set(ids) and len(ids) == len(set(ids)) == 7
