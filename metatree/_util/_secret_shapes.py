@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
+from metatree._util._secret_names import compiled
+
 
 class SecretShape(NamedTuple):
     kind: str
@@ -15,7 +17,7 @@ class SecretShape(NamedTuple):
     shape: str
     """The expression; see `compiled`."""
     spaced: bool
-    """Whether blanks or quotes may stand in it, so that its mark may not be in one of the `long_tokens`."""
+    """Whether blanks, quotes or other signs may stand in it, so that it may not be in one of the `long_tokens`."""
 
 
 def _shape(kind: str, marks: str, shape: str, *, inside: bool = False, spaced: bool = False) -> SecretShape:
@@ -206,6 +208,7 @@ SHAPES: Final = (
         "a key of a provider",
         ".office.com/webhook",
         r"webhook\.office\.com/webhook(?P<value>b?2?/[\w@-]{20,200}/IncomingWebhook/[\w/-]{20,200})",
+        spaced=True,
     ),
     _shape(
         "a key of a provider",  # it has digits apart from each other
@@ -214,6 +217,26 @@ SHAPES: Final = (
         inside=True,
     ),
 )
+
+
+def shapes_of(text: str, tokens: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Yield kind and expression of the shapes that a text may have, by their marks.
+
+    Args:
+        text: the text.
+        tokens: its `long_tokens`.
+    """
+    for kind, marks, shape, spaced in SHAPES:
+        looked = text if spaced else tokens
+        for mark in marks:
+            if mark in looked:
+                expression = compiled(shape)
+                # What stands in one token is found in the tokens, which are a sixth of a text of code.
+                if spaced or expression.search(tokens):
+                    yield kind, expression
+                break
+
+
 PROVIDERS: Final = {
     r"[A-Za-z0-9]{26,255}": (
         "hf_ api_org_ gsk_ r8_ lin_api_ lin_oauth_ ntn_ xai- pplx- sbp_ rubygems_ CLOJARS_ clojars_ dop_v1_ doo_v1_"

@@ -14,8 +14,14 @@ from typing import Any, Final
 
 from metatree._util._random_tokens import has_random, random_tokens
 from metatree._util._secret_manifests import manifest_values
-from metatree._util._secret_names import compiled, named_values
-from metatree._util._secret_shapes import PROVIDERS, SHAPES, keys_of_provider, long_tokens, mixed_tokens
+from metatree._util._secret_names import named_values
+from metatree._util._secret_shapes import (
+    PROVIDERS,
+    keys_of_provider,
+    long_tokens,
+    mixed_tokens,
+    shapes_of,
+)
 from metatree._util.entities import unescaped
 from metatree._util.private_keys import private_keys
 
@@ -161,12 +167,8 @@ def _without_escapes(text: str) -> tuple[str, list[tuple[int, int]]] | None:
 def _plain_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]:
     spans = [(start, end, "a private key") for start, end in private_keys(text)]
     tokens = long_tokens(text)
-    for kind, marks, shape, spaced in SHAPES:
-        looked = text if spaced else tokens
-        for mark in marks:
-            if mark in looked:
-                spans += _matches(kind, compiled(shape).finditer(text))
-                break
+    for kind, shape in shapes_of(text, tokens):
+        spans += _matches(kind, shape.finditer(text))
     mixed = mixed_tokens(tokens)
     for body, begins in PROVIDERS.items() if mixed else ():
         for begin in begins.split():

@@ -18,7 +18,7 @@ from metatree_memory_tools.text.lines import text_of
 from metatree_routers import text_evidence
 
 from metatree import Tree, search
-from metatree._util import secret_text
+from metatree._util import _secret_shapes
 from metatree._util.secret_columns import masked_columns
 from metatree._util.secret_text import masked, redacted
 from metatree.errors import StaleSource, UserError
@@ -633,7 +633,7 @@ def test_sources_and_histories_are_read_again_when_more_is_masked(
         connection.execute(f"CREATE TABLE lamp (name TEXT DEFAULT '{TOKEN}')")
     place, sources = tmp_path / "tree", (str(tmp_path / "shop"), f"database:{tmp_path / 'shop.db'}")
     with monkeypatch.context() as before:
-        before.setattr(secret_text, "SHAPES", ())
+        before.setattr(_secret_shapes, "SHAPES", ())
         for name in ("metatree_memory_tools.build._source", "metatree_memory_tools.git.log"):
             before.setattr(f"{name}.SHAPES_VERSION", "1")
         with build_tree(*sources, out=place, history=True) as tree:

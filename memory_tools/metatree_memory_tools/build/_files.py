@@ -125,6 +125,7 @@ class FilesBuild:
             self.state.set("readers", self.readers)
         touched: set[str] = set()
         for batch in self._read(changed):
+            fresh: list[tuple[FileNodes, int]] = []
             with self.store.transaction():
                 for file in batch:
                     if file.path not in known and (old := renames.source(file.path, file.digest, file.size)):
@@ -132,14 +133,18 @@ class FilesBuild:
                         self.writer.renamed(old, file.path)
                     if file.nodes:
                         self._have_folder(parent_of(file.path))
-                    self.writer.file(
-                        file, self._position(file.path), taken, fresh=self.first and file.path != self.top
-                    )
+                    position = self._position(file.path)
+                    is_new = self.first and file.path != self.top
+                    if is_new and taken is None:
+                        fresh.append((file, position))
+                    else:
+                        self.writer.file(file, position, taken, fresh=is_new)
                     if not file.same:
                         touched.add(file.path)
                         self.left_out.discard(file.path)
                         if file.reader == LEFT_OUT:
                             self.left_out.add(file.path)
+                self.writer.new_files(fresh)
         with self.store.transaction():
             for path in removed:
                 self._remove(path)

@@ -81,24 +81,27 @@ class IndexWriter:
         wanted = {node.id for node, _ in nodes}
         self.erase([node_id for node_id in existing if node_id not in wanted])
         self._put(nodes, existing, position)
-        self.store.execute(
-            "INSERT OR REPLACE INTO file(path, size, mtime_ns, ctime_ns, digest, encoding, reader, facts)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                file.path,
-                file.size,
-                file.mtime_ns,
-                file.ctime_ns,
-                file.digest,
-                file.encoding,
-                file.reader,
-                json.dumps(file.facts) if file.facts else "{}",
-            ),
-        )
+        self.store.execute(_PUT_FILE, _record(file))
         if file.problem:
-            self.store.execute("INSERT OR REPLACE INTO omission VALUES (?, ?)", (file.path, file.problem))
+            self.store.execute(_PUT_OMISSION, (file.path, file.problem))
         elif not fresh:
             self.store.execute("DELETE FROM omission WHERE path = ?", (file.path,))
+
+    def new_files(self, files: Sequence[tuple[FileNodes, int]]) -> None:
+        """Put in files where nothing is, each with its position: a few statements for all of them.
+
+        None of their nodes may have the id of another file or folder; see `file`.
+        """
+        rows: list[tuple[int, Node, str | None, int]] = []
+        seq = self.layer.next_seq()
+        for file, position in files:
+            places = _places(file.nodes, {}, position)
+            for node, parent in file.nodes:
+                rows.append((seq + len(rows), node, parent, places[node.id]))
+        self.layer.insert(rows)
+        self.store.execute_many(_PUT_FILE, (_record(file) for file, _ in files))
+        problems = ((file.path, file.problem) for file, _ in files if file.problem)
+        self.store.execute_many(_PUT_OMISSION, problems)
 
     def _apart(
         self, file: FileNodes, paths: Container[str], existing: Container[str]
@@ -131,14 +134,7 @@ class IndexWriter:
         existing: Mapping[str, tuple[str | None, int, Node]],
         position: int,
     ) -> None:
-        children: dict[str, list[str]] = {}
-        for node, parent in nodes[1:]:
-            children.setdefault(parent, []).append(node.id)
-        places: dict[str, int] = {nodes[0][0].id: position} if nodes else {}
-        for ids in children.values():
-            places.update(
-                arrange(ids, {node_id: existing[node_id][1] for node_id in ids if node_id in existing})
-            )
+        places = _places(nodes, existing, position)
         seq = self.layer.next_seq()
         fresh: list[tuple[int, Node, str | None, int]] = []
         moved: list[tuple[int, str]] = []
@@ -201,7 +197,7 @@ class IndexWriter:
             "DELETE FROM omission WHERE path = ?", ((path,) for path in known.keys() - current.keys())
         )
         self.store.execute_many(
-            "INSERT OR REPLACE INTO omission(path, reason) VALUES (?, ?)",
+            _PUT_OMISSION,
             ((path, reason) for path, reason in current.items() if known.get(path) != reason),
         )
 
@@ -241,6 +237,35 @@ class IndexWriter:
             f"SELECT path, size, mtime_ns, digest, reader, ctime_ns FROM file WHERE {self.within('path')}"
         )
         return {row[0]: BuiltFile._make(row[1:]) for row in rows}
+
+
+def _places(
+    nodes: Sequence[tuple[Node, str]],
+    existing: Mapping[str, tuple[str | None, int, Node]],
+    position: int,
+) -> dict[str, int]:
+    """Return the positions of a file's nodes, each among its siblings; those that exist keep theirs if they can."""
+    children: dict[str, list[str]] = {}
+    for node, parent in nodes[1:]:
+        children.setdefault(parent, []).append(node.id)
+    places: dict[str, int] = {nodes[0][0].id: position} if nodes else {}
+    for ids in children.values():
+        places.update(arrange(ids, {known: existing[known][1] for known in ids if known in existing}))
+    return places
+
+
+_PUT_FILE = (
+    "INSERT OR REPLACE INTO file(path, size, mtime_ns, ctime_ns, digest, encoding, reader, facts)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_PUT_OMISSION = "INSERT OR REPLACE INTO omission(path, reason) VALUES (?, ?)"
+
+
+def _record(file: FileNodes) -> tuple[Any, ...]:
+    """Return what is recorded of a file, as `_PUT_FILE` has it."""
+    facts = json.dumps(file.facts) if file.facts else "{}"
+    times = (file.size, file.mtime_ns, file.ctime_ns)
+    return (file.path, *times, file.digest, file.encoding, file.reader, facts)
 
 
 def parent_of(path: str) -> str:

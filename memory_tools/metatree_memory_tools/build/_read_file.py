@@ -242,9 +242,10 @@ def _public_rows(
 
 
 def _texts(parts: Iterable[OutlinePart]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield id, title, description and attributes of all parts."""
+    """Yield id, title, description and attributes of all parts, without what another of them says already."""
     for part in parts:
-        yield part.id, part.title, part.description, "\n".join(map(str, part.attributes.values()))
+        more = [value for value in map(str, part.attributes.values()) if value not in part.description]
+        yield "" if part.id == f"::{part.title}" else part.id, part.title, part.description, "\n".join(more)
         yield from _texts(part.parts)
 
 

@@ -66,12 +66,12 @@ class PlainText(TextFiles):
 
 def describe(lines: list[str], limit: int = 200) -> str:
     """Return the first lines that say something, without signs of comments, markup, ornament and licences."""
-    text = "\n".join(beginning(line, 500) for line in lines[:200])
+    rows = [line if len(line) <= 500 else beginning(line, 500) for line in lines[:200]]
+    text = "\n".join(rows)
     if "<" in text[:2000] and _MARKUP.search(text[:2000]):
-        text = _TAGS.sub("\n", text)
+        rows = _TAGS.sub("\n", text).split("\n")
     prose_lines: list[str] = []
     commented = False
-    rows = text.split("\n")
     for number, row in enumerate(rows):
         line = row.strip()
         bare = _COMMENT.sub("", line).strip()

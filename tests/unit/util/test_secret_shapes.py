@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metatree._util._secret_shapes import PROVIDERS
+from metatree._util._secret_shapes import _BETWEEN_TOKENS, PROVIDERS, SHAPES
 from metatree._util.secret_text import masked, redacted
 from metatree.trees.masking import masked_file
 
@@ -313,3 +317,36 @@ def test_no_shape_takes_long(text: str, code: bool) -> None:
 @pytest.mark.parametrize("name", ["api_\u212aey", "auth-to\u212aen", "İ access \u212aEY", "İ TO\u212aEN"])
 def test_a_name_in_letters_that_are_the_same_in_lower_case_is_one(name: str) -> None:
     assert masked(f"{name.replace(' ', '_')} = 'hunter2hunter2'", code=True)[1] == 1
+
+
+def _signs(parsed: Iterable[Any], quoted: str) -> Iterator[str]:
+    """Yield the ASCII signs that a parsed expression may take, without what it only looks at."""
+    for kind, value in parsed:
+        if str(kind) == "LITERAL" and chr(value) in quoted:
+            yield chr(value)
+        elif str(kind) == "IN":
+            yield from (sign for sign in quoted if _takes(value, sign))
+        elif str(kind) == "SUBPATTERN":
+            yield from _signs(value[-1], quoted)
+        elif str(kind) == "BRANCH":
+            yield from chain.from_iterable(_signs(branch, quoted) for branch in value[1])
+        elif str(kind) in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+            yield from _signs(value[2], quoted)
+        else:
+            assert str(kind) in ("LITERAL", "ASSERT", "ASSERT_NOT", "AT"), kind
+
+
+def _takes(items: Iterable[Any], sign: str) -> bool:
+    ranges = [value for kind, value in items if str(kind) == "RANGE"]
+    literals = [value for kind, value in items if str(kind) == "LITERAL"]
+    assert not any(str(kind) == "NEGATE" for kind, _ in items)
+    return ord(sign) in literals or any(low <= ord(sign) <= high for low, high in ranges)
+
+
+def test_shapes_that_are_looked_for_in_tokens_stand_in_one() -> None:
+    """All but the further lines of a key: what one shape takes beside them is found in no token."""
+    between = "".join(chr(code) for code in range(128) if _BETWEEN_TOKENS[code] == 32)
+    for kind, marks, shape, spaced in SHAPES:
+        if not spaced:
+            signs = set(_signs(_parser.parse(shape), between))
+            assert signs <= set("\\\r\n\t "), (kind, marks, signs)
