@@ -12,7 +12,8 @@ import os
 import re
 import socket
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import filterfalse
 from pathlib import Path
 
@@ -172,3 +173,27 @@ def resident_bytes() -> int:
     except OSError:
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most if sys.platform == "darwin" else most * 1024
+
+
+@contextmanager
+def memory_bound(more_bytes: int) -> Iterator[None]:
+    """Have the system refuse this process more than so many bytes beside those that it has: a MemoryError.
+
+    Where the system knows no such bound (Windows, macOS), nothing is refused.
+    """
+    try:
+        import resource
+
+        has = re.search(r"^VmData:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+        before, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    except (ImportError, OSError):
+        has = None
+    if has is None:
+        yield
+        return
+    bounds = [bound for bound in (before, int(has[1]) * 1024 + more_bytes) if bound != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(bounds), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (before, hard))

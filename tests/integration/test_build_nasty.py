@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.build._scan import BRANCHES
 
 from metatree.errors import StaleSource, UserError
 from metatree.node import Node, Source
+from metatree.notes import placement, wishes
 from metatree.trees.source_files import read_inside
 from metatree.trees.tree import Tree
 
@@ -256,6 +258,17 @@ def test_a_path_of_thousands_of_characters_is_left_out(source: Path) -> None:
     nodes, omissions = built(source)
     assert any("e" * 100 in node_id for node_id in nodes) and not any("f" * 100 in one for one in nodes)
     assert set(omissions.values()) == {"a path of more than 1,000 characters"}
+
+
+def test_a_folder_is_not_the_branch_of_memories(source: Path) -> None:
+    """It would be the parent of what is remembered, and be described by whoever made it."""
+    assert {placement.BRANCH, wishes.BRANCH} == BRANCHES
+    for name in BRANCHES:
+        (source / name).mkdir()
+        (source / name / "a.md").write_text("# A\n")
+    nodes, omissions = built(source)
+    assert not any(node_id.startswith(tuple(BRANCHES)) for node_id in nodes)
+    assert omissions.keys() == BRANCHES
 
 
 def test_python_that_does_not_parse_says_so(source: Path) -> None:

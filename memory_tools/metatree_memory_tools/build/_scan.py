@@ -33,6 +33,8 @@ _OWN: Final = (".git", ".metatree")
 MAX_DEPTH = 100
 """Folders deeper than this are left out."""
 
+BRANCHES = frozenset(("memories:", "wishes:"))
+"""Ids of the branches that a tree has for what it is told: see `metatree.notes`, which no build needs to load."""
 MAX_PATH = 1_000
 """What has a longer path below the source, in characters, is left out: it is the id of each of its nodes."""
 
@@ -268,6 +270,9 @@ class _Walk:
                 continue
             if len(inner) > MAX_PATH:
                 self.leave(f"{inner[:MAX_PATH]}…", f"a path of more than {MAX_PATH:,} characters")
+                continue
+            if inner in BRANCHES:
+                self.leave(inner, "its name is that of a branch of what is remembered")
                 continue
             if name in taken:
                 self.leave(inner + " (2)", "another name here is written in the same way")

@@ -32,6 +32,10 @@ class RuleSyntaxError(RuleError):
         super().__init__(line, column, f"found {found}, expected {expected}", found=found, expected=expected)
 
 
+_SHOWN_CHARS = 80
+"""More of a word is no help in a message."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lexeme:
     """One word of a text."""
@@ -43,7 +47,9 @@ class Lexeme:
     column: int
 
     def __str__(self) -> str:
-        return "the end of the text" if self.kind == "end" else repr(self.text)
+        if self.kind == "end":
+            return "the end of the text"
+        return repr(self.text if len(self.text) <= _SHOWN_CHARS else self.text[:_SHOWN_CHARS] + "…")
 
 
 def cut(

@@ -219,3 +219,16 @@ def test_the_trace_says_what_was_inferred(rules: Rules) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == 'Inferred (b under a) by "turn" (x=a y=b)'
     assert '# (b under a)  by "turn" (x=a y=b)' in done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system bounds the memory of a process")
+def test_what_matches_is_bounded_in_memory(rules: Rules) -> None:
+    facts = "\n".join(f"(n{number} is x)" for number in range(1_500))
+    done = rules("-", "--memory", "100", text=facts + '((<a> is x) (<b> is x) (<c> is x) -> "all")')
+    assert done.returncode == 3 and "more than 100 MB" in done.stderr, done.stderr
+    assert rules(RIVER).returncode == 0
+
+
+def test_an_error_shows_the_beginning_of_a_long_word(rules: Rules) -> None:
+    done = rules("-", text=f"(a b {'1' * 5_000})")
+    assert done.returncode == 2 and "at most 1,000 digits" in done.stderr and len(done.stderr) < 400

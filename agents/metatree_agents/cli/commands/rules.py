@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from metatree._util.private import write_whole
+from metatree._util.process import memory_bound
 from metatree.errors import MetatreeError, UserError
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND, LIMIT, NOTHING
@@ -57,6 +58,9 @@ def rules(
         Path | None,
         option("--picture", "FILE", "Write the automaton: .dot for Graphviz, .mmd for Mermaid.", parser=path),
     ] = None,
+    memory: Annotated[
+        int, typer.Option("--memory", min=1, metavar="MB", help="Use at most MB megabytes for what matches.")
+    ] = 2000,
     as_json: Json = False,
 ) -> int:
     """Run a program of facts and productions, under its schedule and resolver.
@@ -79,16 +83,24 @@ def rules(
         raise UserError(f"{'standard input' if file == '-' else file}: {exc}") from exc
     if picture is not None:
         _draw(program, picture)
-    report, memory = _run(program, cycles, seed, step, quiet=as_json)
+    try:
+        with memory_bound(memory * 1_000_000):
+            report, facts = _run(program, cycles, seed, step, quiet=as_json)
+            explanation = _explained(facts, why_not) if why_not is not None else None
+            answers = _query_rows(facts, query) if query is not None else None
+    except MemoryError:
+        output.note(
+            f"metatree: what matches takes more than {memory:,} MB: conditions that share no variable are met by each"
+            " combination of facts; --memory allows more"
+        )
+        return LIMIT
     if trace is not None:
         _write(trace, json.dumps(_trace(report), indent=2))
-    explanation = _explained(memory, why_not) if why_not is not None else None
-    answers = _query_rows(memory, query) if query is not None else None
     if as_json:
-        output.write_json("rules", _as_output(report, memory, explanation, answers))
+        output.write_json("rules", _as_output(report, facts, explanation, answers))
     else:
-        output.write(_lines(report, memory, explanation, answers))
-    return _exit_code(report, memory)
+        output.write(_lines(report, facts, explanation, answers))
+    return _exit_code(report, facts)
 
 
 def _run(
