@@ -63,7 +63,11 @@ class Server:
         """Stop it: transactions that run are rolled back, connections are closed."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
-            self._process.wait(30)
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:  # it writes to a client whose machine is gone
+                self._process.send_signal(signal.SIGQUIT)
+                self._process.wait(30)
             self._process = None
 
 

@@ -37,7 +37,7 @@ _MAX_WORKERS = 4
 
 _CHUNK_FILES = 40
 _TEXT_ENDINGS = (".md", ".rst", ".txt")
-_TYPES = frozenset({"code", "html", "markdown", "python", "rst", "text"})
+_TYPES = frozenset({"code", "html", "man", "markdown", "python", "rst", "text"})
 """What workers read."""
 
 

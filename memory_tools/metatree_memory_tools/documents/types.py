@@ -172,6 +172,30 @@ class Notebook(_Converted):
         return super().recognises(path, head) and _is_installed(self.needs)
 
 
+class ManualPage(_Document):
+    """Manual pages (roff with man or mdoc), by their sections, as the text that `man` shows."""
+
+    name = source_type = "man"
+    version = "1"
+    what = "A manual page"
+    _page: tuple[bytes, Extracted] | None = None
+
+    def recognises(self, path: str, head: bytes) -> bool:
+        """Whether the name ends as that of a manual page does, and it begins as one."""
+        from metatree_memory_tools.documents._man import is_manual
+
+        return is_manual(path, head)
+
+    def text(self, file: SourceFile) -> Extracted:
+        """Return the text of a page, which is read once for all of its nodes in a row."""
+        from metatree_memory_tools.documents._man import extract_man
+
+        page = self._page
+        if page is None or page[0] is not file.data:
+            page = self._page = (file.data, extract_man(file.text))
+        return page[1]
+
+
 class ReStructuredText(TextFiles):
     """reStructuredText, by its section titles."""
 

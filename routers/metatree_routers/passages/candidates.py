@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from metatree.node import Node
+from metatree.trees.masking import is_code as is_program
 from metatree_routers.embeddings.static import Embedder
 from metatree_routers.passages._cut import Line, Span, heading_end, lines_of, spans_of
 from metatree_routers.passages._exact import holds
@@ -41,6 +42,23 @@ every word of every question."""
 _DESCRIPTION_CHARS = 160
 
 _PROSE_SUFFIXES = frozenset({".md", ".rst", ".txt", ".html", ".htm", ".pdf", ".adoc", ".tex", ""})
+_DATA_SUFFIXES = frozenset(
+    {
+        ".json",
+        ".jsonl",
+        ".yaml",
+        ".yml",
+        ".toml",
+        ".ini",
+        ".cfg",
+        ".conf",
+        ".xml",
+        ".csv",
+        ".tsv",
+        ".po",
+        ".service",
+    }
+)
 _CODE_KINDS = frozenset({"definition", "class", "function", "method", "code"})
 
 
@@ -202,11 +220,16 @@ def _apart(scored: list[tuple[float, Span]]) -> list[tuple[float, Span]]:
 
 
 def is_code_text(node: Node, content: str) -> bool:
-    """Say whether a content is code: by the kind of its node, the suffix of its file, or its lines."""
+    """Say whether a content is code or data: by the kind of its node, the name of its file, or its lines.
+
+    A suffix that says nothing is one of prose: `README.Debian`, `NEWS.old`, `INSTALL.linux`, `units.1`.
+    """
     if node.kind in _CODE_KINDS:
         return True
-    suffix = PurePosixPath(node.path or node.title).suffix.lower()
-    return suffix not in _PROSE_SUFFIXES or looks_like_code(content)
+    path = node.path or node.title
+    suffix = PurePosixPath(path).suffix.lower()
+    named = suffix not in _PROSE_SUFFIXES and (suffix in _DATA_SUFFIXES or is_program(path))
+    return named or looks_like_code(content)
 
 
 _CODE = re.compile(
