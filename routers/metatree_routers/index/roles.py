@@ -98,6 +98,7 @@ _GENERATED_FOLDERS = frozenset({"dist", "node_modules", "bower_components", "__s
 _DOCUMENT_SUFFIXES = frozenset(
     {".md", ".mdx", ".markdown", ".rst", ".txt", ".html", ".adoc", ".tex", ".ipynb", ".pdf"}
 )
+_MANUAL_PAGE = re.compile(r"\.[1-9](?:[a-z]{1,4})?(?:\.in)?$")
 _GENERATED_SUFFIXES = frozenset({".lock", ".snap", ".prebuilt"})
 _CODE = rf"\.(?:{CODE_SUFFIXES})"
 _NO_LOG = re.compile(rf".*(?:{_CODE}|\.(?:ya?ml|json|toml|xml|ini|cfg))")
@@ -233,6 +234,8 @@ def role_of(path: str) -> Role:
     Example:
         >>> [role_of(path).name for path in ("src/app.py", "tests/test_app.py", "CHANGES.rst", "dist/app.min.js")]
         ['SOURCE', 'TEST', 'LOG', 'GENERATED']
+        >>> [role_of(path).name for path in ("man/tea.1", "tea.6.in", "Tea.3pm", "tea.h")]
+        ['DOCUMENT', 'DOCUMENT', 'DOCUMENT', 'SOURCE']
     """
     spelled = path.rstrip("/").split("/")
     *above, name = path.lower().rstrip("/").split("/")
@@ -256,7 +259,7 @@ def role_of(path: str) -> Role:
         return Role.SIDE
     if _SETTINGS_NAME.fullmatch(name) and not _READS_SETTINGS.fullmatch(name):
         return Role.SETTINGS
-    if suffix in _DOCUMENT_SUFFIXES or folders & _DOCUMENT_FOLDERS:
+    if suffix in _DOCUMENT_SUFFIXES or folders & _DOCUMENT_FOLDERS or _MANUAL_PAGE.search(name):
         return Role.DOCUMENT
     if any(part.startswith(".") and part.strip(".") for part in (*above, name)):  # .github/, .gitignore
         return Role.SETTINGS
