@@ -85,7 +85,10 @@ class Settings:
         environment = os.environ if environment is None else environment
         known = {each.name: each for each in fields(cls)}
         values: dict[str, Any] = {}
-        file = file or environment.get(FILE_VARIABLE) or None
+        if file is None and (named := environment.get(FILE_VARIABLE)):
+            file = Path(named).expanduser()
+            if not file.is_absolute():  # it would be a file of whichever folder is read
+                raise UserError(f"{FILE_VARIABLE}={named!r} is relative: give the whole path of the file")
         if file is not None:
             for name, value in _read(Path(file).expanduser()).items():
                 values[name] = _value(

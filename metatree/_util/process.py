@@ -14,8 +14,11 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec, module_from_spec
 from itertools import filterfalse
 from pathlib import Path
+from types import ModuleType
 
 
 def program(name: str) -> str:
@@ -54,6 +57,36 @@ def import_path() -> list[str]:
     `PYTHONPATH=$PYTHONPATH:/opt/lib` has an empty element where it was not set: nobody means a clone by that.
     """
     return [path for path in sys.path if path and path not in _HERE]
+
+
+def installed_spec(module: str) -> ModuleSpec | None:
+    """Return where a module is installed, None where it is not: one of the current folder is not.
+
+    At a prompt, in a notebook and under `python -c` Python looks there first.
+    """
+    if "" not in sys.path and not _HERE:
+        return find_spec(module)
+    known = sys.modules.get(module)
+    return PathFinder.find_spec(module, import_path()) if known is None else known.__spec__
+
+
+def import_installed(module: str) -> ModuleType:
+    """Import a module from where it is installed, whatever the current folder has.
+
+    Raises:
+        ImportError: it is not installed, or cannot be imported.
+    """
+    if module not in sys.modules:
+        spec = installed_spec(module)
+        if spec is None or spec.loader is None:
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+        sys.modules[module] = made = module_from_spec(spec)
+        try:
+            spec.loader.exec_module(made)
+        except BaseException:
+            del sys.modules[module]
+            raise
+    return sys.modules[module]
 
 
 def python(code: str, *arguments: str) -> list[str]:

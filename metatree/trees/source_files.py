@@ -48,7 +48,7 @@ def digest_bytes(data: bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest()
 
 
-def open_inside(root: Path, path: str | bytes) -> int:
+def open_inside(root: Path, path: str | bytes, *, links: bool = True) -> int:
     """Open a regular file below a folder for reading and return its descriptor.
 
     Symbolic links that lead out of the folder, devices, pipes and sockets are refused, and so are those that somebody
@@ -57,10 +57,12 @@ def open_inside(root: Path, path: str | bytes) -> int:
     Args:
         root: the folder, by a path without links.
         path: of the file, below it.
+        links: whether links that stay in the folder are followed. A build follows none: what one that came later leads
+            to may be left out of the tree.
 
     Raises:
         UserError: it lies outside, or is no regular file.
-        OSError: it cannot be opened.
+        OSError: it cannot be opened, or is reached by a link.
     """
     inner = os.fsencode(path)
     parts = inner.replace(b"\\", b"/").split(b"/") if os.name == "nt" else inner.split(b"/")
@@ -71,6 +73,8 @@ def open_inside(root: Path, path: str | bytes) -> int:
         outside = not where.startswith(base.rstrip(b"/") + os.sep.encode())
         if outside or b".." in parts or os.path.isabs(inner):
             raise UserError(f"{os.fsdecode(inner)!r} lies outside of {str(root)!r}: it is not read")
+        if not links and where != os.path.join(base, inner):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if _HAS_STRAIGHT:
             descriptor = _open_straight(base, where[len(base) :].lstrip(b"/").split(b"/"))
         else:
@@ -124,9 +128,11 @@ def open_folder(root: Path | bytes, parts: Sequence[bytes], flags: int = _FOLDER
     return folder
 
 
-def read_inside(root: Path, path: str | bytes, *, limit: int | None = None) -> tuple[bytes, os.stat_result]:
+def read_inside(
+    root: Path, path: str | bytes, *, limit: int | None = None, links: bool = True
+) -> tuple[bytes, os.stat_result]:
     """Return the bytes of a file below a folder, at most `limit` of them, and its state; raises as `open_inside`."""
-    with open(open_inside(root, path), "rb") as stream:
+    with open(open_inside(root, path, links=links), "rb") as stream:
         # No more than there is: room is made for all that is asked for. What grew meanwhile is read to its end, too.
         size = os.fstat(stream.fileno()).st_size + 1
         data = stream.read(size if limit is None else min(size, limit))
@@ -154,7 +160,7 @@ def read_source(root: Path, node_id: str, file: str, known: FileState | None) ->
     path: str | bytes = file if known is None or known.raw is None else known.raw
     try:
         # What became larger has changed, however large it is.
-        data, state = read_inside(root, path, limit=None if known is None else known.size + 1)
+        data, state = read_inside(root, path, limit=None if known is None else known.size + 1, links=False)
     except OSError as exc:
         if exc.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR):
             raise StaleSource(node_id) from exc

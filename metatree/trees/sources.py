@@ -48,6 +48,12 @@ def refuse_link_out(place: Path) -> None:
     Raises:
         UserError: the message says where it leads.
     """
+    folders = {".git", FOLDER}
+    hidden = folders & {*place.resolve().parts} - {*place.absolute().parts}
+    if hidden:
+        raise UserError(
+            f"{str(place)!r} is a link that leads into {hidden.pop()!r}: what lies there is in no tree"
+        )
     if place.is_absolute() or ".." in place.parts:
         return
     if any(not link.resolve().is_relative_to(link.parent.resolve()) for link in _links(place)):

@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from metatree._util.private import private_folder
-from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.settings_files import SettingsFile, read_settings, settings_in
 from metatree.storage.store_files import is_exempt
 from metatree.storage.user_key import config_folder, signature
-from metatree.trees.sources import has_link_out
+from metatree.trees.sources import has_link_out, public_location
 from metatree_agents.cli._output import plain
 
 USER_FILE: Final = "config.toml"
@@ -197,11 +196,22 @@ def wishes(folder: Path) -> Wishes | None:
     if there is None:
         return None
     lines = [
-        f"sets {each.name} to {plain(masked(json.dumps(each.value, ensure_ascii=True))[0])}"
+        f"sets {each.name} to {plain(json.dumps(_shown(each.value), ensure_ascii=True))}"
         for each in _settings(there)
         if not KEYS[each.key].of_folder or _is_above(each)
     ]
     return Wishes(there, lines, _is_accepted(there)) if lines else None
+
+
+_ADDRESS = re.compile(r"(?:(?:database|openapi|web):)?[a-z][a-z0-9+]{1,30}://\S+")
+
+
+def _shown(value: Any) -> Any:
+    """Return a value as it is, but for passwords in addresses: what is hidden of a command would run unseen."""
+    if isinstance(value, list):
+        return [_shown(each) for each in value]
+    is_address = isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
+    return public_location(value) if is_address else value
 
 
 def accept(settings: SettingsFile) -> None:

@@ -316,7 +316,7 @@ class FilesBuild:
     def _head(self, path: str) -> str:
         """Return the beginning of a file, empty when it cannot be read."""
         try:
-            return decode(read_inside(self.root, path, limit=65_536)[0])[0]
+            return decode(read_inside(self.root, path, limit=65_536, links=False)[0])[0]
         except (OSError, UserError):
             return ""
 

@@ -102,12 +102,12 @@ def read_file(
     try:
         limit = max_file_bytes
         if scanned.size > limit:
-            head = read_inside(root, raw, limit=_HEAD)[0]
+            head = read_inside(root, raw, limit=_HEAD, links=False)[0]
             large = _type_of(types, scanned.path, head, is_binary(head), here)
             limit = max(limit, large.traits.max_file_bytes if large is not None else 0)
             if scanned.size > limit:
                 return _huge(unread, scanned, large is not None, limit, max_file_bytes)
-        data, state = read_inside(root, raw, limit=limit + 1)
+        data, state = read_inside(root, raw, limit=limit + 1, links=False)
     except UserError as exc:
         return replace(unread, problem=str(exc))
     except OSError as exc:

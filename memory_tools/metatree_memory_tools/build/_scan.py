@@ -128,12 +128,15 @@ def _settings_rules(root: Path, result: Scan) -> IgnoreRules | None:
 
 
 def scan_file(file: Path, mount: str) -> Scan:
-    """Look at one file that is a source by itself; it may be a link, a secret, or ignored, since it was asked for.
+    """Look at one file that is a source by itself; it may be a secret, or ignored, since it was asked for.
 
     Raises:
         OSError: it is not there.
-        UserError: it is no regular file.
+        UserError: it is no regular file, or a link, which came in its place.
     """
+    if file.is_symlink():
+        where = str(file.resolve())
+        raise UserError(f"{str(file)!r} is a link to {where!r} now: build the tree of that to have it read")
     state = file.stat()
     if not stat.S_ISREG(state.st_mode):
         raise UserError(f"{str(file)!r} is neither a file nor a folder")

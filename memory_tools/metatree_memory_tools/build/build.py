@@ -252,7 +252,7 @@ def _differs(root: Path, file: ScannedFile, known: BuiltFile) -> bool:
     if known.mtime_ns != -1:
         return not known.dated(file.size, file.mtime_ns, file.ctime_ns)
     try:
-        return digest_bytes(read_inside(root, file.raw or file.path)[0]) != known.digest
+        return digest_bytes(read_inside(root, file.raw or file.path, links=False)[0]) != known.digest
     except (OSError, UserError):
         return known.reader != LEFT_OUT
 

@@ -14,6 +14,7 @@ from metatree import plugins
 from metatree.errors import UserError
 from metatree.trees.source_types import SourceRef, SourceType, load_source_type, source_traits_of
 from metatree.trees.sources import FILES, FOLDER, is_path, public_location, refuse_link_out, typed_path
+from metatree_memory_tools.file_names import is_secret
 from metatree_memory_tools.trees.source import is_tree
 
 Given = str | Path | SourceRef | Mapping[str, Any]
@@ -153,7 +154,7 @@ def _typed(given: Given) -> SourceRef:
             if _recognises(kind, where):
                 return replace(source, type=kind.name, location=where)
     if there:
-        return replace(source, type="file", location=str(place.parent.resolve() / place.name))
+        return replace(source, type="file", location=_file(place))
     if "://" in location:
         known = ", ".join(kind.name for kind in source_types()) or "none"
         raise UserError(
@@ -171,14 +172,27 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
     if kind in ("folder", "file"):
         if not (place.is_dir() if kind == "folder" else place.is_file()):
             raise UserError(f"{location!r} is no {kind}: give the path of one")
-        real = place.resolve() if kind == "folder" else place.parent.resolve() / place.name
-        return replace(source, type=kind, location=str(real))
+        return replace(source, type=kind, location=str(place.resolve()) if kind == "folder" else _file(place))
     if kind not in plugins.names(plugins.SOURCES):
         known = ", ".join(plugins.names(plugins.SOURCES)) or "none"
         raise UserError(f"no type of sources {kind!r} is installed (installed: {known})")
     if not (source.mount or place.exists()) and source_traits_of(load_source_type(kind)).on_disk:
         raise UserError(f"{location!r} does not exist: give a file or a folder of {kind}")
     return replace(source, type=kind, location=str(place.resolve()) if place.exists() else location)
+
+
+def _file(place: Path) -> str:
+    """Return where a file is that is a source by itself, without links.
+
+    Raises:
+        UserError: it is a link to one that is left out of a tree, which nobody has named.
+    """
+    real = place.resolve()
+    if place.is_symlink() and is_secret(real.name, real.parent.as_posix()):
+        raise UserError(
+            f"{str(place)!r} is a link to {str(real)!r}, which is left out: name that to have it read"
+        )
+    return str(real)
 
 
 def source_types() -> list[SourceType]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from metatree._util.process import installed_spec
 from metatree.node import Source
 from metatree.trees.source_types import Outline, SourceFile
 from metatree.trees.text import cut_lines
@@ -217,4 +217,4 @@ class ReStructuredText(TextFiles):
 
 @cache
 def _is_installed(package: str) -> bool:
-    return find_spec(package) is not None
+    return installed_spec(package) is not None

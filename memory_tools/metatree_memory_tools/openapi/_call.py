@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -21,6 +22,8 @@ from metatree_memory_tools.web.fetch import Fetched, FetchLimits, fetch
 
 PREFIX = "METATREE_AUTH_"
 """With the host behind it, the variable with the credentials for one host."""
+_LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.IGNORECASE)
 _HIDDEN = "[secret]"
 _MAX_BYTES = 5_000_000
 _SHOWN_HEADERS = ("content-type", "content-length", "last-modified", "etag", "location")
@@ -68,6 +71,11 @@ def call(
     if operation["body"] and arguments.get("body") is not None:
         body, request.headers["Content-Type"] = _body(str(operation["body"]), arguments["body"])
     _sign(operation, schemes, auth, base, request)
+    if request.secrets and not _is_private(base, rules):
+        host = urlsplit(base).hostname
+        raise UserError(
+            f"the credentials for {host} are not sent as plain text: the description has to name an address with https"
+        )
     if request.cookies:
         request.headers["Cookie"] = "; ".join(request.cookies)
     request.headers.setdefault("Accept", "application/json, text/*;q=0.9, */*;q=0.5")
@@ -100,11 +108,16 @@ def call(
 def variable_for(host: str) -> str:
     """Return the name of the variable with the credentials for a host; no two hosts share one.
 
+    A host with other signs than ASCII letters, digits, dots and hyphens has none: what its name looks like may be
+    registered by anybody. An international one has one as it is sent, `xn--…`.
+
     Example:
-        >>> variable_for("api.my-shop.example")
-        'METATREE_AUTH_API_MY__SHOP_EXAMPLE'
+        >>> variable_for("api.my-shop.example"), variable_for("api_example.org"), variable_for("apié.example")
+        ('METATREE_AUTH_API_MY__SHOP_EXAMPLE', '', '')
     """
-    return PREFIX + re.sub(r"[^0-9A-Z_]", "_", host.upper().replace("-", "__"))
+    if _HOST.fullmatch(host) is None:
+        return ""
+    return PREFIX + host.upper().replace("-", "__").replace(".", "_")
 
 
 def _filled(operation: Mapping[str, Any], arguments: Mapping[str, Any], request: _Request) -> str:
@@ -175,6 +188,17 @@ def _sign(
             for name, secret in credentials.items():
                 _send(schemes[name], str(secret), request)
             return
+
+
+def _is_private(base: str, rules: AddressRules) -> bool:
+    """Whether nobody on the way can read what is sent: by https, or to a machine of one's own or of one's network."""
+    parts = urlsplit(base)
+    host = parts.hostname or ""
+    try:
+        return parts.scheme == "https" or not ip_address(host).is_global
+    except ValueError:
+        allowed = (entry.partition(":")[0] for entry in (*rules.allow, *rules.named))
+        return host == "localhost" or host in allowed
 
 
 def _credentials(name: str, auth: Mapping[str, str], common: str | None) -> str | None:

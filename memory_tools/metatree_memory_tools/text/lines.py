@@ -80,7 +80,7 @@ def text_of(tree: Tree, path: str) -> FileText:
             raw = inner if known is None or known.raw is None else known.raw
             root = disk_root(source)
             assert root is not None
-            data, _ = read_inside(root, raw, limit=MAX_BYTES)
+            data, _ = read_inside(root, raw, limit=MAX_BYTES, links=False)
     except OSError as exc:
         raise UserError(f"{path!r} cannot be read: {exc.strerror}") from exc
     if tree.index.accepted and (known is None or digest_bytes(data) != known.digest):

@@ -13,9 +13,10 @@ from urllib.parse import unquote
 import pytest
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.openapi import _document
-from metatree_memory_tools.openapi._call import variable_for
+from metatree_memory_tools.openapi._call import _is_private, variable_for
 from metatree_memory_tools.openapi._document import Document
 from metatree_memory_tools.openapi.source import OpenApi
+from metatree_memory_tools.web.addresses import AddressRules
 
 from metatree import Node, Tool, Tree, search
 from metatree.errors import BadModelAnswer, FetchFailed, RefusedAddress, UserError
@@ -231,8 +232,24 @@ def test_an_error_does_not_tell_the_credentials(
 
 
 def test_no_two_hosts_share_a_variable() -> None:
-    hosts = ["api.example.com", "api-example.com", "api.example-com", "apiexample.com"]
+    hosts = ["api.example.com", "api-example.com", "api.example-com", "apiexample.com", "api--example.com"]
     assert len({variable_for(host) for host in hosts}) == len(hosts)
+    assert not any(map(variable_for, ["api_example.com", "apiéexample.com", "api..com", "-a.com", "::1", ""]))
+
+
+def test_credentials_are_not_sent_as_plain_text_to_others() -> None:
+    rules = AddressRules(allow=("wiki.lan:8080",))
+    private = [
+        "https://a.example.org",
+        "http://127.0.0.1:8",
+        "http://10.1.2.3",
+        "http://localhost:8",
+        "http://wiki.lan:8080",
+    ]
+    assert all(_is_private(base, rules) for base in private)
+    assert not any(
+        _is_private(base, rules) for base in ("http://a.example.org", "http://8.8.8.8", "http://lan")
+    )
 
 
 def test_named_credentials_do_not_go_to_another_host_than_that_of_the_description(

@@ -353,7 +353,9 @@ def _read(tree: Tree, path: str, sources: Sequence[SourceRef]) -> bytes | None:
         root = None if source is None else disk_root(source)
         if source is None or root is None:
             return None
-        data = read_inside(root, known.raw if known and known.raw else inner_path(source, path))[0]
+        data = read_inside(root, known.raw if known and known.raw else inner_path(source, path), links=False)[
+            0
+        ]
     except (OSError, UserError):
         return None
     if known is None or not (known.masked or tree.index.accepted):

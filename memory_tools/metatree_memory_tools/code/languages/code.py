@@ -7,7 +7,6 @@ that the description repeats in full.
 
 from __future__ import annotations
 
-import importlib
 import re
 import time
 import warnings
@@ -15,11 +14,10 @@ from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
-from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING
 
-from metatree._util.process import resident_bytes
+from metatree._util.process import import_installed, installed_spec, resident_bytes
 from metatree.trees.source_types import Outline, SourceFile
 from metatree_memory_tools.code.languages._outline import outline_of
 from metatree_memory_tools.code.languages._syntax import ABOVE, COMMENTS, is_wreck
@@ -109,9 +107,9 @@ def _plain(file: SourceFile, language: str, problem: str) -> Outline:
 @cache
 def installed() -> tuple[Language, ...]:
     """Return the languages whose grammars are installed."""
-    if find_spec("tree_sitter") is None:
+    if installed_spec("tree_sitter") is None:
         return ()
-    return tuple(language for language in LANGUAGES if find_spec(language.module) is not None)
+    return tuple(language for language in LANGUAGES if installed_spec(language.module) is not None)
 
 
 def missing() -> dict[str, list[str]]:
@@ -160,7 +158,7 @@ def _grammar(language: Language) -> tree_sitter.Language:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # some wheels give a number, and no capsule
-        return tree_sitter.Language(getattr(importlib.import_module(language.module), language.function)())
+        return tree_sitter.Language(getattr(import_installed(language.module), language.function)())
 
 
 @cache

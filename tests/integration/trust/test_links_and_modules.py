@@ -1,0 +1,124 @@
+"""Links inside of a folder to what is left out of it, modules in the place of packages, and what `trust` shows."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+
+import pytest
+from metatree_agents.cli._main import run
+from metatree_agents.tools.toolkit import Toolkit
+from metatree_memory_tools import build_tree
+
+from metatree import Tree
+from metatree.errors import UserError
+from metatree.settings import Settings
+from tests.integration.trust.prepared import Clone
+
+pytestmark = pytest.mark.integration
+
+HIDDEN = "The spare key lies under the third flower pot."
+
+
+@pytest.mark.parametrize("name", [".env", "id_rsa", ".git/notes", ".metatree/notes"])
+def test_a_file_that_is_named_is_no_link_to_what_is_left_out(clone: Clone, name: str) -> None:
+    target = clone.folder / name
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(HIDDEN)
+    link = clone.folder / "notes.md"
+    link.symlink_to(name)
+    for given in ("notes.md", link):
+        with pytest.raises(UserError, match=r"is a link (to|that leads into)"):
+            build_tree(given, out=clone.folder.parent / "tree")
+
+
+@pytest.mark.parametrize("source", ["notes.md", "."])
+@pytest.mark.parametrize("refreshed", [True, False])
+def test_a_file_that_becomes_such_a_link_is_read_no_more(
+    clone: Clone, capsys: pytest.CaptureFixture[str], source: str, refreshed: bool
+) -> None:
+    (clone.folder / ".env").write_text(HIDDEN)
+    (clone.folder / ".ssh").mkdir()
+    (clone.folder / ".ssh" / "x.md").write_text(HIDDEN)
+    (clone.folder / "deep").mkdir()
+    (clone.folder / "deep" / "x.md").write_text("# Flower pots\n\nThere are three pots.\n")
+    file = clone.folder / "notes.md"
+    file.write_text("# Notes\n\nThe flower pot is in the south.\n")
+    assert run(["build", source]) == 0
+    file.unlink()
+    file.symlink_to(".env")
+    shutil.rmtree(clone.folder / "deep")
+    (clone.folder / "deep").symlink_to(".ssh")
+    more = [] if refreshed else ["--no-refresh"]
+    for command in (
+        ["context", "spare key third flower pot", *more],
+        ["ask", "Where does the spare key lie?", *more],
+        ["find", "spare key flower pot", *more],
+        ["show", "notes.md", "--content"],
+        ["export", str(clone.folder.parent / "e.metatree")],
+    ):
+        run(command)
+    with Tree.open(clone.folder / ".metatree") as tree:
+        try:
+            said = str(asyncio.run(Toolkit(tree, refresh=False).grep("spare key")))
+        except UserError as exc:  # as of a source that is gone
+            said = str(exc)
+        rows = str(tree.index.rows("SELECT * FROM node"))
+    out, err = capsys.readouterr()
+    assert "third flower" not in (out + err + said + rows).replace("spare key third flower pot", "")
+
+
+def test_a_folder_that_is_named_is_no_link_into_git(clone: Clone, capsys: pytest.CaptureFixture[str]) -> None:
+    (clone.folder / ".git").mkdir(exist_ok=True)
+    (clone.folder / ".git" / "config").write_text(HIDDEN)
+    (clone.folder / "docs").symlink_to(".git")
+    for given in ("docs", str(clone.folder / "docs"), "docs/config"):
+        assert run(["build", given]) == 2
+        assert "leads into '.git'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "mcp:sh -c ': -----BEGIN RSA PRIVATE KEY-----\ntouch ran\n: -----END RSA PRIVATE KEY-----'",
+        "mcp:sh password=hunter2hunter2/ran.sh",
+        "mcp:sh ghp_" + "aB3d" * 9,
+    ],
+)
+def test_settings_that_are_asked_for_are_shown_as_they_are(
+    clone: Clone, capsys: pytest.CaptureFixture[str], source: str
+) -> None:
+    text = source.replace("\n", "\\n")
+    (clone.folder / "metatree.toml").write_text(f'source = ["{text}"]\n')
+    assert run(["trust", "--show"]) in (0, 1)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "*" not in shown
+    for piece in source.split():
+        assert piece.replace("\n", " ") in shown, shown
+
+
+def test_settings_are_named_by_their_whole_path(clone: Clone) -> None:
+    (clone.folder / "settings.toml").write_text("similar_images = 3\n")
+    with pytest.raises(UserError, match="is relative"):
+        Settings.load(environment={"METATREE_SETTINGS": "settings.toml"})
+
+
+def test_no_module_of_the_folder_comes_in_the_place_of_a_package(clone: Clone) -> None:
+    """At a prompt and under `python -c`, Python looks for modules in the current folder first."""
+    for name in ("tree_sitter_kotlin", "tree_sitter_go", "selectolax"):
+        (clone.folder / f"{name}.py").write_text("open('ran', 'w').close()\n")
+    (clone.folder / "a.kt").write_text("fun harbour() = 1\n")
+    (clone.folder / "a.go").write_text("package a\n\nfunc Harbour() {}\n")
+    (clone.folder / "a.html").write_text("<h1>Harbour</h1><p>Lies in the south.</p>\n")
+    paths = [path for path in sys.path if path]
+    code = (
+        f"import sys; sys.path[1:] = {paths!r}; from metatree_memory_tools import build_tree\n"
+        "with build_tree('.') as tree: print(tree.get('a.go::Harbour').title)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=clone.folder, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "Harbour", done.stderr
+    assert not (clone.folder / "ran").exists()
