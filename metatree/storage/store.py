@@ -21,7 +21,7 @@ from metatree.storage._older import move_older
 from metatree.storage.database import Database, T
 from metatree.storage.errors import file_error, full, is_busy, replaced, store_error
 from metatree.storage.schema import FILES, SQLITE
-from metatree.storage.store_files import check_files
+from metatree.storage.store_files import check_files, whole
 
 APPLICATION_ID = 0x6D747265
 """`mtre`: tells a metatree store from any other SQLite file."""
@@ -121,7 +121,7 @@ class Store(Database):
                 require_room(file)
             try:
                 connection = sqlite3.connect(
-                    path if file is None or not read_only else reading_only(file),
+                    ":memory:" if file is None else reading_only(file) if read_only else whole(file),
                     uri=read_only,
                     timeout=busy_timeout_s,
                     isolation_level=None,
@@ -412,7 +412,7 @@ def _make(file: Path, mode: int) -> None:
     part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.new")
     try:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
-        with Store(sqlite3.connect(part, isolation_level=None), part) as store:
+        with Store(sqlite3.connect(whole(part), isolation_level=None), part) as store:
             store.execute("PRAGMA synchronous=OFF")  # the disk is waited for once, at the end
             # What does not fit fails here. A log is moved into the file when that is closed, which says nothing when
             # there is no room for it, and the log goes with the name.

@@ -124,3 +124,11 @@ def _ends_with(file: Path, magic: bytes) -> bool:
     with file.open("rb") as stream:
         stream.seek(max(0, file.stat().st_size - len(magic)))
         return stream.read() == magic
+
+
+def whole(file: Path) -> str:
+    """Return the path by which SQLite opens a file: it takes a relative `file:x/index.db` for a URI, where built so.
+
+    That would be another file than the one that was looked at, with another journal.
+    """
+    return str(file.absolute())

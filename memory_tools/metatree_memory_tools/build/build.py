@@ -21,7 +21,7 @@ from metatree.notes.left_out import OPTION, left_out
 from metatree.storage.acceptance import survey
 from metatree.storage.errors import ELSEWHERE, file_error, is_busy, replaced, store_error, unwritable
 from metatree.storage.store import Store, writable
-from metatree.storage.store_files import check_files
+from metatree.storage.store_files import check_files, whole
 from metatree.storage.trust import OFFERED
 from metatree.trees.edits import create_root
 from metatree.trees.layer import GAP, ROOT, Layer
@@ -400,7 +400,7 @@ def lock(place: Path, wait_s: float) -> Iterator[None]:
 def _locked(file: Path, wait_s: float) -> sqlite3.Connection:
     connection = None
     try:
-        connection = sqlite3.connect(file, timeout=wait_s, isolation_level=None)
+        connection = sqlite3.connect(whole(file), timeout=wait_s, isolation_level=None)
         connection.execute("BEGIN EXCLUSIVE")
     except sqlite3.Error as exc:
         if connection is not None:

@@ -65,7 +65,7 @@ def database_of(tree: Tree, node: Node) -> OpenDatabase:
             raise UserError(f"{path.name!r} is no table: {exc}") from exc
     # As its nodes were made, and never by its name: something else may have that by the time that SQLite opens it.
     try:
-        data = read_inside(root, path.relative_to(root).as_posix(), limit=_MOST_BYTES + 1)[0]
+        data = read_inside(root, path.relative_to(root).as_posix(), limit=_MOST_BYTES + 1, links=False)[0]
     except OSError as exc:
         raise UserError(f"{path.name!r} cannot be read: {exc.strerror}") from exc
     if len(data) > _MOST_BYTES:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.tools.toolkit import Toolkit
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.databases._tools import database_of
 
 from metatree import Tree
-from metatree.errors import UserError
+from metatree.errors import MetatreeError, UserError
 from metatree.settings import Settings
 from tests.integration.trust.prepared import Clone
 
@@ -122,3 +125,43 @@ def test_no_module_of_the_folder_comes_in_the_place_of_a_package(clone: Clone) -
     )
     assert done.stdout.strip() == "Harbour", done.stderr
     assert not (clone.folder / "ran").exists()
+
+
+def test_a_folder_whose_name_is_a_uri_is_that_folder(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite takes `file:x/…` for a URI where it was built so, and would open `x/…`, which was not looked at."""
+    for name in ("file:x", "x"):
+        (clone.folder / name).mkdir()
+        (clone.folder / name / "a.md").write_text(f"# {name}\n")
+        assert run(["build", f"./{name}"]) == 0
+    opened: list[str] = []
+    real = sqlite3.connect
+
+    def connect(database: str, *args: object, **options: object) -> sqlite3.Connection:
+        opened.append(str(database))
+        return real(database, *args, **options)  # type: ignore[call-overload,no-any-return]
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    with Tree.open("file:x") as tree:
+        assert tree.children()[0].id == "a.md"
+    for command in ("show", "runs", "memories", "find a", "ask a", "export ../e"):
+        run([*command.split(), "--source", "file:x"])
+    files = [each for each in opened if each not in ("", ":memory:")]
+    assert len(files) > 5
+    for each in files:
+        assert each.startswith(("/", "file:///")), each
+
+
+def test_no_database_is_reached_by_a_link(clone: Clone) -> None:
+    for name, town in (("shop", "public"), ("private", "hidden")):
+        with closing(sqlite3.connect(clone.folder / f"{name}.db")) as connection, connection:
+            connection.execute("CREATE TABLE customer (name TEXT, town TEXT)")
+            connection.execute("INSERT INTO customer VALUES ('Bob', ?)", (town,))
+        (clone.folder / f"{name}.csv").write_text(f"name,town\nBob,{town}\n")
+    (clone.folder / ".gitignore").write_text("private.*\n")
+    with build_tree(clone.folder, out=clone.folder.parent / "tree") as tree:
+        for kind in ("db", "csv"):
+            file = clone.folder / f"shop.{kind}"
+            file.unlink()
+            file.symlink_to(f"private.{kind}")
+            with pytest.raises(MetatreeError), closing(database_of(tree, tree.get(f"shop.{kind}"))):
+                pass

@@ -43,7 +43,7 @@ from metatree.notes.archive.format import MAX_LINE, checked_line
 from metatree.storage.acceptance import accept, survey
 from metatree.storage.errors import is_busy, is_damage, store_error
 from metatree.storage.store import APPLICATION_ID, Store
-from metatree.storage.store_files import check_files
+from metatree.storage.store_files import check_files, whole
 from metatree.version import RELEASE
 from metatree_agents.service.database.database import LEAVE_LOG, ServiceDatabase, Transaction
 from metatree_agents.service.database.identity import rename
@@ -450,7 +450,7 @@ def _in_use(file: Path) -> bool:
     """Say whether any process has a SQLite file open; one that is damaged nobody can use."""
     if not file.exists():
         return False
-    with closing(sqlite3.connect(file, timeout=0)) as connection:
+    with closing(sqlite3.connect(whole(file), timeout=0)) as connection:
         try:
             connection.execute(LEAVE_LOG)
         except sqlite3.DatabaseError as exc:
@@ -467,8 +467,8 @@ def copy_sqlite(source: Path, target: Path) -> None:
     """
     try:
         with (
-            closing(sqlite3.connect(source, timeout=MEMORY_WAIT_S)) as came,
-            closing(sqlite3.connect(target, timeout=MEMORY_WAIT_S)) as out,
+            closing(sqlite3.connect(whole(source), timeout=MEMORY_WAIT_S)) as came,
+            closing(sqlite3.connect(whole(target), timeout=MEMORY_WAIT_S)) as out,
         ):
             try:
                 application = came.execute("PRAGMA application_id").fetchone()[0]

@@ -37,6 +37,7 @@ from metatree.errors import MetatreeError, TransientError, UserError
 from metatree.shared import Shared
 from metatree.storage.errors import store_error
 from metatree.storage.store import Store
+from metatree.storage.store_files import whole
 from metatree.trees.content import file_state
 from metatree.trees.layer import Layer
 from metatree.trees.masking import masked_data
@@ -284,7 +285,7 @@ def _write_index(tree: Tree, file: Path) -> dict[str, str]:
     TextEvidence(tree).refresh()
     write_snapshot(tree.index, file)
     sources = tree.sources()
-    with closing(sqlite3.connect(file)) as copy, copy:
+    with closing(sqlite3.connect(whole(file))) as copy, copy:
         rows = copy.execute(
             "SELECT path, digest, json_extract(facts, '$.masked') FROM file WHERE reader <> '-'"
         ).fetchall()
@@ -307,7 +308,7 @@ def write_snapshot(store: Store, path: Path) -> None:
     private_file(path)
     try:
         # Opened with all checks, since another file may be there by now.
-        with Store.open(store.path, create=False) as source, closing(sqlite3.connect(path)) as target:
+        with Store.open(store.path, create=False) as source, closing(sqlite3.connect(whole(path))) as target:
             source.copy_to(target)
     except sqlite3.Error as exc:
         raise store_error(exc, path) from exc

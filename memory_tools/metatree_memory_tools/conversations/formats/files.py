@@ -96,7 +96,7 @@ def _on_disk(root: Path, path: str) -> ExportFile:
     def beside(other: str) -> ExportFile | None:
         return _on_disk(root, other) if (root / other).is_file() else None
 
-    return ExportFile(path, lambda: os.fdopen(open_inside(root, path), "rb"), beside)
+    return ExportFile(path, lambda: os.fdopen(open_inside(root, path, links=False), "rb"), beside)
 
 
 def _of_folder(root: Path, export: Export, stack: ExitStack) -> Iterator[ExportFile]:
