@@ -247,9 +247,9 @@ def _blame_text(
 
 
 def _bytes_now(root: Path, path: str) -> bytes:
-    """Return a file as it is; nothing when it is not there, or a link that leads out of the folder."""
+    """Return a file as it is; nothing when it is not there, or reached by a link."""
     try:
-        return read_inside(root, path)[0]
+        return read_inside(root, path, links=False)[0]
     except (OSError, UserError):
         return b""
 

@@ -43,12 +43,7 @@ class TreeSource:
 
     def recognises(self, location: str) -> bool:
         """Whether it is a file with a tree; a `.metatree` folder is known as one without asking."""
-        place = Path(location)
-        if not place.is_file():
-            return False
-        with place.open("rb") as stream:
-            head = stream.read(72)
-        return head.startswith(_SQLITE) and int.from_bytes(head[68:72], "big") == APPLICATION_ID
+        return _is_store(Path(location))
 
     def fingerprint(self, source: SourceRef) -> str | None:
         """Return the identity of the tree with the number of its latest change."""
@@ -122,8 +117,17 @@ class TreeSource:
 
 
 def is_tree(folder: Path) -> bool:
-    """Whether a folder is that of a tree, as `.metatree` is."""
-    return (folder / INDEX).is_file()
+    """Whether a folder is that of a tree, as `.metatree` is; one with a file of another program called so is none."""
+    index = folder / INDEX
+    return index.is_file() if folder.name == FOLDER else _is_store(index)
+
+
+def _is_store(file: Path) -> bool:
+    if not file.is_file():
+        return False
+    with file.open("rb") as stream:
+        head = stream.read(72)
+    return head.startswith(_SQLITE) and int.from_bytes(head[68:72], "big") == APPLICATION_ID
 
 
 def _file(source: SourceRef) -> Path:

@@ -8,12 +8,14 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.tools.toolkit import Toolkit
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.databases._tools import database_of
+from metatree_memory_tools.git._show import blame_text
 
 from metatree import Tree
 from metatree.errors import MetatreeError, UserError
@@ -165,3 +167,31 @@ def test_no_database_is_reached_by_a_link(clone: Clone) -> None:
             file.symlink_to(f"private.{kind}")
             with pytest.raises(MetatreeError), closing(database_of(tree, tree.get(f"shop.{kind}"))):
                 pass
+
+
+def test_a_file_called_as_an_index_makes_no_tree_of_a_folder(clone: Clone) -> None:
+    """The files of that folder would not be in the tree, and nobody would know."""
+    folder = clone.folder / "inner"
+    folder.mkdir()
+    (folder / "index.db").write_text("no store\n")
+    (folder / "a.md").write_text("# Harbour\n")
+    with build_tree(folder, out=clone.folder.parent / "tree") as tree:
+        assert {"a.md", "index.db"} <= {node.id for node in tree.children()}
+
+
+def test_blame_reads_no_file_that_a_link_leads_to(clone: Clone) -> None:
+    clone_git(clone.folder, "init", "-q", ".")
+    (clone.folder / ".gitignore").write_text(".env\n")
+    (clone.folder / "notes.md").write_text("# Notes\n\nThe harbour.\n")
+    clone_git(clone.folder, "add", "-A")
+    clone_git(clone.folder, "commit", "-qm", "one")
+    (clone.folder / ".env").write_text(HIDDEN)
+    assert "The harbour" in blame_text(clone.folder, "notes.md", 1, 9)
+    (clone.folder / "notes.md").unlink()
+    (clone.folder / "notes.md").symlink_to(".env")
+    assert HIDDEN not in blame_text(clone.folder, "notes.md", 1, 9)
+
+
+def clone_git(folder: Path, *arguments: str) -> None:
+    who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
