@@ -49,16 +49,16 @@ def refuse_link_out(place: Path) -> None:
         UserError: the message says where it leads.
     """
     folders = {".git", FOLDER}
-    hidden = folders & {*place.resolve().parts} - {*place.absolute().parts}
+    hidden = folders & {*_real(place).parts} - {*place.absolute().parts}
     if hidden:
         raise UserError(
             f"{str(place)!r} is a link that leads into {hidden.pop()!r}: what lies there is in no tree"
         )
     if place.is_absolute() or ".." in place.parts:
         return
-    if any(not link.resolve().is_relative_to(link.parent.resolve()) for link in _links(place)):
+    if any(not _real(link).is_relative_to(_real(link.parent)) for link in _links(place)):
         raise UserError(
-            f"{str(place)!r} is a link that leads to {str(place.resolve())!r}: name that to have it read"
+            f"{str(place)!r} is a link that leads to {str(_real(place))!r}: name that to have it read"
         )
 
 
@@ -68,11 +68,16 @@ def has_link_out(place: Path, folder: Path) -> bool:
     Args:
         place: the path; a relative one is below the folder.
     """
-    real = folder.resolve()
+    real = _real(folder)
     return any(
-        link.parent.resolve().is_relative_to(real) and not link.resolve().is_relative_to(real)
+        _real(link.parent).is_relative_to(real) and not _real(link).is_relative_to(real)
         for link in _links(folder / place)
     )
+
+
+def _real(place: Path) -> Path:
+    """Return where a path leads; links that lead to each other, at which `Path.resolve` raises, to one of them."""
+    return Path(os.path.realpath(place))
 
 
 def _links(place: Path) -> Iterator[Path]:

@@ -135,7 +135,7 @@ def scan_file(file: Path, mount: str) -> Scan:
         UserError: it is no regular file, or a link, which came in its place.
     """
     if file.is_symlink():
-        where = str(file.resolve())
+        where = os.path.realpath(file)
         raise UserError(f"{str(file)!r} is a link to {where!r} now: build the tree of that to have it read")
     state = file.stat()
     if not stat.S_ISREG(state.st_mode):

@@ -187,7 +187,7 @@ def _file(place: Path) -> str:
     Raises:
         UserError: it is a link to one that is left out of a tree, which nobody has named.
     """
-    real = place.resolve()
+    real = Path(os.path.realpath(place))
     if place.is_symlink() and is_secret(real.name, real.parent.as_posix()):
         raise UserError(
             f"{str(place)!r} is a link to {str(real)!r}, which is left out: name that to have it read"

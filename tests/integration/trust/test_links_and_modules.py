@@ -195,3 +195,15 @@ def test_blame_reads_no_file_that_a_link_leads_to(clone: Clone) -> None:
 def clone_git(folder: Path, *arguments: str) -> None:
     who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
     subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("given", ["loop", "folder:loop", "file:loop", "chats:loop", "inner/loop/x"])
+def test_links_that_lead_to_each_other_lead_to_nothing(
+    clone: Clone, capsys: pytest.CaptureFixture[str], given: str
+) -> None:
+    (clone.folder / "inner").mkdir()
+    for folder in (clone.folder, clone.folder / "inner"):
+        (folder / "loop").symlink_to("again")
+        (folder / "again").symlink_to("loop")
+    assert run(["build", given]) == 2
+    assert "Traceback" not in capsys.readouterr().err

@@ -870,7 +870,7 @@ def test_the_language_of_a_file(path: str, head: bytes, language: str | None) ->
 
 def test_without_grammars_no_file_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
     before = Code().version
-    monkeypatch.setattr(code, "find_spec", lambda name: None)
+    monkeypatch.setattr(code, "installed_spec", lambda name: None)
     for cached in (code.installed, code._by_suffix, code._by_name, code._by_file):
         cached.cache_clear()
     try:
