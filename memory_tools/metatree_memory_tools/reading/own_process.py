@@ -82,7 +82,9 @@ class OwnProcess:
                 ended = self._ended(process)
                 self.close()
                 if late or ended == LATE:
-                    raise ReadingFailed(f"not read: it takes more than {limit_s:.0f} seconds", lasting=False)
+                    raise ReadingFailed(
+                        f"not read: it takes more than {limit_s + self._grace_s:.0f} seconds", lasting=False
+                    )
                 if started and ended != 0:
                     raise ReadingFailed(
                         "damaged, or too much: it ended the process that read it", lasting=False
