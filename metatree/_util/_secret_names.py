@@ -20,11 +20,13 @@ NAME = (
 """How what holds a secret is called, in any case: `db_password2`, `SECRET_KEY_BASE`, `PGPASS`."""
 _TYPE = r"(?:[ \t]{0,3}:?[ \t]{0,3}[a-z_][\w.\[\]<>|&]{0,40}(?=\s{0,3}=))?"
 """What may stand between a name and its value: `token: str = "…"`, `var token string = "…"`."""
-_GAP = r"(?:[ \t]{0,40}|\s{0,3})"
-"""What may stand around a sign: settings are aligned, and a value may stand on the next line."""
+_GAP = r"(?:[ \t]{0,40}+(?!\s)|(?=[ \t]{0,2}[^\S \t])\s{1,3}+(?!\s))"
+"""What may stand around a sign: settings are aligned, and a value may stand on the next line.
+
+Each gap in one way only: where no value follows, all ways are tried."""
 _YAML = r"(?:[!&][\w./:-]{1,40}[ \t]{1,3})?(?:[|>][-+\d]{0,2}[ \t]{0,3}\r?\n[ \t]{1,40})?"
 """A tag, an anchor, and the sign of a block, whose value begins on the next line."""
-_LETTERS_AND_DIGITS = r"(?=[^\s\"'\\]{0,200}\d)(?=[^\s\"'\\]{0,200}[A-Za-z])"
+_LETTERS_AND_DIGITS = r"(?=[^\s\"'\\\d]{0,200}+\d)(?=[^\s\"'\\A-Za-z]{0,200}+[A-Za-z])"
 _ASSIGNED = (
     rf"(?i){NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}{_GAP}(?:[:?+]?=>?|:|\bis\b)[*_]{{0,2}}{_GAP}{_YAML}[\"'\\*`]{{0,4}}"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"

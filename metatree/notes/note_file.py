@@ -11,17 +11,17 @@ import os
 import re
 import secrets
 import time
-import unicodedata
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
+from metatree._util.normal_form import nfc
 from metatree._util.secret_text import secrets_in
 from metatree.errors import UserError
-from metatree.trees.source_files import read_inside
+from metatree.trees.source_files import open_folder, read_inside
 from metatree.trees.text import encodable
 
 _MOST_NAME_CHARS: Final = 60
@@ -47,6 +47,7 @@ def keep_note(
     *,
     who: str,
     why: str | None = None,
+    links: bool = True,
     now: Callable[[], float] = time.time,
 ) -> NoteFile:
     """Write a note into a folder: front matter with who, when and why, a heading, the text.
@@ -56,6 +57,7 @@ def keep_note(
         title: the heading, of which the name of the file is made; the first words of the text when None.
         who: who says it.
         why: where it comes from, or what it is for.
+        links: whether the path of the folder may have links in it. Who has looked where it leads follows none.
 
     Raises:
         UserError: there is no text or no such folder, or it cannot be written.
@@ -63,6 +65,7 @@ def keep_note(
     text = encodable(text).strip()
     if not text:
         raise UserError("there is nothing to remember: give a text")
+    folder = folder.resolve() if links else folder.absolute()
     if not folder.is_dir():
         raise UserError(f"{str(folder)!r} is no folder: make it first, or name another one")
     heading = " ".join((title or _first_words(text)).split())
@@ -78,49 +81,80 @@ def keep_note(
         else ()
     )
     try:
-        return _written(folder, _slug(heading), whole, body, warnings)
+        with _opened(folder) as place:
+            return _written(place, _slug(heading), whole, body, warnings)
     except OSError as exc:
         raise UserError(f"cannot write in {str(folder)!r}: {exc.strerror}") from exc
 
 
-def _written(folder: Path, slug: str, whole: str, body: str, warnings: tuple[str, ...]) -> NoteFile:
-    part = folder / f".note-{secrets.token_hex(8)}.tmp"
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A folder that stays the same while it is written to, whatever is put in its place, where the system has that."""
+
+    folder: Path
+    descriptor: int | None
+
+    def name(self, file: str) -> str | Path:
+        return self.folder / file if self.descriptor is None else file
+
+    def create(self, file: str) -> IO[str]:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+        opened = os.open(self.name(file), flags, 0o666, dir_fd=self.descriptor)
+        return os.fdopen(opened, "w", encoding="utf-8", newline="\n")
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[_Place]:
+    if not {os.open, os.link, os.unlink} <= os.supports_dir_fd:
+        yield _Place(folder, None)
+        return
+    # No link is followed any more: somebody may put one there by now.
+    descriptor = open_folder(folder, (), os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with part.open("x", encoding="utf-8", newline="\n") as out:
+        yield _Place(folder, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _written(place: _Place, slug: str, whole: str, body: str, warnings: tuple[str, ...]) -> NoteFile:
+    part = f".note-{secrets.token_hex(8)}.tmp"
+    try:
+        with place.create(part) as out:
             out.write(whole)
             out.flush()
             os.fsync(out.fileno())
         for number in range(1, _MOST_TRIES):
-            file = folder / (f"{slug}.md" if number == 1 else f"{slug}-{number}.md")
-            if _give_name(part, file):
-                return NoteFile(file, known=False, warnings=warnings)
-            if _says(file, body):
-                return NoteFile(file, known=True, warnings=warnings)
+            name = f"{slug}.md" if number == 1 else f"{slug}-{number}.md"
+            if _give_name(place, part, name, whole):
+                return NoteFile(place.folder / name, known=False, warnings=warnings)
+            if _says(place.folder, name, body):
+                return NoteFile(place.folder / name, known=True, warnings=warnings)
     finally:
         with suppress(OSError):
-            part.unlink()
-    raise UserError(f"{str(folder)!r} has {_MOST_TRIES:,} notes called {slug!r}: give another title")
+            os.unlink(place.name(part), dir_fd=place.descriptor)
+    raise UserError(f"{str(place.folder)!r} has {_MOST_TRIES:,} notes called {slug!r}: give another title")
 
 
-def _give_name(part: Path, file: Path) -> bool:
+def _give_name(place: _Place, part: str, name: str, whole: str) -> bool:
     """Give what was written whole its name; False when the name is taken, also by somebody who was faster."""
+    at = place.descriptor
     try:
-        os.link(part, file)
+        os.link(place.name(part), place.name(name), src_dir_fd=at, dst_dir_fd=at)
     except FileExistsError:
         return False
     except OSError:  # a file system without hard links
         try:
-            with file.open("x", encoding="utf-8", newline="\n") as out:
-                out.write(part.read_text(encoding="utf-8"))
+            with place.create(name) as out:
+                out.write(whole)
         except FileExistsError:
             return False
     return True
 
 
-def _says(file: Path, body: str) -> bool:
+def _says(folder: Path, name: str, body: str) -> bool:
     """Whether a note says the same, whoever said it when."""
     try:
-        data, _ = read_inside(file.parent.resolve(), file.name)  # a pipe would be waited for
+        data, _ = read_inside(folder, name, links=False)  # a pipe would be waited for
     except (OSError, UserError):
         return False
     text = data.decode("utf-8", "replace")
@@ -140,7 +174,7 @@ def _first_words(text: str) -> str:
 
 def _slug(heading: str) -> str:
     """Return the name of a file: letters and digits of any script, joined by `-`; never a hidden one or a path."""
-    words = re.findall(r"\w+", unicodedata.normalize("NFC", heading).casefold())
+    words = re.findall(r"\w+", nfc(heading).casefold())
     return "-".join(words)[:_MOST_NAME_CHARS].strip("-_") or "note"
 
 

@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Final, Literal
 
+from metatree._util.normal_form import nfc
 from metatree._util.secret_text import secrets_in
 from metatree.errors import UnknownNode, UserError
 from metatree.node import Node
@@ -452,7 +453,7 @@ def _free_id(tree: Tree, key: str) -> str:
 
 
 def _key(text: str) -> str:
-    normalized = " ".join(unicodedata.normalize("NFC", text).split())
+    normalized = " ".join(nfc(text).split())
     return blake2b(normalized.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 

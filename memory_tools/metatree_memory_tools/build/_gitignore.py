@@ -20,7 +20,10 @@ _MOST_PATH = 4_096
 
 _CHUNK = 500
 MOST_WILD = 1_000
-"""Patterns with wildcards, of all files that say something of one path: each costs a microsecond a path."""
+"""Patterns with wildcards, of all files that say something of one path: each costs a microsecond a path.
+
+One with many wildcards counts as several: each of them is compiled anew by every command."""
+_WILD_OF_ONE = 4
 MOST_RULES = 50_000
 """Patterns of any kind, of all files that say something of one path: each takes a hundred bytes."""
 _SPECIAL = re.compile(rb"[*?\[\\]")
@@ -76,17 +79,17 @@ class Patterns:
         """
         self._rules: list[Rule] = []
         self.wild = 0
-        """How many patterns with wildcards there are."""
+        """How many patterns with wildcards there are, those with many as several."""
         self.is_cut = False
         for rule in rules_of(text):
             if len(self._rules) >= most_rules:
                 self.is_cut = True
                 break
-            if _SPECIAL.search(rule.pattern):
+            if wild := len(_SPECIAL.findall(rule.pattern)):
                 if self.wild >= most_wild:
                     self.is_cut = True
                     break
-                self.wild += 1
+                self.wild += 1 + wild // _WILD_OF_ONE
             self._rules.append(rule)
         self._literal: dict[tuple[bool, bytes], dict[bool, int]] = {}
         """Of rules without wildcards, by what they match, the last one for folders alone and the last one for all."""

@@ -12,6 +12,8 @@ Import = Sequence[object]
 _ROOTS = ("src", "lib", "python")
 _HOPS = 5
 """How many files that hand a name on are passed through."""
+_LONGEST = 1_000
+"""Characters of a module's name: no path in a tree is longer."""
 
 
 class Modules:
@@ -68,7 +70,7 @@ class Modules:
             known = self._handed_on[path] = {}
             for level, module, names in imports_of.get(path, ()):
                 assert isinstance(level, int) and isinstance(module, str)
-                for original, known_as in _pairs(names):
+                for original, known_as in _pairs(names) if len(module) <= _LONGEST else ():
                     known.setdefault(known_as, (level, module, original))
         return known
 
@@ -98,13 +100,15 @@ def targets(
     result: set[str] = set()
     for level, module, names in imports:
         assert isinstance(level, int) and isinstance(module, str)
+        if len(module) > _LONGEST:
+            continue
         pairs = list(_pairs(names))
         if not pairs and not level:
             target = modules.find(module, path)
             if target:
                 result.add(target)
             continue
-        for name, _ in pairs:
+        for name in dict.fromkeys(name for name, _ in pairs):
             target = _source(path, level, module, name, modules, imports_of, _HOPS)
             if target:
                 result.add(target)

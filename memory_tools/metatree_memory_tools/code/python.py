@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from metatree._util.normal_form import most_marks
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 from metatree_memory_tools.code._owned_lines import OwnedLines
 from metatree_memory_tools.text.descriptions import (
@@ -39,11 +40,15 @@ SIGNATURE_CHARS = 160
 
 _MOST_WORDS = 250_000
 """Of a longer file no tree is made: for two megabytes of the shortest statements it takes as many gigabytes."""
-_LONG_NAME = re.compile(r"\.(?:[\s\\]*+\w++[\s\\]*+\.){499}")
+_OF_NAME = r"[^\x00-/:-@\[-^`{-\x7f\s]"
+"""A sign that a name may have: Python takes some that are no letters by `\\w`, such as `℘`."""
+_LONG_NAME = re.compile(rf"\.(?:[\s\\]*+{_OF_NAME}++[\s\\]*+\.){{499}}")
 """CPython's parser keeps each beginning of the dotted name of an import: 120 kB of `a.a.a…` take 4 GB.
 
 It begins with a dot and not with the first name: texts are searched for one character at the speed of memory.
 """
+_MOST_MARKS = 100
+"""Combining marks in a row: of a name with 60,000 Python takes 11 s, and the square of it for more (NFKC)."""
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 _COLON = re.compile(r"\s*:\s*(@.*)?$")
@@ -91,6 +96,8 @@ class PythonCode(TextFiles):
                 raise ValueError(f"more than {_MOST_WORDS:,} words and signs")
             if _LONG_NAME.search(file.text):
                 raise ValueError("a name of more than 500 parts")
+            if most_marks(file.text) > _MOST_MARKS:
+                raise ValueError(f"more than {_MOST_MARKS} combining marks in a row")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 module = ast.parse(file.text)

@@ -34,6 +34,7 @@ MOST_CHARS = 200_000
 """A longer message is cut."""
 _MOST_AUTHOR_CHARS = 100
 _MOST_TITLE_CHARS = 200
+_PROBLEM_CHARS = 300
 _BEHIND = 2_000
 """Characters behind what is kept of a name that are looked at for secrets."""
 _AUTHORS = 20_000
@@ -130,6 +131,8 @@ class Spool:
                     self._read(known, file, progress)
             except (CutOff, OSError) as exc:
                 self.problems[file.path] = str(exc)
+            except Exception as exc:  # of a format, for what is of another form than it takes for granted
+                self.problems[file.path] = f"not read further: {type(exc).__name__}: {exc}"[:_PROBLEM_CHARS]
         self._store.execute("COMMIT")
         self.problems |= export.problems
         if self._files > 1:
@@ -268,27 +271,46 @@ class Spool:
         Level by level, from what answers nothing that is here, so that each message is looked at once. Lost: all of
         them again and again until none moves, which is the square of a thread whose clock runs backwards.
         """
+        is_first = (
+            "NOT EXISTS (SELECT 1 FROM message AS other WHERE other.chat = message.chat AND other.name = message.name"
+            " AND other.file < message.file)"
+        )
+        # What several files have in other words is answered in each of them, and elsewhere in the first alone.
+        row = f"message.seq, iif({is_first}, 0, message.file), iif({is_first}, {self._files}, message.file)"
         above = "message AS above ON above.seq = level.seq"
-        answers = "message.reply <> '' AND message.chat = above.chat AND message.reply = above.name"
-        self._store.execute("CREATE INDEX IF NOT EXISTS answers ON message(chat, reply) WHERE reply <> ''")
-        self._store.execute("CREATE TEMP TABLE level(seq INTEGER PRIMARY KEY)")
-        self._store.execute("CREATE TEMP TABLE below(seq INTEGER PRIMARY KEY)")
+        answers = (
+            "message.reply <> '' AND message.chat = above.chat AND message.reply = above.name"
+            " AND message.file BETWEEN level.low AND level.high"
+        )
+        is_early = (
+            "above.rank > message.rank OR (above.rank = message.rank AND message.behind <= above.behind)"
+        )
+        place = (
+            f"iif({is_early}, above.rank, message.rank), iif({is_early}, above.behind + 1, message.behind)"
+        )
         self._store.execute(
-            "INSERT INTO level SELECT seq FROM message WHERE reply = '' OR NOT EXISTS"
+            "CREATE INDEX IF NOT EXISTS answers ON message(chat, reply, file) WHERE reply <> ''"
+        )
+        columns = "seq INTEGER PRIMARY KEY, low INTEGER, high INTEGER, rank TEXT, behind INTEGER"
+        for table in ("level", "below"):
+            self._store.execute(f"CREATE TEMP TABLE {table}({columns})")
+        self._store.execute(
+            f"INSERT INTO level SELECT {row}, '', 0 FROM message WHERE reply = '' OR NOT EXISTS"
             " (SELECT 1 FROM message AS above WHERE above.chat = message.chat AND above.name = message.reply)"
         )
         for _ in range(_DEEPEST_REPLY):
-            self._store.execute(
-                "UPDATE message SET rank = above.rank, behind = above.behind + 1"
-                f" FROM level CROSS JOIN {above} WHERE {answers} AND (above.rank > message.rank"
-                " OR (above.rank = message.rank AND message.behind <= above.behind))"
-            )
+            # In the order of the files: behind what its own file has, where that is not the first.
             found = self._store.execute(
-                "INSERT OR IGNORE INTO below SELECT message.seq FROM level CROSS JOIN "
+                f"INSERT OR REPLACE INTO below SELECT {row}, {place} FROM level CROSS JOIN "
                 f"{above} CROSS JOIN message ON {answers}"
             ).rowcount
+            # By their numbers: `UPDATE … FROM` looks at each message for each of a level.
+            self._store.execute(
+                "UPDATE message SET (rank, behind) = (SELECT rank, behind FROM below WHERE below.seq = message.seq)"
+                " WHERE seq IN (SELECT seq FROM below)"
+            )
             self._store.execute("DELETE FROM level")
-            self._store.execute("INSERT INTO level SELECT seq FROM below")
+            self._store.execute("INSERT INTO level SELECT * FROM below")
             self._store.execute("DELETE FROM below")
             if not found:
                 break
@@ -317,7 +339,7 @@ class Spool:
         above = "FROM message AS above WHERE above.chat = message.chat AND above.name = message.reply"
         rows = self._store.execute(
             f"SELECT key, author, text, at, iif(reply = '', '', coalesce((SELECT key {above}"
-            f" AND above.file = message.file), (SELECT key {above} ORDER BY seq LIMIT 1), '')),"
+            f" AND above.file = message.file), (SELECT key {above} ORDER BY file LIMIT 1), '')),"
             " iif(? OR key <> name, (SELECT path FROM file WHERE number = message.file), ''), name"
             " FROM message INDEXED BY placed WHERE chat = ? ORDER BY rank, behind, seq",
             (mixed, chat),

@@ -18,7 +18,7 @@ from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._text_cache import KeptTexts
 from metatree_memory_tools.reading.own_process import GRACE_S, MEMORY_BYTES, OwnProcess, ReadingFailed
 
-LIMITS_S = {"pdf": 60.0, "docx": 30.0, "html": 20.0} | dict.fromkeys(CONVERTED, 60.0)
+LIMITS_S = {"pdf": 60.0, "docx": 30.0, "html": 20.0, "man": 20.0} | dict.fromkeys(CONVERTED, 60.0)
 """How long one document may take; of a PDF, what is read by then is kept."""
 
 _MOST_IN_MEMORY = 4

@@ -330,14 +330,20 @@ class _Page:
                 continue
             if line[:1] == "." or set(line.strip()) <= set("_="):
                 continue
-            while "T{" in line and line.count("T{") > line.count("T}"):
-                more = next(lines, None)
-                if more is None:
-                    break
-                line = f"{line} {more}" if not more.startswith(".") else line
-            cells = [tidy(self.strings.said(each.strip().strip("T{}"))) for each in line.split(separator)]
+            pieces, is_open = [line], _blocks(line)
+            while is_open > 0 and (more := next(lines, None)) is not None:
+                if not more.startswith("."):
+                    pieces.append(more)
+                    is_open += _blocks(more)
+            cells = " ".join(pieces).split(separator)
+            cells = [tidy(self.strings.said(each.strip().strip("T{}"))) for each in cells]
             self.emit(" " * self.indent + " | ".join(each for each in cells if each))
         self.blank()
+
+
+def _blocks(line: str) -> int:
+    """Return how many blocks of text, which are cells of several lines, begin in a line and do not end in it."""
+    return line.count("T{") - line.count("T}")
 
 
 def _joined(text: str) -> Iterator[str]:

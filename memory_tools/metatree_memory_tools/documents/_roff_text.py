@@ -8,6 +8,8 @@ from metatree._util.entities import unescaped
 
 _MOST_STRING_CHARS = 1_000
 """Strings may hold each other: each is short, so that none doubles for ever."""
+_MOST_CHARS_OF_STRINGS = 1_000_000
+"""All that they put into a page: two signs may stand for a thousand."""
 _NAMED = r"(?:\[[^\]\n]{0,80}\]|\(..|.)"
 _ESCAPE = re.compile(
     rf"""\\(?:
@@ -76,6 +78,7 @@ class Strings:
 
     def __init__(self) -> None:
         self._strings = dict(_STRINGS)
+        self._left = _MOST_CHARS_OF_STRINGS
 
     def define(self, name: str, value: str, *, more: bool = False) -> None:
         """Set a string, or add to it."""
@@ -96,7 +99,9 @@ class Strings:
         if name is not None:
             return _character(name)
         if (string := match["string"]) is not None:
-            return self._strings.get(string.strip("[]") if string[0] == "[" else string.lstrip("("), "")
+            value = self._strings.get(string.strip("[]") if string[0] == "[" else string.lstrip("("), "")
+            self._left -= len(value)
+            return value if self._left >= 0 else ""
         one = match["one"]
         return "" if one is None or one in _NOTHING else _ONE.get(one, one)
 

@@ -14,6 +14,7 @@ import sys
 import threading
 from typing import BinaryIO
 
+from metatree.trees.text import decode
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.reading.own_process import MEMORY_BYTES
 
@@ -28,7 +29,7 @@ def extract(kind: str, data: bytes, limit_s: float) -> Extracted:
     """Return the text of a document, in this process.
 
     Args:
-        kind: `pdf`, `html`, `docx`, or one of `CONVERTED`.
+        kind: `pdf`, `html`, `docx`, `man`, or one of `CONVERTED`.
         data: the file.
         limit_s: seconds after which what is left is left out, as far as the format can be read in part.
     """
@@ -45,6 +46,10 @@ def extract(kind: str, data: bytes, limit_s: float) -> Extracted:
             from metatree_memory_tools.documents._docx import extract_docx
 
             return extract_docx(data)
+        case "man":
+            from metatree_memory_tools.documents._man import extract_man
+
+            return extract_man(decode(data)[0])
     from metatree_memory_tools.documents._converted import CONVERTED, extract_converted
 
     if kind in CONVERTED:

@@ -10,6 +10,7 @@ from metatree._util.process import installed_spec
 from metatree.node import Source
 from metatree.trees.source_types import Outline, SourceFile
 from metatree.trees.text import cut_lines
+from metatree_memory_tools.reading.own_process import SMALL_BYTES
 from metatree_memory_tools.text.document_place import SLIDES
 from metatree_memory_tools.text.text_files import TextFiles
 
@@ -176,9 +177,9 @@ class ManualPage(_Document):
     """Manual pages (roff with man or mdoc), by their sections, as the text that `man` shows."""
 
     name = source_type = "man"
-    version = "1"
+    version = "2"
     what = "A manual page"
-    _page: tuple[bytes, Extracted] | None = None
+    _page: tuple[bytes, bool, Extracted] | None = None
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as that of a manual page does, and it begins as one."""
@@ -187,13 +188,17 @@ class ManualPage(_Document):
         return is_manual(path, head)
 
     def text(self, file: SourceFile) -> Extracted:
-        """Return the text of a page, which is read once for all of its nodes in a row."""
-        from metatree_memory_tools.documents._man import extract_man
-
+        """Return the text of a page, read once for all of its nodes in a row; a long one in another process."""
+        if len(file.data) > SMALL_BYTES:
+            return super().text(file)
         page = self._page
-        if page is None or page[0] is not file.data:
-            page = self._page = (file.data, extract_man(file.text))
-        return page[1]
+        if page is None or page[0] is not file.data or page[1] != file.secrets:
+            from metatree_memory_tools.documents._man import extract_man
+
+            text = extract_man(file.text)
+            page = (file.data, file.secrets, text if file.secrets else text.without_secrets())
+            self._page = page
+        return page[2]
 
 
 class ReStructuredText(TextFiles):

@@ -28,6 +28,8 @@ START_S = 60.0
 _CLOSE_S = 10.0
 _MOST_ENTRIES = 10_000
 _MOST_PAGES = 1_000
+_MOST_CHARS = 32_000_000
+"""Of a listing, as JSON: two messages of the largest size."""
 _LAST_CHARS = 500
 _CLOSED = "Connection closed"
 """What the SDK says to those that wait for an answer when a session ends."""
@@ -140,7 +142,7 @@ class ServerConnection:
         """
 
         async def call() -> str:
-            result = await self._client.call_tool(tool, arguments)
+            result = self._given(tool, await self._called(tool, arguments))
             text = result_text(result)
             if result.is_error:
                 raise FetchFailed(f"{tool!r} of {self._name!r} failed: {text}", url=self._address.url)
@@ -159,13 +161,10 @@ class ServerConnection:
             FetchFailed: the server refuses the call.
         """
         from mcp import MCPError
-        from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult
-
-        request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
 
         async def call() -> Any:
             async with asyncio.timeout(seconds):
-                return await self._client.session.send_request(request, _result_form())
+                return await self._called(tool, arguments)
 
         if not self.usable:
             raise CallNotMade(str(self._failed("is no longer there")), url=self._address.url)
@@ -188,12 +187,27 @@ class ServerConnection:
             self._broken = self._broken or not self.usable
             unclear = self._failed(f"answered {tool!r} with what is no result: {_reason(exc)[:300]}")
             raise CallUnanswered(str(unclear), url=self._address.url) from exc
-        if isinstance(result, InputRequiredResult):
-            raise FetchFailed(
-                f"{tool!r} of {self._name!r} asks for input, which is not given", url=self._address.url
-            )
-        assert isinstance(result, CallToolResult)
-        return result
+        return self._given(tool, result)
+
+    async def _called(self, tool: str, arguments: dict[str, Any]) -> object:
+        """Call a tool, and give what comes back as it is.
+
+        Not by `Client.call_tool`, which holds it against the schema that the server gave for it: an expression in that
+        may take for ever, and nothing ends it.
+        """
+        from mcp.types import CallToolRequest, CallToolRequestParams
+
+        request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
+        return await self._client.session.send_request(request, _result_form())
+
+    def _given(self, tool: str, answer: object) -> CallToolResult:
+        from mcp.types import CallToolResult
+
+        if isinstance(answer, CallToolResult):
+            return answer
+        raise FetchFailed(
+            f"{tool!r} of {self._name!r} asks for input, which is not given", url=self._address.url
+        )
 
     def read(self, uri: str, *, seconds: float) -> str:
         """Return the text of a resource; of one that is no text, what it is.
@@ -344,10 +358,14 @@ class ServerConnection:
 async def _all(ask: Callable[..., Awaitable[Any]], name: str) -> tuple[list[Any], int]:
     """Return the entries of all pages, and how many are left out; a server that never ends is cut off."""
     items: list[Any] = []
-    cursor = None
+    cursor, chars = None, 0
     for _ in range(_MOST_PAGES):
         page = await ask(cursor=cursor)
-        items += getattr(page, name)
+        entries = getattr(page, name)
+        chars += len(page.model_dump_json())
+        if chars > _MOST_CHARS:
+            return items, len(entries)
+        items += entries
         if not page.next_cursor or page.next_cursor == cursor or len(items) > _MOST_ENTRIES:
             break
         cursor = page.next_cursor

@@ -22,7 +22,7 @@ _BEHIND = 2_000
 
 _END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=:)\n\s*\n|\n\s*\n")
 _ROLE = re.compile(r":[\w:+.-]{1,60}:`~?!?([^`<]*(?<!\s))\s*(?:<[^`>]*>)?`")
-_UNDERLINE = re.compile(r"^\s*([=~\-^*#\"'`+.:_])\1{2,}\s*$", re.MULTILINE)
+_UNDERLINE = re.compile(r"^[ \t]*([=~\-^*#\"'`+.:_])\1{2,}+[ \t\r]*$", re.MULTILINE)
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|cf|vs|resp|approx|No)|\b[A-Z])\.$")
 
 

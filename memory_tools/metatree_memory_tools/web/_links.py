@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from urllib.parse import urldefrag, urlsplit
 
 from metatree.errors import MissingExtra
+from metatree_memory_tools.reading.own_process import SMALL_BYTES, ReadingFailed, read_apart
 from metatree_memory_tools.text.descriptions import shorten_masked
 from metatree_memory_tools.web.fetch import joined
 
 MOST_LINKS = 500
 _TEXT_CHARS = 120
+_LIMIT_S = 5.0
 _WORD = re.compile(r"[^\W_]+")
 _COMMON = frozenset(
     [
@@ -73,6 +75,8 @@ class Link:
 def links_of(html: str, url: str) -> list[Link]:
     """Return the links of a page to other pages, each address once, in their order, at most 500.
 
+    Of a page that takes too long to be looked through (what is nested deeply takes the square) there are none.
+
     Args:
         html: the page.
         url: where it was found; its `<base>` is minded.
@@ -81,13 +85,28 @@ def links_of(html: str, url: str) -> list[Link]:
         MissingExtra: the package that reads HTML is not installed.
     """
     try:
-        from selectolax.lexbor import LexborHTMLParser
+        import selectolax.lexbor  # noqa: F401
     except ImportError as exc:
         raise MissingExtra("web", what="reading a web page") from exc
-    parser = LexborHTMLParser(html)
+    data = html.encode("utf-8", "surrogatepass")
+    if len(data) <= SMALL_BYTES:
+        rows = link_rows(data, url)
+    else:
+        try:
+            rows = read_apart(link_rows, data, url, limit_s=_LIMIT_S)
+        except ReadingFailed:
+            rows = []
+    return [Link(target, text) for target, text in rows]
+
+
+def link_rows(data: bytes, url: str) -> list[tuple[str, str]]:
+    """Return address and text of the links of a page in UTF-8; see `links_of`."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    parser = LexborHTMLParser(data.decode("utf-8", "surrogatepass"))
     base = parser.css_first("base[href]")
     start = joined(url, base.attributes.get("href") or "") if base is not None else url
-    links: dict[str, Link] = {}
+    links: dict[str, str] = {}
     for anchor in parser.css("a[href], area[href]"):
         target = urldefrag(joined(start, anchor.attributes.get("href") or ""))[0]
         if not target.lower().startswith(("http://", "https://")) or target == urldefrag(url)[0]:
@@ -97,12 +116,11 @@ def links_of(html: str, url: str) -> list[Link]:
             or anchor.attributes.get("aria-label")
             or anchor.attributes.get("title")
         )
-        known = links.get(target)
-        if known is None or (text and not known.text):
-            links[target] = Link(target, shorten_masked(text or "", _TEXT_CHARS))
+        if not links.get(target):
+            links[target] = shorten_masked(text or "", _TEXT_CHARS)
         if len(links) >= MOST_LINKS:
             break
-    return list(links.values())
+    return list(links.items())
 
 
 def best_link(links: Sequence[Link], query: str) -> Link | None:

@@ -34,9 +34,10 @@ class NodeMerge(Merge):
         self.each("overrides", self._override if deletions else self._shown)
 
     def _nodes(self, *, wishes: bool) -> None:
-        for node, parent, position in parents_first(
-            self, lambda node: node.kind != WISH or self._takes_wish(node, wishes)
-        ):
+        def taken(node: Node) -> Node | None:
+            return node if node.kind != WISH or self._takes_wish(node, wishes) else None
+
+        for node, parent, position in parents_first(self, taken):
             with self.sound("nodes", 0):
                 self._take(node, parent, position)
 
@@ -141,14 +142,18 @@ class NodeMerge(Merge):
         self.tree._overlay.put_override(self.layer.next_seq(), node_id, **fields)
 
 
-def parents_first(merge: Merge, takes: Callable[[Node], bool]) -> Iterator[tuple[Node, str, int]]:
-    """Yield the nodes of an archive that are taken, with parent and position, parents before children."""
+def parents_first(merge: Merge, taken: Callable[[Node], Node | None]) -> Iterator[tuple[Node, str, int]]:
+    """Yield the nodes of an archive with parent and position, parents before children.
+
+    Args:
+        merge: the import.
+        taken: gives what is taken of a node, None for nothing. All of that is kept in memory.
+    """
     by_parent: dict[str, list[tuple[Node, int]]] = {}
     ids: set[str] = set()
     for number, row in enumerate(merge.archive.rows("nodes"), start=1):
         with merge.sound("nodes", number):
-            node = _node(row)
-            if takes(node):
+            if (node := taken(_node(row))) is not None:
                 by_parent.setdefault(row["home"] or row["parent"], []).append((node, row["position"]))
                 ids.add(node.id)
     ready = [parent for parent in by_parent if parent not in ids]

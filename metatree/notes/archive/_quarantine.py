@@ -22,12 +22,14 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import time
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
+from metatree.errors import UntrustedStore
 from metatree.node import Node
 from metatree.notes.archive._node_merge import BRANCHES, parents_first
 from metatree.notes.archive._rows import Merge
@@ -38,6 +40,10 @@ from metatree.trees.layer import ROOT
 
 FOLDER_KIND: Final = "import"
 _MOST_DESCRIPTION: Final = 2_000
+_MOST_TEXT: Final = 1_000_000
+"""Characters of one text; the rest is cut."""
+_MOST_BYTES: Final = 100_000_000
+"""Of all texts in memory, as which they are read, and again by each search."""
 _NEVER_COUNTED: Final = ("nodes", "journal", "images")
 """Journals belong to runs, images to items."""
 
@@ -52,7 +58,8 @@ class Quarantine(Merge):
         provenance = {"by": IMPORT, "file": name, "imported": day}
         self.report.merged = False
         ids: dict[str, str] = {}
-        for node, parent, _ in parents_first(self, self._is_text):
+        self._bytes = 0
+        for node, parent, _ in parents_first(self, self._text):
             with self.sound("nodes", 0):
                 plain = self._beside(_plain(node, provenance))
                 known = plain.id in self.tree
@@ -66,10 +73,29 @@ class Quarantine(Merge):
             if number and member not in _NEVER_COUNTED:
                 self.report.left_out[member] = number
 
-    def _is_text(self, node: Node) -> bool:
+    def _text(self, node: Node) -> Node | None:
+        """Return a node that is taken, with the beginning of a text that is too long."""
         if node.kind == WISH:  # the memory that states it comes as a text
             self.report.left_out["wishes"] = self.report.left_out.get("wishes", 0) + 1
-        return node.kind != WISH and BRANCHES.get(node.id) != node.kind
+        if node.kind == WISH or BRANCHES.get(node.id) == node.kind:
+            return None
+        node = Node(
+            node.id,
+            _cut(node.title),
+            _cut(node.description),
+            None if node.content is None else _cut(node.content),
+            node.kind,
+            attributes={"said": _said(node)},
+        )
+        texts = (node.id, node.title, node.description, node.content, *node.attributes["said"])
+        self._bytes += sum(map(sys.getsizeof, texts))
+        if self._bytes > _MOST_BYTES:
+            raise UntrustedStore(
+                f"{self.archive.path!r} holds more than {_MOST_BYTES / 1e6:g} MB of texts, which is more than is taken"
+                " from somebody else: have a smaller one made, or take it as it is with --trust",
+                path=self.archive.path,
+            )
+        return node
 
     def _beside(self, plain: Node) -> Node:
         """Return a node with an id that nothing else has: anybody can tell which it will be, and name a file so."""
@@ -94,15 +120,7 @@ class Quarantine(Merge):
 
 def _plain(node: Node, provenance: dict[str, Any]) -> Node:
     """Return a node with what another says, and nothing that anything goes by."""
-    more = node.attributes
-    said = mentions(node) or [dict(node.provenance) if node.provenance.get("who") else {}]
-    if not said[0] and (more.get("speaker") or more.get("who")):
-        said = [{"who": more.get("speaker") or more.get("who"), "at": more.get("at")}]
-    told = [
-        {key: one_line(str(each[key])) for key in ("who", "at", "source") if each.get(key)}
-        for each in said[:MAX_MENTIONS]
-    ]
-    said = [each for each in told if each.get("who")]
+    said = node.attributes["said"]
     return Node(
         _id(provenance["file"], said, node.id, node.kind, node.title, node.description, node.content),
         one_line(node.title),
@@ -111,6 +129,27 @@ def _plain(node: Node, provenance: dict[str, Any]) -> Node:
         IMPORTED_KIND,
         provenance=provenance,
         attributes={"was": one_line(node.kind), "said": said},
+    )
+
+
+def _said(node: Node) -> list[dict[str, str]]:
+    """Return who is said to have said it, when and where."""
+    more = node.attributes
+    said = mentions(node) or [dict(node.provenance) if node.provenance.get("who") else {}]
+    if not said[0] and (more.get("speaker") or more.get("who")):
+        said = [{"who": more.get("speaker") or more.get("who"), "at": more.get("at")}]
+    told = [
+        {key: one_line(str(each[key])) for key in ("who", "at", "source") if each.get(key)}
+        for each in said[:MAX_MENTIONS]
+    ]
+    return [each for each in told if each.get("who")]
+
+
+def _cut(text: str) -> str:
+    return (
+        text
+        if len(text) <= _MOST_TEXT
+        else f"{text[:_MOST_TEXT]}\n… cut: {len(text) - _MOST_TEXT:,} more characters"
     )
 
 

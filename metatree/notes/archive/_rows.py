@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from metatree.errors import BrokenStore, UserError
+from metatree.errors import BrokenStore, UntrustedStore, UserError
 from metatree.notes.archive._reader import Archive
 from metatree.notes.archive._report import Imported
 from metatree.trees.layer import Layer
@@ -39,7 +39,7 @@ class Merge:
         """
         try:
             yield
-        except BrokenStore:
+        except (BrokenStore, UntrustedStore):
             raise
         except (KeyError, TypeError, ValueError, AttributeError, UserError) as error:
             missing = f"{error} is missing" if isinstance(error, KeyError) else str(error)

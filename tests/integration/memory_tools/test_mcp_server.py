@@ -371,3 +371,18 @@ def test_tables_of_other_hosts_are_read() -> None:
 
 def test_the_type_is_installed() -> None:
     assert load_source_type("mcp").name == "mcp"
+
+
+HOSTILE = f"{sys.executable} {PROGRAM.with_name('hostile.py')}"
+
+
+def test_a_result_is_not_held_against_the_schema_that_the_server_gave_for_it(tmp_path: Path) -> None:
+    with build_tree(f"mcp:{HOSTILE} pattern", out=tmp_path / "tree") as tree:
+        assert "It is sunny" in str(_call(tree, "get_weather"))
+
+
+def test_a_list_of_tools_without_an_end_is_read_up_to_a_size(tmp_path: Path) -> None:
+    with build_tree(f"mcp:{HOSTILE} pages", out=tmp_path / "tree") as tree:
+        (top,) = tree.children()
+        assert top.attributes["tools"] == 14
+        assert top.attributes["note"] == "7 further entries were left out"

@@ -402,7 +402,9 @@ def test_a_file_that_ends_that_process_is_left_out_and_harms_no_other(
     with build_tree(clone.folder) as tree:
         omitted = dict(tree.omissions())
         (database,) = [path for path in omitted if path.endswith(".db")]
-        assert "not read: it takes more than" in omitted[database] or "damaged, or too much" in omitted[database]
+        assert (
+            "not read: it takes more than" in omitted[database] or "damaged, or too much" in omitted[database]
+        )
         assert "said 1999" in tree.content("b.json#20/100")
         assert database_of(tree, tree.get("z.csv")).query("SELECT depth FROM z", 5).rows == ((7,), (3,))
 

@@ -104,14 +104,15 @@ def _to_folder(
     """Write a note into a folder of the source, and bring the tree up to date."""
     from metatree.notes.note_file import keep_note
 
+    folder = folder.resolve()  # once: another user may swap it and a link to another one meanwhile
     with where.ready() as opened:
         try:
-            opened.resolve(str(folder.absolute()))
+            opened.resolve(str(folder))
         except UnknownNode as exc:
             raise UserError(
                 f"{str(folder)!r} is no folder of the tree: name one in {opened.source_root or 'its source'}"
             ) from exc
-        kept = keep_note(folder, text, title, who=who, why=why)
+        kept = keep_note(folder, text, title, who=who, why=why, links=False)
         opened.refresh()
         found = opened.get(opened.resolve(str(kept.path.absolute())))
         if json:

@@ -29,10 +29,9 @@ import time
 import zipfile
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -87,6 +86,8 @@ _PAGE: Final = 1_000
 _LARGE: Final = {"tree_file": 4}
 """How many rows of tables of large rows are read at once."""
 _BATCH: Final = 100
+_BATCH_BYTES: Final = 8_000_000
+"""Rows that are put in at once, and of how many bytes of a backup."""
 _CHUNK: Final = 1 << 20
 _LONGEST_MANIFEST: Final = 1 << 20
 MEMORY_WAIT_S: Final = 30.0
@@ -395,11 +396,22 @@ async def _fill(
     into = f"INSERT INTO {table}({', '.join(columns)}) VALUES "
     marks = f"({', '.join('?' for _ in columns)})"
     with open_member(archive, f"{table}.jsonl") as stream:
-        lines = iter(lambda: stream.readline(MAX_LINE + 1), b"")
-        rows = (_row(line, table, columns, Path(str(archive.filename))) for line in lines)
-        while batch := list(islice(rows, _BATCH)):
-            values = [value for row in batch for value in row]
-            await do.execute(into + ", ".join([marks] * len(batch)), *values)
+        for lines in _batches(iter(lambda: stream.readline(MAX_LINE + 1), b"")):
+            rows = (_row(line, table, columns, Path(str(archive.filename))) for line in lines)
+            values = [value for row in rows for value in row]
+            await do.execute(into + ", ".join([marks] * len(lines)), *values)
+
+
+def _batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    batch, size = list[bytes](), 0
+    for line in lines:
+        batch.append(line)
+        size += len(line)
+        if len(batch) >= _BATCH or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _row(line: bytes, table: str, columns: Sequence[str], file: Path) -> list[Any]:

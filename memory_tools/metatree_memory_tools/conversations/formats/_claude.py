@@ -8,7 +8,13 @@ from typing import Any
 
 from metatree_memory_tools.conversations._dates import iso
 from metatree_memory_tools.conversations.formats._json_stream import values
-from metatree_memory_tools.conversations.formats.message import ChatMessage, ExportFile, attached, joined
+from metatree_memory_tools.conversations.formats.message import (
+    ChatMessage,
+    ExportFile,
+    attached,
+    joined,
+    mappings,
+)
 from metatree_memory_tools.conversations.formats.texts import text_of_parts
 
 _HEAD = re.compile(rb'"chat_messages"\s*:\s*\[')
@@ -33,8 +39,8 @@ class Claude:
                 title = str(chat.get("name") or "")
                 name = str(chat.get("uuid") or title)
                 before = ""
-                for each in chat.get("chat_messages") or ():
-                    if not isinstance(each, Mapping) or not (text := _text(each)):
+                for each in mappings(chat.get("chat_messages")):
+                    if not (text := _text(each)):
                         continue
                     key = str(each.get("uuid") or "")
                     reply = str(each.get("parent_message_uuid") or before)
@@ -45,8 +51,8 @@ class Claude:
 
 def _text(message: Mapping[str, Any]) -> str:
     said = message.get("text") or text_of_parts(message.get("content")) or ""
-    pasted = [each for each in message.get("attachments") or () if isinstance(each, Mapping)]
-    files = [each for each in message.get("files") or () if isinstance(each, Mapping)]
+    pasted = mappings(message.get("attachments"))
+    files = mappings(message.get("files"))
     names = [str(each["file_name"]) for each in (*pasted, *files) if each.get("file_name")]
     texts = [str(each["extracted_content"]) for each in pasted if each.get("extracted_content")]
     return joined(str(said), attached(names), *texts)

@@ -14,6 +14,7 @@ from metatree_memory_tools.conversations.formats.message import (
     ExportFile,
     attached,
     joined,
+    mappings,
 )
 
 _HEAD = re.compile(rb'\A[\xef\xbb\xbf\s]*\{\s*"guild"\s*:\s*\{.{0,4000}"channel"\s*:\s*\{', re.DOTALL)
@@ -61,10 +62,10 @@ def _reply(reference: Any) -> str:
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    files = [each for each in message.get("attachments") or () if isinstance(each, Mapping)]
+    files = mappings(message.get("attachments"))
     names = [str(each.get("fileName") or "a file") for each in files]
-    stickers = [each for each in message.get("stickers") or () if isinstance(each, Mapping)]
+    stickers = mappings(message.get("stickers"))
     names += [f"sticker {each.get('name')}" for each in stickers]
-    embeds = [each for each in message.get("embeds") or () if isinstance(each, Mapping)]
+    embeds = mappings(message.get("embeds"))
     shown = [joined(str(each.get("title") or ""), str(each.get("description") or "")) for each in embeds]
     return joined(str(message.get("content") or ""), *shown, attached(names))

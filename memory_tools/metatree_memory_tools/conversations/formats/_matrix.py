@@ -68,7 +68,7 @@ def _text(event: Mapping[str, Any], content: Mapping[str, Any]) -> str:
     body = content.get("body")
     if not isinstance(body, str):
         return ""
-    if content.get("msgtype") in _FILES:
+    if str(content.get("msgtype")) in _FILES:
         return attached([body])
     # A reply repeats what it answers, for programs that show no replies.
     return _QUOTE.sub("", body).strip() if content.get("format") or body.startswith("> <") else body.strip()

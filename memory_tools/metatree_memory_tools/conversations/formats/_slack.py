@@ -19,6 +19,7 @@ from metatree_memory_tools.conversations.formats.message import (
     ExportFile,
     attached,
     joined,
+    mappings,
 )
 
 _DAY = re.compile(r"(?:^|/)([^/]+)/\d{4}-\d\d-\d\d\.json$")
@@ -128,9 +129,9 @@ def _author(message: Mapping[str, Any], users: Mapping[str, str]) -> str:
 
 
 def _text(message: Mapping[str, Any], users: Mapping[str, str]) -> str:
-    files = [each for each in message.get("files") or () if isinstance(each, Mapping)]
+    files = mappings(message.get("files"))
     names = [str(each.get("name") or each.get("title") or "a file") for each in files]
-    quoted = [each for each in message.get("attachments") or () if isinstance(each, Mapping)]
+    quoted = mappings(message.get("attachments"))
     more = [str(each.get("text") or each.get("fallback") or "") for each in quoted]
     said = joined(str(message.get("text") or ""), *more)
 

@@ -11,7 +11,13 @@ from typing import Any
 
 from metatree_memory_tools.conversations._dates import iso
 from metatree_memory_tools.conversations.formats._json_stream import values
-from metatree_memory_tools.conversations.formats.message import ChatMessage, ExportFile, attached, joined
+from metatree_memory_tools.conversations.formats.message import (
+    ChatMessage,
+    ExportFile,
+    attached,
+    joined,
+    mappings,
+)
 from metatree_memory_tools.conversations.formats.texts import text_of_parts
 
 _HEAD = re.compile(rb'"mapping"\s*:\s*\{')
@@ -46,7 +52,7 @@ def _messages(chat: Mapping[str, Any]) -> Iterator[ChatMessage]:
         author, about = message.get("author"), message.get("metadata")
         role = author.get("role") if isinstance(author, Mapping) else None
         files = about.get("attachments") if isinstance(about, Mapping) else None
-        names = [str(each.get("name") or "a file") for each in files or () if isinstance(each, Mapping)]
+        names = [str(each.get("name") or "a file") for each in mappings(files)]
         text = joined(text_of_parts(message.get("content")) or "", attached(names))
         if not text or not isinstance(role, str) or role == "system":
             continue

@@ -34,6 +34,7 @@ _QUOTE = re.compile(r"^(?:>.*|On .{10,200} wrote:|-----Original Message-----|_{1
 _SUBJECT = re.compile(r"^(?:\s*(?:re|fwd?|aw|wg|sv|vs)\s*(?:\[\d+\])?\s*:)+\s*", re.IGNORECASE)
 _MOST_BYTES = 40_000_000
 """Of a letter, with all that is attached to it."""
+_UNREADABLE = "[cannot be read: how it is encoded is out of form]"
 _LEAST_CHARS = 40
 """A shorter text beside a page says that there is a page."""
 _MOST_OF_HEADER = {
@@ -183,10 +184,10 @@ def _is_attached(part: Part) -> bool:
 def _decoded(part: Part) -> str:
     try:
         data = part.get_payload(decode=True)
-    except Exception:
-        data = None
-    if not isinstance(data, bytes):
-        return str(part.get_payload() or "")
+        if not isinstance(data, bytes):
+            return str(part.get_payload() or "")
+    except Exception:  # of what says how it is encoded
+        return _UNREADABLE
     try:
         charset = part.get_content_charset() or "utf-8"
         text = text_of(data) if codecs.lookup(charset).name in _NO_CHARSETS else data.decode(charset)

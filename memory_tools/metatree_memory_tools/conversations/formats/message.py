@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 HEAD = 8192
 """So many bytes of a file tell its format."""
@@ -180,3 +180,8 @@ def attached(names: list[str]) -> str:
 def joined(*texts: str) -> str:
     """Return texts that are not empty, one below the other."""
     return "\n".join(filter(None, (text.strip() for text in texts)))
+
+
+def mappings(value: Any) -> list[Mapping[str, Any]]:
+    """Return the objects in a list of an export; of what is no list, none."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
