@@ -88,7 +88,7 @@ def keep_note(
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _OpenFolder:
     """A folder that stays the same while it is written to, whatever is put in its place, where the system has that."""
 
     folder: Path
@@ -104,19 +104,19 @@ class _Place:
 
 
 @contextmanager
-def _opened(folder: Path) -> Iterator[_Place]:
+def _opened(folder: Path) -> Iterator[_OpenFolder]:
     if not {os.open, os.link, os.unlink} <= os.supports_dir_fd:
-        yield _Place(folder, None)
+        yield _OpenFolder(folder, None)
         return
     # No link is followed any more: somebody may put one there by now.
     descriptor = open_folder(folder, (), os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield _Place(folder, descriptor)
+        yield _OpenFolder(folder, descriptor)
     finally:
         os.close(descriptor)
 
 
-def _written(place: _Place, slug: str, whole: str, body: str, warnings: tuple[str, ...]) -> NoteFile:
+def _written(place: _OpenFolder, slug: str, whole: str, body: str, warnings: tuple[str, ...]) -> NoteFile:
     part = f".note-{secrets.token_hex(8)}.tmp"
     try:
         with place.create(part) as out:
@@ -135,7 +135,7 @@ def _written(place: _Place, slug: str, whole: str, body: str, warnings: tuple[st
     raise UserError(f"{str(place.folder)!r} has {_MOST_TRIES:,} notes called {slug!r}: give another title")
 
 
-def _give_name(place: _Place, part: str, name: str, whole: str) -> bool:
+def _give_name(place: _OpenFolder, part: str, name: str, whole: str) -> bool:
     """Give what was written whole its name; False when the name is taken, also by somebody who was faster."""
     at = place.descriptor
     try:

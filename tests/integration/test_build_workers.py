@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.build import _pool, _read_file
 
 from metatree import Tree, plugins
+from metatree._util.process import python
 
 pytestmark = pytest.mark.integration
 
@@ -94,9 +96,7 @@ def test_workers_read_what_one_process_reads(
     assert all(process.returncode is not None for process in started)  # they end with the build
 
 
-@pytest.mark.parametrize(
-    "code", ["pass", "import sys; sys.stdin.buffer.read(1); print('nonsense', flush=True)"]
-)
+@pytest.mark.parametrize("code", ["pass", "print('nonsense', flush=True)"])
 def test_a_worker_that_ends_or_lies_loses_nothing(
     folder: Path, tmp_path: Path, started: Started, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
@@ -105,6 +105,57 @@ def test_a_worker_that_ends_or_lies_loses_nothing(
     broken = [sys.executable, "-c", code]
     monkeypatch.setattr(_pool, "_start", lambda: subprocess.Popen(broken, stdin=pipe, stdout=pipe))
     assert rows(build_tree(folder, out=tmp_path / "two")) == expected
+
+
+LIMITED = """
+import os
+from metatree_memory_tools.build import _pool
+read_file = _pool.read_file
+def read(root, file, *args, **kwargs):
+    if file.path == "part_2/m03.py":
+        {does}
+    return read_file(root, file, *args, **kwargs)
+_pool.read_file, _pool.LIMIT_S = read, 0.3
+_pool.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "why"),
+    [
+        pytest.param("os._exit(1)", "not read: it ended the process that read it", id="ends"),
+        pytest.param(
+            "9 ** 9 ** 9",
+            "not read: it takes more than 30 s",
+            id="never ends",
+            marks=pytest.mark.skipif(
+                not hasattr(signal, "SIGPROF"), reason="no limit of the time of a process"
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize("few", [False, True])
+def test_a_file_that_ends_its_worker_is_left_out_alone(
+    folder: Path,
+    tmp_path: Path,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    does: str,
+    why: str,
+    few: bool,
+) -> None:
+    expected = alone(folder, tmp_path / "one", monkeypatch)
+    command = python(LIMITED.format(does=does))
+    pipe = subprocess.PIPE
+    monkeypatch.setattr(_pool, "_start", lambda: subprocess.Popen(command, stdin=pipe, stdout=pipe))
+    if few:
+        monkeypatch.setattr(_pool, "MIN_FILES", 1_000)
+        monkeypatch.setattr(_pool, "_LARGE_BYTES", 0)
+    with build_tree(folder, out=tmp_path / "two") as tree:
+        assert dict(tree.omissions())["part_2/m03.py"] == why
+        found = rows(tree)
+    gone = {row[0] for row in expected["node"]} - {row[0] for row in found["node"]}
+    assert gone == {"part_2/m03.py", "part_2/m03.py::f3"}
 
 
 def test_without_a_program_to_start_the_build_reads_by_itself(

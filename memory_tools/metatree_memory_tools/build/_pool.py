@@ -1,9 +1,12 @@
-"""Many files read on several cores, in processes of our own, in the order in which they are asked for.
+"""Files read in processes of our own: many on several cores, and large ones within limits of time and memory.
 
 What reads source code and text is Python and holds one core; the first build of a large repository is most of what its
 user waits for. `multiprocessing` was lost for this: `spawn` imports the user's main module again, and `fork` copies a
 process with threads. Documents and databases are given back: a worker would start a reader of them of its own. That
 goes by their types and not by names: half of a repository may be files whose names say nothing, such as `django.po`.
+
+A file that takes too much ends the worker that reads it, and is left out. Smaller ones are read here where there are
+few: what is quadratic in them takes a second. Files come in the order in which they are asked for.
 """
 
 from __future__ import annotations
@@ -11,10 +14,11 @@ from __future__ import annotations
 import contextlib
 import gc
 import pickle
+import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from operator import attrgetter
@@ -36,6 +40,12 @@ _MAX_WORKERS = 4
 """What one process can write; it is the same for any number of workers."""
 
 _CHUNK_FILES = 40
+_LARGE_BYTES = 128_000
+"""Larger files are read by a worker even where there are few: of one, a tenth of a second goes to its start."""
+LIMIT_S = 30.0
+"""Of computing for one file, where the system can limit it."""
+_MEMORY_BYTES = 1_000_000_000
+"""The same for the memory of a worker."""
 _TEXT_ENDINGS = (".md", ".rst", ".txt")
 _TYPES = frozenset({"code", "html", "man", "markdown", "python", "rst", "text"})
 """What workers read."""
@@ -75,33 +85,41 @@ class FileReader:
     ) -> Generator[FileNodes, None, None]:
         """Yield the nodes of files, each given with its digest and reader of the build before, in their order.
 
-        Uses other processes when there is enough to do for them, and what reads files can be imported there.
+        Uses other processes for large files, and for all when there is enough to do for them, where what reads files
+        can be imported there.
         """
-        workers = min(cores(), _MAX_WORKERS)
-        many = sum(_is_text(file) for file, _ in files) >= MIN_FILES
-        if not many or workers < 2 or plugins.has_registered(plugins.MEMORY_TYPES):
+        if plugins.has_registered(plugins.MEMORY_TYPES):
             yield from (self.read(file, known, types) for file, known in files)
             return
+        workers = min(cores(), _MAX_WORKERS)
+        many = workers > 1 and sum(_is_text(file) for file, _ in files) >= MIN_FILES
+        size = _CHUNK_FILES if many else 1
         with _Workers(workers) as pool:
-            ahead: deque[tuple[_Chunk, Future[_Read]]] = deque()
-            chunks = (files[at : at + _CHUNK_FILES] for at in range(0, len(files), _CHUNK_FILES))
+            ahead: deque[tuple[_Chunk, Future[_Read] | None]] = deque()
+            chunks = (files[at : at + size] for at in range(0, len(files), size))
             while True:
                 while len(ahead) < 4 * workers and (chunk := next(chunks, None)) is not None:
-                    ahead.append((chunk, pool.submit(self, chunk)))
+                    apart = many or chunk[0][0].size > _LARGE_BYTES
+                    ahead.append((chunk, pool.submit(self, chunk) if apart else None))
                 if not ahead:
                     return
                 chunk, result = ahead.popleft()
-                try:
-                    read = result.result()
-                except (OSError, EOFError, pickle.PickleError):  # the worker ended, or could not be started
-                    read = [None] * len(chunk)
+                read: _Read = [None] * len(chunk)
+                if result is not None:
+                    with contextlib.suppress(_NoWorker):
+                        read = result.result()
                 for (file, known), nodes in zip(chunk, read, strict=True):
                     yield nodes or self.read(file, known, types)
 
 
+_READY = "ready"
 _Chunk = Sequence[tuple[ScannedFile, tuple[str, str] | None]]
 _Read = list[FileNodes | None]
 """None for what is to be read elsewhere."""
+
+
+class _NoWorker(Exception):
+    """None can be started."""
 
 
 def _is_text(file: ScannedFile) -> bool:
@@ -134,22 +152,44 @@ class _Workers:
         return self._threads.submit(self._ask, reader, chunk)
 
     def _ask(self, reader: FileReader, chunk: _Chunk) -> _Read:
-        """Have a chunk read by a process that has nothing to do.
+        """Have a chunk read by a process that has nothing to do; a file that ends its process is left out.
 
         Raises:
-            OSError, EOFError, pickle.PickleError: it cannot be started, or it ended.
+            _NoWorker: none can be started.
         """
         try:
             process = self._idle.pop()
         except IndexError:
-            process = _start()
-            self._processes.append(process)
+            process = self._started()
         assert process.stdin is not None and process.stdout is not None
-        pickle.dump((reader, chunk), process.stdin, pickle.HIGHEST_PROTOCOL)
-        process.stdin.flush()
-        nodes: _Read = pickle.load(process.stdout)
+        try:
+            pickle.dump((reader, chunk), process.stdin, pickle.HIGHEST_PROTOCOL)
+            process.stdin.flush()
+            nodes: _Read = pickle.load(process.stdout)
+        except (OSError, EOFError, pickle.PickleError):
+            process.kill()
+            ended = process.wait()
+            if len(chunk) > 1:
+                return [nodes for each in chunk for nodes in self._ask(reader, [each])]
+            return [_left_out(chunk[0][0], late=ended == -_LATE)]
         self._idle.append(process)
         return nodes
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        try:
+            process = _start()
+            self._processes.append(process)
+            assert process.stdout is not None
+            if pickle.load(process.stdout) != _READY:
+                raise _NoWorker
+        except (OSError, EOFError, ValueError, pickle.PickleError) as exc:
+            raise _NoWorker from exc
+        return process
+
+
+def _left_out(file: ScannedFile, *, late: bool) -> FileNodes:
+    much = f"it takes more than {LIMIT_S:g} s" if late else "it ended the process that read it"
+    return FileNodes(file.id, file.size, file.mtime_ns, file.ctime_ns, "", problem=f"not read: {much}")
 
 
 def _start() -> subprocess.Popen[bytes]:
@@ -166,6 +206,9 @@ def main() -> None:
     source, target = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # what a memory type prints is no answer
     types = memory_types()
+    _limit_memory()
+    pickle.dump(_READY, target)
+    target.flush()
     gc.freeze()
     gc.set_threshold(
         100_000, 20, 20
@@ -199,9 +242,34 @@ def _read(
     reader: FileReader, file: ScannedFile, known: tuple[str, str] | None, types: Sequence[FileType]
 ) -> FileNodes | None:
     try:
-        return reader.read(file, known, types, here=None if _is_text(file) else _TYPES)
+        with _limited_time():
+            return reader.read(file, known, types, here=None if _is_text(file) else _TYPES)
     except ReadElsewhere:
         return None
+
+
+_LATE = int(getattr(signal, "SIGPROF", 0))
+"""What ends a worker whose file takes too long. No code of ours runs then: native code lets none in."""
+
+
+@contextlib.contextmanager
+def _limited_time() -> Iterator[None]:
+    if not _LATE:  # Windows
+        yield
+        return
+    signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
+def _limit_memory() -> None:
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _next(source: IO[bytes]) -> Any:
