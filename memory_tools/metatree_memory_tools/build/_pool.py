@@ -248,13 +248,13 @@ def _read(
         return None
 
 
-_LATE = int(getattr(signal, "SIGPROF", 0))
+_LATE = 0 if sys.platform == "win32" else int(signal.SIGPROF)
 """What ends a worker whose file takes too long. No code of ours runs then: native code lets none in."""
 
 
 @contextlib.contextmanager
 def _limited_time() -> Iterator[None]:
-    if not _LATE:  # Windows
+    if sys.platform == "win32":
         yield
         return
     signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
