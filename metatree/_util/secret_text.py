@@ -81,7 +81,13 @@ def masked(text: str, *, code: bool = False) -> tuple[str, int]:
         >>> masked("password = 'hunter2hunter2'; login(password)", code=True)
         ("password = '**************'; login(password)", 1)
     """
-    return _replaced(text, _secret_spans(text, code=code), lambda secret, kind: _NO_BLANK.sub("*", secret))
+    return _replaced(text, _secret_spans(text, code=code), _stars)
+
+
+def _stars(secret: str, kind: str) -> str:
+    if kind == "a private key":
+        return _OF_KEY.sub(lambda sign: sign[1] or "*", secret)
+    return _NO_BLANK.sub("*", secret)
 
 
 def whole_secret(text: str, hidden: int) -> str:
@@ -103,6 +109,8 @@ def whole_secret(text: str, hidden: int) -> str:
 _ESCAPED = re.compile(r"\\([_.~+=:@#*/-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)")
 _HEADS = tuple(re.compile(rf"[^\s;,\"'`()\[\]{{}}<>@|{more}]{{3,}}") for more in ("", ":="))
 _NO_BLANK = re.compile(r"\S")
+_OF_KEY = re.compile(r"(\\u[0-9A-Fa-f]{4}|\\.|[\s\",]+)|.")
+"""What holds the lines of a key together in JSON stays: a notebook with one in it is to be read."""
 _LONGEST_VALUE = 200
 _REST = re.compile(r"[^\s\"'`\\,;<>]*")
 """What may stand behind the last letter of a value that a shape looks at."""

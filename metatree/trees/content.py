@@ -20,7 +20,7 @@ from metatree.trees.masking import masked_data
 from metatree.trees.source_files import FileState, read_source, stamp
 from metatree.trees.source_types import SourceFile, SourceRef, load_memory_type, load_source_type, traits_of
 from metatree.trees.sources import FILES, check_place, disk_root, inner_path, source_of
-from metatree.trees.text import as_text, cut_lines, decode, lines_of
+from metatree.trees.text import as_text, cut_lines, decode, is_binary, lines_of
 
 Files = Callable[[str], bytes]
 """Gives the bytes of a file by the digest that it had when its nodes were built. Raises UserError."""
@@ -153,7 +153,8 @@ class Contents:
             raw = inner if known is None or known.raw is None else known.raw
             before = None if self._steady else stamp(root, raw)
             data = read_source(root, node_id, inner, known)
-            if known is not None and known.masked:
+            named = known is None and not shows_secrets(source) and not is_binary(data)
+            if named or (known is not None and known.masked):
                 data = masked_data(inner, data)
             text = ""
             if ref.type == "text":

@@ -155,6 +155,18 @@ def test_a_file_that_ends_its_worker_is_left_out_alone(
     assert gone == {"part_2/m03.py", "part_2/m03.py::f3"}
 
 
+@pytest.mark.parametrize("name", ["a.js", "tool"])
+def test_longer_code_is_parsed_by_a_worker_even_where_there_is_little(
+    folder: Path, tmp_path: Path, started: Started, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(_pool, "MIN_FILES", 1_000)
+    build_tree(folder, out=tmp_path / "one").close()
+    assert started == []
+    (folder / name).write_text("#!/usr/bin/env node\n" + "function pour(tea) { return tea }\n" * 200)
+    with build_tree(folder, out=tmp_path / "two") as tree:
+        assert len(started) == 1 and tree.get(name).attributes["language"] == "javascript"
+
+
 def test_without_a_program_to_start_the_build_reads_by_itself(
     folder: Path, tmp_path: Path, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,11 +196,21 @@ def wishes(folder: Path) -> Wishes | None:
     if there is None:
         return None
     lines = [
-        f"sets {each.name} to {plain(json.dumps(_shown(each.value), ensure_ascii=True))}"
+        f"sets {each.name} to {plain(json.dumps(_shown(each.value), ensure_ascii=True))}{_sends(each)}"
         for each in _settings(there)
         if not KEYS[each.key].of_folder or _is_above(each)
     ]
     return Wishes(there, lines, _is_accepted(there)) if lines else None
+
+
+_SENT: Final = {"router": "OPENAI_API_KEY", "service": "METATREE_SECRET"}
+"""Variables whose content a server is given that these settings name."""
+
+
+def _sends(setting: _Setting) -> str:
+    variable = _SENT.get(setting.key)
+    is_address = variable is not None and "://" in str(setting.value)
+    return f", and sends what {variable} holds to it" if is_address else ""
 
 
 _ADDRESS = re.compile(r"(?:(?:database|openapi|web):)?[a-z][a-z0-9+]{1,30}://\S+")

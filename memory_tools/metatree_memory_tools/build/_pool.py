@@ -42,11 +42,16 @@ _MAX_WORKERS = 4
 _CHUNK_FILES = 40
 _LARGE_BYTES = 128_000
 """Larger files are read by a worker even where there are few: of one, a tenth of a second goes to its start."""
+_MOST_CODE_BYTES = 4_000
+"""The same for code that tree-sitter parses: what does not parse may take the square of its length in memory, in one
+step that nothing can stop (6 kB take 1.4 GB)."""
 LIMIT_S = 30.0
 """Of computing for one file, where the system can limit it."""
 _MEMORY_BYTES = 1_000_000_000
 """The same for the memory of a worker."""
 _TEXT_ENDINGS = (".md", ".rst", ".txt")
+_OWN_PARSERS = (".py", ".pyi", ".pyw", ".html", ".htm", ".xhtml", ".css", ".svg")
+"""Of names of code, those that no grammar of tree-sitter is for, or that is read elsewhere."""
 _TYPES = frozenset({"code", "html", "man", "markdown", "python", "rst", "text"})
 """What workers read."""
 
@@ -99,7 +104,7 @@ class FileReader:
             chunks = (files[at : at + size] for at in range(0, len(files), size))
             while True:
                 while len(ahead) < 4 * workers and (chunk := next(chunks, None)) is not None:
-                    apart = many or chunk[0][0].size > _LARGE_BYTES
+                    apart = many or chunk[0][0].size > _most_bytes(chunk[0][0])
                     ahead.append((chunk, pool.submit(self, chunk) if apart else None))
                 if not ahead:
                     return
@@ -109,7 +114,21 @@ class FileReader:
                     with contextlib.suppress(_NoWorker):
                         read = result.result()
                 for (file, known), nodes in zip(chunk, read, strict=True):
-                    yield nodes or self.read(file, known, types)
+                    yield nodes or self._read_here(file, known, types, pool)
+
+    def _read_here(
+        self, file: ScannedFile, known: tuple[str, str] | None, types: Sequence[FileType], pool: _Workers
+    ) -> FileNodes:
+        """Read a file in this process, unless what it is, and no name has said, is to be read by a worker."""
+        is_long = _MOST_CODE_BYTES < file.size <= _LARGE_BYTES and not _is_text(file)
+        others = frozenset(each.kind.name for each in types) - {"code"}
+        try:
+            return self.read(file, known, types, here=others if is_long else None)
+        except ReadElsewhere:
+            with contextlib.suppress(_NoWorker):
+                if (nodes := pool.submit(self, [(file, known)]).result()[0]) is not None:
+                    return nodes
+            return self.read(file, known, types)
 
 
 _READY = "ready"
@@ -120,6 +139,12 @@ _Read = list[FileNodes | None]
 
 class _NoWorker(Exception):
     """None can be started."""
+
+
+def _most_bytes(file: ScannedFile) -> int:
+    """Return how large a file may be by its name that is read in this process."""
+    is_parsed = is_code(file.path) and not file.path.lower().endswith(_OWN_PARSERS)
+    return _MOST_CODE_BYTES if is_parsed else _LARGE_BYTES
 
 
 def _is_text(file: ScannedFile) -> bool:

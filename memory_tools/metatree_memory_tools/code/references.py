@@ -195,6 +195,8 @@ class Files:
         names = [head + item.split("=>")[0] for item in inner.rstrip("}").split(",")] if brace else [target]
         for name in names:
             parts = name.split(".")
+            if len(parts) > _MOST_PARTS:
+                continue
             if parts[-1] in ("*", "_"):
                 yield from self._packages.get(("jvm", ".".join(parts[:-1])), ())
             for end in range(len(parts), 0, -1):

@@ -76,8 +76,13 @@ class McpServer:
             first_sentence(masked(listing.instructions.lstrip("# \n"))[0]) or f"An MCP server: {count}."
         )
         attributes: dict[str, Any] = {"tools": len(tools), "resources": len(listing.resources)}
-        if listing.left_out:
-            attributes["note"] = f"{listing.left_out:,} further entries were left out"
+        left_out = [f"{listing.left_out:,} further entries were left out"] if listing.left_out else []
+        addresses = [str(each.uri) for each in listing.resources]
+        addresses += [each.uri_template for each in listing.templates]
+        if private := sum(not _is_public(each) for each in addresses):
+            left_out.append(f"resources whose address holds a password were left out: {private}")
+        if left_out:
+            attributes["note"] = "; ".join(left_out)
         yield (
             Node(
                 ROOT,
@@ -106,7 +111,7 @@ class McpServer:
     ) -> Iterator[tuple[Node, str | None]]:
         if not resources and not templates:
             return
-        unique = list({str(each.uri): each for each in resources}.values())
+        unique = list({str(each.uri): each for each in resources if _is_public(str(each.uri))}.values())
         titles = [_line(each.title or each.name, 60) for each in unique]
         yield (
             Node(
@@ -118,7 +123,7 @@ class McpServer:
             ROOT,
         )
         for each in unique:
-            attributes = {"uri": str(each.uri), "media_type": each.mime_type or ""}
+            attributes = {"uri": str(each.uri), "media_type": _line(each.mime_type or "", 100)}
             title = _line(each.title or each.name or str(each.uri), 120)
             node = Node(
                 f"resources/{each.uri}",
@@ -130,6 +135,8 @@ class McpServer:
             )
             yield node, "resources"
         for each in templates:
+            if not _is_public(each.uri_template):
+                continue
             described = shorten_masked(each.description or "", 200)
             yield (
                 Node(
@@ -239,6 +246,11 @@ def grouped(names: Sequence[str]) -> dict[str, list[str]]:
         word = each[place] if len(each) > place else ""
         groups.setdefault(word if count[word] >= _LEAST_IN_GROUP else "", []).append(name)
     return {"": list(names)} if len(groups) <= 2 else groups
+
+
+def _is_public(address: str) -> bool:
+    """Whether an address holds no password: it is the id of its node, and shown wherever that is."""
+    return not masked(address)[1]
 
 
 def _line(text: str, most: int) -> str:

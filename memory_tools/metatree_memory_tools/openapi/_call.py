@@ -220,7 +220,7 @@ def _send(scheme: list[str], secret: str, request: _Request) -> None:
     request.secrets.append(secret)
     if kind == "apiKey" and place == "query":
         request.query.append((name, secret))
-        request.secrets.append(quote(secret))
+        request.secrets += [quote(secret), quote(secret, safe="")]
     elif kind == "apiKey" and place == "cookie":
         request.cookies.append(f"{name}={secret}")
     elif kind == "apiKey":

@@ -65,7 +65,7 @@ def text_of(tree: Tree, path: str) -> FileText:
     """Return the lines of a file of the tree; for a document those of the text taken out of it.
 
     Raises:
-        UserError: it is no file of the tree, or cannot be read.
+        UserError: it is no file of the tree, cannot be read, or is none of lines: a database, letters, conversations.
     """
     source = tree.source_of(path)
     row = tree.index.row("SELECT reader FROM file WHERE path = ? AND reader <> '-'", (path,))
@@ -87,11 +87,15 @@ def text_of(tree: Tree, path: str) -> FileText:
         raise UserError(
             f"{path!r} is not the file that the tree of somebody else was built from: it is not read"
         )
-    kind = row[0].rpartition(" ")[0]
-    traits = file_traits_of(load_memory_type(kind)) if kind not in ("", "huge") else None
+    name = row[0].rpartition(" ")[0]
+    kind = load_memory_type(name) if name not in ("", "huge") else None
+    traits = file_traits_of(kind) if kind is not None else None
+    document = traits.text if traits else None
+    # What its bytes hold is masked where it is taken out of them, and not here.
+    if document is None and (is_binary(data) or (kind is not None and kind.source_type != "text")):
+        raise UserError(f"{path!r} is no text of lines: read the nodes in it")
     if not shows_secrets(source) and not is_binary(data) and not (traits and traits.binary):
         data = masked_file(inner, data)[0]
-    document = traits.text if traits else None
     if document is None:
         return FileText(path, lines_of(decode(data, python=inner.endswith((".py", ".pyi", ".pyw")))[0]))
     text = document(SourceFile(inner, data, shows_secrets(source)))

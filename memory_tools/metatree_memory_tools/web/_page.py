@@ -60,10 +60,15 @@ class FetchedPage:
     """When it was fetched, in seconds since the epoch."""
 
     @property
+    def address(self) -> str:
+        """Where it is; of an address that a server led to, without the keys in it, which nobody here has named."""
+        return masked(self.fetched.url)[0] if self.fetched.hops else self.fetched.url
+
+    @property
     def title(self) -> str:
         """What it calls itself, else its address."""
         own = str(self.outline.attributes.get("title") or "")
-        return shorten_masked(own, 120) or shorten_masked(self.fetched.url.partition("://")[2], 120)
+        return shorten_masked(own, 120) or shorten_masked(self.address.partition("://")[2], 120)
 
     @property
     def digest(self) -> str:
@@ -73,14 +78,15 @@ class FetchedPage:
     def attributes(self) -> dict[str, Any]:
         """Return what the node of the page knows besides its words."""
         result: dict[str, Any] = {
-            "url": self.fetched.url,
+            "url": self.address,
             "links": without_secrets([[link.text, link.url] for link in self.links], masked)[0],
         }
         for name, value in (("media_type", self.fetched.content_type), ("version", validator(self.fetched))):
             if value:
                 result[name] = value
         if self.fetched.hops:
-            result["redirected_from"] = list(self.fetched.hops)
+            typed, *others = self.fetched.hops
+            result["redirected_from"] = [typed, *(masked(each)[0] for each in others)]
         if self.outline.problem:
             result["note"] = self.outline.problem
         return result
@@ -101,12 +107,12 @@ class FetchedPage:
         if len(text) > MAX_TEXT:
             text = f"{text[:MAX_TEXT]}\n… cut: {len(text) - MAX_TEXT:,} more characters"
         return Node(
-            page_id(self.fetched.url),
+            page_id(self.address),
             self.title,
-            self.outline.description or self.fetched.url,
+            self.outline.description or self.address,
             text,
             PAGE,
-            provenance={"url": self.fetched.url, "fetched_at": round(self.at, 3)},
+            provenance={"url": self.address, "fetched_at": round(self.at, 3)},
             attributes=self.attributes(),
         )
 
@@ -116,7 +122,7 @@ class FetchedPage:
         top = Node(
             ROOT,
             self.title,
-            self.outline.description or self.fetched.url,
+            self.outline.description or self.address,
             self.text() if alone else None,
             PAGE,
             attributes={**self.attributes(), "fetched_at": round(self.at, 3)},

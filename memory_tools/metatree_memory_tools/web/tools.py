@@ -81,7 +81,7 @@ def follow_link(node: Node, tree: Tree, query: str) -> Node:
         return known
     options = web_options(tree, node)
     page = read_page(link.url, options)
-    known = page_in(tree, page.fetched.url)  # a redirect may lead to what is there
+    known = page_in(tree, page.address)  # a redirect may lead to what is there
     if known is not None:
         return known
     made = page.node()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from metatree._util.secret_text import without_secrets
+from metatree._util.secret_text import redacted, without_secrets
 from metatree._util.zips import open_archive, read_member
 from metatree.errors import UserError
 from metatree.notes.archive.format import (
@@ -195,7 +195,14 @@ def _write(
             for row in rows:
                 number += 1
                 try:
-                    line = checked_line(line_of(_without_secrets(row, report))) + b"\n"
+                    line = (
+                        checked_line(
+                            line_of(
+                                _without_secrets(row, report, redacted if name == "nodes" else _redacted_json)
+                            )
+                        )
+                        + b"\n"
+                    )
                 except UserError as exc:
                     raise UserError(
                         f"row {number} of {name} cannot be exported ({exc}): nothing was written"
@@ -246,10 +253,21 @@ def _image(folder: Path, name: str, most: int) -> bytes | None:
     return content if end.startswith("thumbnail") or digest_bytes(content) == digest else None
 
 
-def _without_secrets(value: Any, report: Exported) -> Any:
-    clean, number = without_secrets(value)
+def _without_secrets(value: Any, report: Exported, hide: Callable[[str], tuple[str, int]]) -> Any:
+    clean, number = without_secrets(value, hide)
     report.secrets += number
     return clean
+
+
+def _redacted_json(text: str) -> tuple[str, int]:
+    """Return a column without secrets, also behind the line breaks in the texts of one that holds JSON."""
+    number = 0
+    if text[:1] in ("{", "[", '"'):
+        with suppress(ValueError, RecursionError):
+            clean, number = without_secrets(json.loads(text), _redacted_json)
+            text = json.dumps(clean, ensure_ascii=False) if number else text
+    text, more = redacted(text)
+    return text, number + more
 
 
 def _table(store: Store, table: str, order: str) -> Iterator[dict[str, Any]]:

@@ -31,7 +31,7 @@ WANTED: Final[Mapping[str, re.Pattern[str]]] = {
         r"\b[A-Z][a-zà-ÿš'-]+ (?:[A-Z]\. |van |von |de )?[A-Z][a-zà-ÿš'-]+\b|<[\w.+-]+@[\w.-]+>|(?<!\S)@\w+"
     ),
     "code": re.compile(
-        r"\b(?:def|class|function|struct|const|var|let)\s+\w+|\b[a-z]+_\w+\b|\b[A-Z][a-z]+[A-Z]\w+|\w+\(\)"
+        r"\b(?:def|class|function|struct|const|var|let)\s+\w+|\b[a-z]+_\w+\b|\b[A-Z][a-z]+[A-Z]\w+|\w\(\)"
     ),
     "where": re.compile(
         r"\b(?:in|on|at|under|behind|inside|near|beside|between|above|below|to|into) (?:the |an? |its |[A-Z~/`])"
@@ -71,7 +71,7 @@ _BY_WHOM: Final = re.compile(
 """A person beside what they did, an address, a name at the head of an entry, or of two words within a sentence."""
 _ROLE: Final = "team|committee|group|board|office|department|staff|desk|head|manager|owner|chair|lead"
 _DOER: Final = re.compile(
-    rf"\b([A-Z][\w'-]*[a-z][\w'-]*|{_ROLE})(?: [A-Z][\w'-]+)?"
+    rf"\b([A-Z](?=[\w'-]{{0,60}}?[a-z])[\w'-]{{1,61}}+|{_ROLE})(?: [A-Z][\w'-]+)?"
     rf"(?=,? (?:who |has |had |also |is |was |will )?(\w+))|\bby (?:the|an?) (?:\w+ )?(?:{_ROLE})\b"
 )
 _WHO_DOES: Final = re.compile(

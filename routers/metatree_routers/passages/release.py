@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import islice
 
 from metatree.node import Node
 
 IS_CHANGES = re.compile(r"change|news|history|release|announce|whats.?new", re.IGNORECASE)
 """How files and sections are called that say what changed, release by release."""
 _MOST_CHARS = 100
+_MOST_LINES = 1_000
+"""Of an entry that are looked at for who signed it."""
 _VERSION = r"(?:\d+:)?v?\d+(?:\.\d+)+[\w.+~-]*"
 _DAY = (
     r"(?:(?:19|20)\d\d[-./]?(?:\d\d|\w{3})[-./]?\d\d"
@@ -71,5 +74,6 @@ def release_above(lines: Sequence[str], releases: Sequence[int], first: int, abo
     if at and not any(map(_SAYS.search, lines[releases[at - 1] + 1 : number])):
         heading = f"{lines[releases[at - 1]].strip()}, {heading}"
     end = releases[at + 1] if at + 1 < len(releases) else len(lines)
-    signed = next((line for line in lines[first:end] if line.startswith(" -- ")), "")
+    entry = islice(lines, first, min(end, first + _MOST_LINES))
+    signed = next((line for line in entry if line.startswith(" -- ")), "")
     return f"{heading} {signed.strip()}" if signed else heading

@@ -11,6 +11,8 @@ from metatree_routers.query.terms import expand_cached, raw_tokens, term_counts
 MAX_LINES = 5_000
 MAX_LINE_CHARS = 240
 MAX_READ_CHARS = 2_000
+_FEW_FORMS = 50
+"""Of the words of a question in a text, that are looked for one by one."""
 
 
 def best_line(text: str, weights: Mapping[str, float]) -> str:
@@ -30,7 +32,10 @@ def best_line(text: str, weights: Mapping[str, float]) -> str:
             matching[raw] = tuple(term for term in expanded if term in weights)
     best, best_score = "", 0.0
     # Most lines have none of the words, and cutting a line costs more than looking for them.
-    numbers = {number for raw in matching for number, line in enumerate(lines) if raw in line}
+    if len(matching) <= _FEW_FORMS:
+        numbers = {number for raw in matching for number, line in enumerate(lines) if raw in line}
+    else:
+        numbers = {n for n, line in enumerate(lines) if not matching.keys().isdisjoint(raw_tokens(line))}
     for line in map(lines.__getitem__, sorted(numbers)):
         if not _says_something(line):
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import zipfile
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from metatree_memory_tools.build._gitignore import MOST_WILD, Patterns
 from metatree_memory_tools.text import _tools
 from metatree_memory_tools.web import _links
 from metatree_memory_tools.web._links import links_of
+from metatree_routers.passages import _wanted
+from metatree_routers.passages.release import release_above
+from metatree_routers.query.best_line import best_line
 
 from metatree import Tree
 from metatree._util.normal_form import most_marks, nfc
@@ -48,13 +52,54 @@ def built(clone: Clone, name: str, text: str) -> Tree:
         ("b.py", f"from .{'a' * 1_500_000} import {'a,' * 118_000}a\n"),
         ("c.py", f"a{MARKS * 120_000}=1\n"),
         ("d.py", f"import {'.'.join(['℘'] * 60_000)}\n"),
+        ("e.ex", "defmodule A do\n" + '@doc "";' * 12_000 + "\n" * 100_000 + "end\n"),
+        ("f.c", " " * 200_000 + "/**/" * 100_000 + "\n" * 100 + "int a;\n"),
+        ("g.h", "\n" * 20_000),
+        ("h.scala", f"import {'a.' * 333}{{{'b,' * 160}b}}\n" * 400),
         ("note.md", f"---\ntags: [a,{'[[,' * 600_000}]\n---\n# Note\n"),
     ],
-    ids=["table", "small table", "docstring", "import", "marks", "name", "tags"],
+    ids=[
+        "table",
+        "small table",
+        "docstring",
+        "import",
+        "marks",
+        "name",
+        "attributes",
+        "comments",
+        "header",
+        "imports",
+        "tags",
+    ],
 )
 def test_a_text_takes_a_time_that_grows_with_its_length(clone: Clone, name: str, text: str) -> None:
     with built(clone, name, text) as tree:
         assert name in tree
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no limit of the memory of a process")
+@pytest.mark.parametrize("name", ["a.c", "tool"])
+def test_code_whose_parse_takes_gigabytes_is_left_out_alone(clone: Clone, name: str) -> None:
+    """The parser of tree-sitter can be stopped by nothing but the end of its process."""
+    text = "a=>" * 7_000 if name == "a.c" else "#!/usr/bin/env rustx\n" + "%w(" * 7_000
+    with built(clone, name, text) as tree:
+        assert (name in tree) != (name in dict(tree.omissions()))
+
+
+@pytest.mark.parametrize("text", [f"A{'a' * 200_000}", "1" * 200_000, "A'" * 100_000, "Aa " * 60_000])
+def test_what_is_asked_for_is_looked_for_in_linear_time(text: str) -> None:
+    assert list(_wanted._DOER.finditer(f"{text}. Ann paints it"))
+    assert not _wanted.WANTED["code"].search(text)
+
+
+def test_the_line_that_matches_best_is_found_among_many_forms_of_a_word() -> None:
+    lines = "\n".join(f"zebra_{number:06} stripes" for number in range(4_900))
+    assert best_line(lines * 8, {"zebra": 1.0}).startswith("zebra_")
+
+
+def test_who_signed_an_entry_is_looked_for_near_it() -> None:
+    lines = ["tea (1.0)", "", *["ab"] * 200_000, " -- Ann  Mon"]
+    assert all(release_above(lines, [0], first) == "tea (1.0)" for first in range(1, 20_000))
 
 
 @pytest.mark.parametrize("rows", [70, 2_000])

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 SIGNATURE_CHARS = 160
 _FIRST_LINES = 200
+_MOST_INDENT = 1_000
+"""A comment that stands further to the right does not have its line for itself."""
 """How far down the comment that speaks of the file is looked for."""
 
 _COMMENT_LINES = 20
@@ -427,7 +429,7 @@ class _SyntaxReader:
         for nodes in tree_sitter.QueryCursor(query).captures(root).values():
             for node in nodes:
                 row, column = node.start_point
-                if not self.lines[row][:column].strip():
+                if column <= _MOST_INDENT and not self.lines[row][:column].strip():
                     last = last_row(node)
                     self.comments[row + 1 : last + 2] = b"\1" * (last + 1 - row)
 
@@ -437,9 +439,13 @@ class _SyntaxReader:
 
         if query is None:
             return
+        above: set[tuple[int, int]] = set()
         for _, captures in tree_sitter.QueryCursor(query).matches(root):
             for node in captures.get("above", ()):
                 first, last = node.start_point[0] + 1, last_row(node) + 1
+                if (first, last) in above:  # many may stand in one line
+                    continue
+                above.add((first, last))
                 while last < len(self.lines) and not self.lines[last].strip():
                     last += 1  # an empty line may stand below it
                 self.comments[first : last + 1] = b"\1" * (last + 1 - first)

@@ -40,7 +40,7 @@ _CHECK_EVERY = 16
 """How many hundreds of steps a parser goes on before its time and memory are looked at, which takes the system long."""
 
 _CPP_IN_HEADER = re.compile(
-    rb"^\s*(?:class\s+\w+[^;]*$|namespace\b|template\s*<|using\s+\w+|public:|private:|protected:)",
+    rb"^[ \t]*(?:class\s+\w+[^;]*$|namespace\b|template\s*<|using\s+\w+|public:|private:|protected:)",
     re.MULTILINE,
 )
 _INTERPRETERS = {b"sh": "shell", b"bash": "shell", b"dash": "shell", b"zsh": "shell", b"node": "javascript",

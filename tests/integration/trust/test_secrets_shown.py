@@ -1,0 +1,144 @@
+"""Secrets that stood where nothing looked for them: each of these was shown once."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zipfile
+from email.message import EmailMessage
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from metatree_agents.cli._main import run
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.mcp_server.source import _is_public
+from metatree_memory_tools.openapi import _call
+from metatree_memory_tools.text.lines import text_of
+from metatree_memory_tools.web._page import FetchedPage
+from metatree_memory_tools.web.fetch import Fetched
+
+from metatree import Node, Tree
+from metatree._util.secret_text import masked
+from metatree.errors import UserError
+from metatree.node import Source
+from metatree.notes.archive import export_memory
+from metatree.notes.archive._writer import _redacted_json
+from metatree.notes.notes import remember
+from metatree.trees.source_types import Outline, SourceFile
+from tests.integration.trust.prepared import Clone
+
+pytestmark = pytest.mark.integration
+
+TOKEN = "ghp_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+KEY = (
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA1c9yh3G0abcDEF12345abcDEF12345abcDEF12345abcDEF\n"
+    "-----END RSA PRIVATE KEY-----"
+)
+
+
+def database(place: Path) -> None:
+    with sqlite3.connect(place) as store:
+        store.execute("CREATE TABLE account (name TEXT, password TEXT)")
+        store.execute("INSERT INTO account VALUES (?, ?)", (f"ann\n{TOKEN}\n", "hunter2hunter2"))
+
+
+def letter(place: Path) -> None:
+    message = EmailMessage()
+    message["From"], message["Subject"], message["Message-ID"] = "Ann <ann@example.org>", "Key", "<1@x>"
+    message.set_content(f"Hello, the key of the harbour is {TOKEN} – é.\n", cte="quoted-printable")
+    place.write_bytes(bytes(message))
+
+
+def chat(place: Path) -> None:
+    turns = [{"role": "user", "content": f"My key:\n{TOKEN}"}, {"role": "assistant", "content": "Yes."}]
+    place.write_text(json.dumps({"messages": turns}))
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [("dev.db", database), ("a.eml", letter), ("chat.json", chat)],
+    ids=["sqlite", "mail", "chat"],
+)
+def test_bytes_that_are_no_text_have_no_lines(clone: Clone, name: str, write: object) -> None:
+    assert callable(write)
+    write(clone.folder / name)
+    with build_tree(clone.folder) as tree:
+        assert name in tree
+        with pytest.raises(UserError, match="no text of lines"):
+            text_of(tree, name)
+
+
+def test_a_file_that_a_node_of_a_tree_by_hand_names_is_masked(clone: Clone) -> None:
+    (clone.folder / "k.txt").write_text(f"The key is {TOKEN} here\n")
+    with Tree.create(clone.folder / "t.mtree", source_root=clone.folder) as tree:
+        tree.add(Node("k", "Key", "The key", source=Source(type="text", path="k.txt")))
+        assert tree.content("k") == f"The key is {'*' * len(TOKEN)} here\n"
+
+
+def test_a_secret_in_a_query_is_hidden_as_it_is_written_there() -> None:
+    request = SimpleNamespace(secrets=[], query=[], cookies=[], headers={})
+    _call._send(["apiKey", "", "query", "key"], "sk/9fQ+zz==", request)  # type: ignore[arg-type]
+    assert "sk%2F9fQ%2Bzz%3D%3D" in request.secrets
+
+
+def test_columns_that_hold_json_are_exported_without_what_stands_behind_their_line_breaks(
+    clone: Clone,
+) -> None:
+    said = json.dumps({"data": json.dumps({"text": f"The key:\n{TOKEN}\nof the harbour"})})
+    text, number = _redacted_json(said)
+    assert (
+        number == 1 and TOKEN not in text and "of the harbour" in json.loads(json.loads(text)["data"])["text"]
+    )
+    assert _redacted_json("{no JSON}") == ("{no JSON}", 0)
+    with Tree.create(clone.folder / "t.mtree") as tree:
+        remember(tree, f"The key of the harbour:\n{TOKEN}\n", who="ann")
+        export_memory(tree, clone.folder / "e.metatree")
+    with zipfile.ZipFile(clone.folder / "e.metatree") as archive:
+        assert not any(TOKEN.encode() in archive.read(name) for name in archive.namelist())
+
+
+def test_addresses_of_resources_with_a_password_are_not_public() -> None:
+    assert not _is_public("postgres://ann:hunter2hunter2@db.example.org/shop")
+    assert _is_public("file:///docs/{name}") and _is_public("postgres://db.example.org/shop")
+
+
+def test_each_of_two_entries_of_netrc_is_masked() -> None:
+    entry = "<li>machine {} login ann password {}</li>"
+    text = entry.format("a.example.org", "kettle9blue") + entry.format("b.example.org", "teapot8green")
+    assert "kettle9blue" not in masked(text)[0] and "teapot8green" not in masked(text)[0]
+
+
+@pytest.mark.parametrize("secret", ["machine a.example.org login ann password kettle9blue", KEY])
+def test_a_file_of_json_with_a_secret_in_it_can_be_read(secret: str) -> None:
+    told = {
+        "cells": [{"source": [f"{line}\n" for line in f"Fill the kettle\n{secret}\nand wait".split("\n")]}]
+    }
+    text = masked(json.dumps(told, indent=1))[0]
+    source = json.loads(text)["cells"][0]["source"]
+    assert source[0] == "Fill the kettle\n" and source[-1] == "and wait\n"
+    assert "kettle9blue" not in text and "MIIEowIBAAKCAQEA" not in text
+
+
+def test_an_address_that_a_server_led_to_is_shown_without_its_keys() -> None:
+    typed, led = "https://example.org/start", f"https://example.org/page?access_token={TOKEN}"
+    answer = Fetched(url=led, status=200, body=b"Kettle", headers={}, hops=(typed,))
+    page = FetchedPage(
+        answer, SourceFile("page.txt", b"Kettle"), None, Outline(description="Kettle"), (), 0.0
+    )  # type: ignore[arg-type]
+    assert TOKEN not in str(page.attributes()) + page.title and page.attributes()["redirected_from"] == [
+        typed
+    ]
+
+
+def test_trust_says_which_of_ones_own_keys_a_server_gets(
+    clone: Clone, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (clone.folder / "metatree.toml").write_text(
+        'router = "decisions/x@http://stranger.example"\n[ask]\nservice = "http://stranger.example"\n'
+    )
+    assert run(["trust", "--show"]) in (0, 2)
+    shown = "".join(capsys.readouterr())
+    assert (
+        "sends what OPENAI_API_KEY holds to it" in shown and "sends what METATREE_SECRET holds to it" in shown
+    )
