@@ -8,6 +8,7 @@ import zipfile
 from email.message import EmailMessage
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from metatree_agents.cli._main import run
@@ -123,12 +124,12 @@ def test_a_file_of_json_with_a_secret_in_it_can_be_read(secret: str) -> None:
 def test_an_address_that_a_server_led_to_is_shown_without_its_keys() -> None:
     typed, led = "https://example.org/start", f"https://example.org/page?access_token={TOKEN}"
     answer = Fetched(url=led, status=200, body=b"Kettle", headers={}, hops=(typed,))
+    kind: Any = None
     page = FetchedPage(
-        answer, SourceFile("page.txt", b"Kettle"), None, Outline(description="Kettle"), (), 0.0
-    )  # type: ignore[arg-type]
-    assert TOKEN not in str(page.attributes()) + page.title and page.attributes()["redirected_from"] == [
-        typed
-    ]
+        answer, SourceFile("page.txt", b"Kettle"), kind, Outline(description="Kettle"), (), 0.0
+    )
+    assert TOKEN not in f"{page.attributes()} {page.title}"
+    assert page.attributes()["redirected_from"] == [typed]
 
 
 def test_trust_says_which_of_ones_own_keys_a_server_gets(
