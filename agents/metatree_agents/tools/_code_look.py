@@ -32,10 +32,15 @@ def grep(tree: Tree, place: str, pattern: str, *, ignore_case: bool) -> tuple[li
 
 def no_lines(tree: Tree, place: str, pattern: str) -> str:
     """Say what was looked through when no line matched."""
-    from metatree_memory_tools.text.lines import files_below
+    from metatree_memory_tools.text.lines import files_below, without_lines
 
-    count = len(files_below(tree, place))
-    return f"no line of {count} file(s) below {place} matches {pattern!r}{left_out(tree)}; try ignore_case, or `search`"
+    others = without_lines(tree, place)
+    count = len(files_below(tree, place)) - others
+    more = f"; {others} of a database, letters or conversations have no lines" if others else ""
+    return (
+        f"no line of {count} file(s) below {place} matches {pattern!r}{more}{left_out(tree)}; try ignore_case, or"
+        " `search`"
+    )
 
 
 def outline(tree: Tree, place: str, depth: int) -> list[str]:

@@ -10,7 +10,7 @@ from metatree.node import Node
 from metatree.trees.content import file_state, shows_secrets
 from metatree.trees.masking import masked_file
 from metatree.trees.source_files import digest_bytes, read_inside
-from metatree.trees.source_types import SourceFile, file_traits_of, load_memory_type
+from metatree.trees.source_types import MemoryType, SourceFile, file_traits_of, load_memory_type
 from metatree.trees.sources import FILES, disk_root, inner_path
 from metatree.trees.text import decode, is_binary, lines_of
 from metatree.trees.tree import Tree
@@ -61,6 +61,22 @@ def files_below(tree: Tree, path: str) -> list[str]:
     return [row[0] for row in rows if row[0] == path or row[0].startswith(path + "/")]
 
 
+def without_lines(tree: Tree, path: str) -> int:
+    """Return how many files in a folder are no text of lines, by their types: databases, letters, conversations."""
+    readers = dict(tree.index.rows("SELECT path, reader FROM file WHERE reader <> '-'"))
+    return sum(not _has_lines(readers[file]) for file in files_below(tree, path))
+
+
+def _has_lines(reader: str) -> bool:
+    kind = _kind_of(reader)
+    return kind is None or kind.source_type == "text" or file_traits_of(kind).text is not None
+
+
+def _kind_of(reader: str) -> MemoryType | None:
+    name = reader.rpartition(" ")[0]
+    return load_memory_type(name) if name not in ("", "huge") else None
+
+
 def text_of(tree: Tree, path: str) -> FileText:
     """Return the lines of a file of the tree; for a document those of the text taken out of it.
 
@@ -87,12 +103,11 @@ def text_of(tree: Tree, path: str) -> FileText:
         raise UserError(
             f"{path!r} is not the file that the tree of somebody else was built from: it is not read"
         )
-    name = row[0].rpartition(" ")[0]
-    kind = load_memory_type(name) if name not in ("", "huge") else None
+    kind = _kind_of(row[0])
     traits = file_traits_of(kind) if kind is not None else None
     document = traits.text if traits else None
     # What its bytes hold is masked where it is taken out of them, and not here.
-    if document is None and (is_binary(data) or (kind is not None and kind.source_type != "text")):
+    if document is None and (is_binary(data) or not _has_lines(row[0])):
         raise UserError(f"{path!r} is no text of lines: read the nodes in it")
     if not shows_secrets(source) and not is_binary(data) and not (traits and traits.binary):
         data = masked_file(inner, data)[0]

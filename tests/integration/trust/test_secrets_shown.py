@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from metatree_agents.cli._main import run
+from metatree_agents.tools import _code_look
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.mcp_server.source import _is_public
 from metatree_memory_tools.openapi import _call
@@ -66,6 +67,11 @@ def test_bytes_that_are_no_text_have_no_lines(clone: Clone, name: str, write: ob
     write(clone.folder / name)
     with build_tree(clone.folder) as tree:
         assert name in tree
+        assert _code_look.grep(tree, ".", "ghp_|hunter2|My key|the key of", ignore_case=True) == ([], "")
+        assert "no line of 1 file(s)" in _code_look.no_lines(tree, ".", "ghp_")
+        assert "1 of a database, letters or conversations have no lines" in _code_look.no_lines(
+            tree, ".", "ghp_"
+        )
         with pytest.raises(UserError, match="no text of lines"):
             text_of(tree, name)
 
