@@ -209,8 +209,11 @@ _SENT: Final = {"router": "OPENAI_API_KEY", "service": "METATREE_SECRET"}
 
 def _sends(setting: _Setting) -> str:
     variable = _SENT.get(setting.key)
-    is_address = variable is not None and "://" in str(setting.value)
-    return f", and sends what {variable} holds to it" if is_address else ""
+    if variable is None or "://" not in str(setting.value):
+        return ""
+    if str(setting.value).startswith("systemone/"):
+        variable = "SYSTEMONE_API_KEY"
+    return f", and sends what {variable} holds to it"
 
 
 _ADDRESS = re.compile(r"(?:(?:database|openapi|web):)?[a-z][a-z0-9+]{1,30}://\S+")

@@ -21,6 +21,7 @@ from metatree_routers.llm.errors import (
     PromptTooLong,
     RequestRejected,
     UnknownModel,
+    without_key,
 )
 from metatree_routers.wrappers.limiter import Limiter
 
@@ -105,6 +106,7 @@ class JsonServer:
 
     def _error(self, status: int, content: bytes, headers: Mapping[str, str], place: str) -> Exception:
         message = _message(content)
+        message = without_key(message, self._key)
         answer = f"{place} answered {status}: {message}" if message else f"{place} answered {status}"
         if status in (401, 403):
             return BadKey(f"{answer}; check {self._key_variable} and what the key may do")

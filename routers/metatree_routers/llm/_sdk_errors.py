@@ -22,6 +22,7 @@ from metatree_routers.llm.errors import (
     RequestRejected,
     Truncated,
     UnknownModel,
+    without_key,
 )
 
 _BY_CODE: Mapping[str, type[MetatreeError]] = {
@@ -89,7 +90,7 @@ def _for_status(
     capabilities: ServerCapabilities,
 ) -> MetatreeError:
     status: int = exc.status_code
-    message = _message(exc)
+    message = without_key(_message(exc), settings.api_key)
     both = f"{exc.code or ''} {message}".casefold()
     answer = f"{place} answered {status}: {message}" if message else f"{place} answered {status}"
     codes = (str(each).casefold() for each in (exc.code, exc.type) if each)

@@ -73,3 +73,17 @@ class NotAModelServer(UserError):
 def for_the_model(errors: Iterable[str]) -> list[str]:
     """Return the errors that a model can fix: those about its answers, not those about its server."""
     return [e for e in errors if not e.startswith((SERVER, "no answer within"))]
+
+
+_LEAST_KEY = 8
+"""Characters of what is a key; servers of one's own are given any word."""
+
+
+def without_key(message: str, key: str) -> str:
+    """Return what a server says without the key that it was given: some repeat what they refuse.
+
+    Example:
+        >>> without_key("no such key: sk-12345678", "sk-12345678")
+        'no such key: ***'
+    """
+    return message.replace(key, "***") if len(key) >= _LEAST_KEY else message

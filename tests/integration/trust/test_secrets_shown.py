@@ -19,6 +19,8 @@ from metatree_memory_tools.openapi import _call
 from metatree_memory_tools.text.lines import text_of
 from metatree_memory_tools.web._page import FetchedPage
 from metatree_memory_tools.web.fetch import Fetched
+from metatree_routers.decisions._server import JsonServer
+from metatree_routers.llm.errors import without_key
 
 from metatree import Node, Tree
 from metatree._util.secret_text import masked
@@ -149,3 +151,13 @@ def test_trust_says_which_of_ones_own_keys_a_server_gets(
     assert (
         "sends what OPENAI_API_KEY holds to it" in shown and "sends what METATREE_SECRET holds to it" in shown
     )
+
+
+def test_a_server_that_repeats_the_key_that_it_refuses_is_told_without_it() -> None:
+    key = "sk-own-key-of-somebody"
+    server = JsonServer("http://127.0.0.1:9", key, key_variable="OPENAI_API_KEY")
+    error = server._error(
+        401, json.dumps({"error": {"message": f"bad key {key}"}}).encode(), {}, "the server"
+    )
+    assert "bad key ***" in str(error) and key not in str(error)
+    assert without_key("a-b", "-") == "a-b"
