@@ -181,3 +181,17 @@ def test_sources_of_an_odd_form_are_refused_in_words(
     for command in (["trust", "--show"], ["find", "harbour"], ["trust", "--yes"]):
         assert run(command) in (0, 2)
     assert "failed" not in "".join(capfd.readouterr())
+
+
+def test_sources_of_a_tree_that_was_built_again_in_between_can_be_accepted(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    files = [clone.folder / name for name in ("a.md", "b.md")]
+    files[1].write_text("# Quay\n\nThe quay is long\n")
+    with as_user(clone.attacker):
+        build_tree(*files, out=clone.metatree).close()
+    assert run(["find", "quay", "-q"]) == 0  # not made by this user: built again, from the folder
+    assert run(["trust", "--yes"]) == 0
+    with Tree.open(clone.folder) as tree:
+        assert [source.location for source in tree.sources()] == list(map(str, files))
+        assert "quay" in tree.content("b.md")
+    assert run(["trust", "--show"]) == 0

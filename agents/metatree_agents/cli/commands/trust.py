@@ -160,7 +160,16 @@ def _build(index: Path, sources: list[SourceRef]) -> None:
     from metatree_memory_tools import build_tree
 
     from metatree.storage.acceptance import drop_offer
+    from metatree.trees.sources import check_source
+    from metatree.trees.tree import Tree
 
+    with Tree.open(index.parent) as tree:
+        known = tree.sources()
+    try:
+        check_source(known, sources)
+    except UserError:  # built again from the folder alone, which is none of them: there is nothing of one's own in it
+        for end in ("-wal", "-shm", "-journal", ""):
+            index.with_name(index.name + end).unlink(missing_ok=True)
     build_tree(*sources, out=index.parent).close()
     drop_offer(index)
 
