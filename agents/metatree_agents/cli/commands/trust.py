@@ -167,7 +167,9 @@ def _build(index: Path, sources: list[SourceRef]) -> None:
         known = tree.sources()
     try:
         check_source(known, sources)
-    except UserError:  # built again from the folder alone, which is none of them: there is nothing of one's own in it
+    except (
+        UserError
+    ):  # built again from the folder alone, which is none of them: there is nothing of one's own in it
         for end in ("-wal", "-shm", "-journal", ""):
             index.with_name(index.name + end).unlink(missing_ok=True)
     build_tree(*sources, out=index.parent).close()
