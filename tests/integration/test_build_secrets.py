@@ -14,7 +14,7 @@ from metatree_agents.tools.toolkit import Toolkit
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.git.tools import blame, find_change, show_commit
-from metatree_memory_tools.text.lines import text_of
+from metatree_memory_tools.text.lines import text_of, texts_of
 from metatree_routers import text_evidence
 
 from metatree import Tree, search
@@ -94,7 +94,7 @@ def test_secrets_are_masked_where_there_is_more_and_files_of_nothing_else_are_le
         assert omitted.keys() == GO.keys()
         assert all("may hold secrets" in reason for reason in omitted.values())
         found = search(["Why is the key of the shop refused?"], tree=tree)
-        said = told(tree) + str(found) + "".join(str(text_of(tree, path)) for path in sorted(files))
+        said = told(tree) + str(found) + "".join(str(each) for each in texts_of(tree, sorted(files)))
         assert [secret for secret in SECRETS if secret in said] == []
         assert tree.get("settings.py").attributes["masked"] == "2 keys or passwords in it masked"
         assert not tree.stale()
