@@ -9,6 +9,7 @@ What a follower does not get done, because it failed or was too late, `TextIndex
 from __future__ import annotations
 
 import contextlib
+import gc
 import subprocess
 import sys
 import threading
@@ -84,5 +85,7 @@ def main(place: str) -> None:
             print(done, total, flush=True)
 
     threading.Thread(target=wait, daemon=True).start()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)  # nodes and texts are many objects and no garbage
     with Tree.open(place) as tree:
         TextIndex(tree).follow(lambda: not ended.is_set(), report)
