@@ -197,3 +197,25 @@ def test_a_type_that_lives_in_this_process_is_asked_here(
     finally:
         plugins.unregister(plugins.MEMORY_TYPES, "markdown")
     assert started == []
+
+
+def test_a_build_that_is_stopped_starts_no_other_worker(
+    folder: Path, tmp_path: Path, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = python(LIMITED.format(does="import time; time.sleep(600)"))
+    pipe = subprocess.PIPE
+
+    def start() -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe))
+        return started[-1]
+
+    monkeypatch.setattr(_pool, "_start", start)
+
+    def stop(number: int, total: int, path: str) -> None:
+        if number == 40:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_tree(folder, out=tmp_path / "tree", progress=stop)
+    assert len(started) == 2
+    assert all(process.returncode is not None for process in started)

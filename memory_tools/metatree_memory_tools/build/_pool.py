@@ -158,11 +158,13 @@ class _Workers:
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="metatree-build")
         self._idle: deque[subprocess.Popen[bytes]] = deque()
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._is_over = False
 
     def __enter__(self) -> _Workers:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self._is_over = True
         for process in self._processes:
             process.kill()
         self._threads.shutdown(cancel_futures=True)
@@ -194,6 +196,8 @@ class _Workers:
         except (OSError, EOFError, pickle.PickleError):
             process.kill()
             ended = process.wait()
+            if self._is_over:  # it was ended, and nobody waits
+                raise _NoWorker from None
             if len(chunk) > 1:
                 return [nodes for each in chunk for nodes in self._ask(reader, [each])]
             return [_left_out(chunk[0][0], late=ended == -_LATE)]
@@ -202,6 +206,8 @@ class _Workers:
 
     def _started(self) -> subprocess.Popen[bytes]:
         try:
+            if self._is_over:
+                raise _NoWorker
             process = _start()
             self._processes.append(process)
             assert process.stdout is not None
