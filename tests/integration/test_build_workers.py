@@ -193,10 +193,14 @@ def test_a_type_that_lives_in_this_process_is_asked_here(
     markdown = plugins.load(plugins.MEMORY_TYPES, "markdown")
     plugins.register(plugins.MEMORY_TYPES, "markdown", markdown)
     try:
-        build_tree(folder, out=tmp_path / "tree")
+        build_tree(folder, out=tmp_path / "tree").close()
+        assert started == []
+        (folder / "long.js").write_text("function pour(tea) { return tea }\n" * 200)
+        (folder / "long.md").write_text("# Tea\n\nThe harbour is in the south.\n" * 5_000)
+        build_tree(folder, out=tmp_path / "other").close()
     finally:
         plugins.unregister(plugins.MEMORY_TYPES, "markdown")
-    assert started == []
+    assert len(started) == 1, "code is of a type that every process has"
 
 
 def test_a_build_that_is_stopped_starts_no_other_worker(

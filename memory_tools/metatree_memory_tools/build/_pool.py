@@ -93,18 +93,16 @@ class FileReader:
         Uses other processes for large files, and for all when there is enough to do for them, where what reads files
         can be imported there.
         """
-        if plugins.has_registered(plugins.MEMORY_TYPES):
-            yield from (self.read(file, known, types) for file, known in files)
-            return
+        is_alone = plugins.has_registered(plugins.MEMORY_TYPES)  # which no other process has
         workers = min(cores(), _MAX_WORKERS)
-        many = workers > 1 and sum(_is_text(file) for file, _ in files) >= MIN_FILES
+        many = not is_alone and workers > 1 and sum(_is_text(file) for file, _ in files) >= MIN_FILES
         size = _CHUNK_FILES if many else 1
         with _Workers(workers) as pool:
             ahead: deque[tuple[_Chunk, Future[_Read] | None]] = deque()
             chunks = (files[at : at + size] for at in range(0, len(files), size))
             while True:
                 while len(ahead) < 4 * workers and (chunk := next(chunks, None)) is not None:
-                    apart = many or chunk[0][0].size > _most_bytes(chunk[0][0])
+                    apart = many or (not is_alone and chunk[0][0].size > _most_bytes(chunk[0][0]))
                     ahead.append((chunk, pool.submit(self, chunk) if apart else None))
                 if not ahead:
                     return
@@ -119,11 +117,11 @@ class FileReader:
     def _read_here(
         self, file: ScannedFile, known: tuple[str, str] | None, types: Sequence[FileType], pool: _Workers
     ) -> FileNodes:
-        """Read a file in this process, unless what it is, and no name has said, is to be read by a worker."""
-        is_long = _MOST_CODE_BYTES < file.size <= _LARGE_BYTES and not _is_text(file)
-        others = frozenset(each.kind.name for each in types) - {"code"}
+        """Read a file in this process, unless it is longer code, which no name has said."""
+        if file.size <= _MOST_CODE_BYTES:
+            return self.read(file, known, types)
         try:
-            return self.read(file, known, types, here=others if is_long else None)
+            return self.read(file, known, types, frozenset(each.kind.name for each in types) - {"code"})
         except ReadElsewhere:
             with contextlib.suppress(_NoWorker):
                 if (nodes := pool.submit(self, [(file, known)]).result()[0]) is not None:
