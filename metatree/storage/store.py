@@ -21,7 +21,7 @@ from metatree.storage._older import move_older
 from metatree.storage.database import Database, T
 from metatree.storage.errors import file_error, full, is_busy, replaced, store_error
 from metatree.storage.schema import FILES, SQLITE
-from metatree.storage.store_files import check_files, whole
+from metatree.storage.store_files import FIRST_NAME, check_files, whole
 
 APPLICATION_ID = 0x6D747265
 """`mtre`: tells a metatree store from any other SQLite file."""
@@ -409,7 +409,7 @@ def writable(file: Path) -> bool:
 
 def _make(file: Path, mode: int) -> None:
     """Make a store as a whole under another name first: a file that is there and empty has lost what it had."""
-    part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.new")
+    part = file.with_name(FIRST_NAME.format(name=file.name, digits=secrets.token_hex(4)))
     try:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
         with Store(sqlite3.connect(whole(part), isolation_level=None), part) as store:

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +17,9 @@ from metatree._util.cache_folder import named_folders
 from metatree.errors import UserError
 from metatree.storage._git_index import tracked
 
+FIRST_NAME: Final = "{name}.{digits}.new"
+"""Under which a store is made, before it is given its own."""
+_FIRST_NAME: Final = re.compile(r"\.[0-9a-f]{8}\.new")
 _SUPER_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
 """How a rollback journal ends that names another file, which SQLite would delete (sqlite.org/fileformat.html, 3)."""
 
@@ -88,12 +93,27 @@ def _has_other_names(file: Path) -> bool:
     """Whether a file is a hard link; one that another process is just giving its name is one for a moment."""
     for wait_s in (0.0, 0.02, 0.2):
         time.sleep(wait_s)
-        try:
-            if file.stat().st_nlink < 2:
-                return False
-        except OSError:
+        if _names(file) < 2:
             return False
-    return True
+    _drop_first_names(file)
+    return _names(file) > 1
+
+
+def _names(file: Path) -> int:
+    try:
+        return file.stat().st_nlink
+    except OSError:
+        return 0
+
+
+def _drop_first_names(file: Path) -> None:
+    """Take away the names under which a store was made, which stay where its process was killed just then."""
+    with suppress(OSError):
+        for name in os.listdir(file.absolute().parent):
+            if _FIRST_NAME.fullmatch(name.removeprefix(file.name)) and name.startswith(file.name):
+                first = file.with_name(name)
+                if os.path.samestat(first.lstat(), file.lstat()):
+                    first.unlink()
 
 
 def _is_empty(file: Path) -> bool:

@@ -53,7 +53,9 @@ def test_a_new_package_is_installed_tested_and_used(kind: PluginKind, tmp_path: 
     done = _run(*pip, *options, package, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     site = str(tmp_path / "site")
-    tested = _run(sys.executable, "-m", "pytest", "-q", "-W", "error", cwd=package, PYTHONPATH=site)
+    # In a folder of its own: pytest looks through the others of this user, which come and go, with a warning.
+    alone = ("--basetemp", str(tmp_path / "alone"))
+    tested = _run(sys.executable, "-m", "pytest", "-q", "-W", "error", *alone, cwd=package, PYTHONPATH=site)
     assert tested.returncode == 0, tested.stdout + tested.stderr
     listed = _run("metatree", "plugins", "--json", cwd=tmp_path, PYTHONPATH=site)
     assert listed.returncode == 0, listed.stdout

@@ -22,6 +22,7 @@ from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
 from metatree.storage.acceptance import survey
 from metatree.storage.store import APPLICATION_ID, Store
+from metatree.storage.store_files import FIRST_NAME, check_files
 from tests.integration.trust.prepared import Clone, as_user, journal_of, send_mail_tool
 
 pytestmark = pytest.mark.integration
@@ -140,6 +141,23 @@ def test_a_log_of_another_user_changes_no_memory_of_ours(clone: Clone, end: str)
         memory.chmod(mode)
         with pytest.raises(UserError, match="none of ours") if end == "-journal" else nullcontext():
             survey(memory)
+
+
+def test_the_name_under_which_a_store_was_made_is_taken_away_when_its_process_was_killed_just_then(
+    clone: Clone,
+) -> None:
+    made = clone.folder / "runs.db"
+    Store.open(made).close()
+    first = made.with_name(FIRST_NAME.format(name=made.name, digits="0a1b2c3d"))
+    other = made.with_name(FIRST_NAME.format(name=made.name, digits="11111111"))
+    other.write_bytes(b"of another process")
+    os.link(made, first)
+    os.truncate(made, 0)
+    check_files(made)
+    assert not first.exists() and made.exists() and other.exists()
+    os.link(made, made.with_name("elsewhere.db"))
+    with pytest.raises(UserError, match="a hard link"):
+        check_files(made)
 
 
 def test_another_name_of_ones_own_store_is_not_used(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
