@@ -109,11 +109,11 @@ def _names(file: Path) -> int:
 def _drop_first_names(file: Path) -> None:
     """Take away the names under which a store was made, which stay where its process was killed just then."""
     with suppress(OSError):
-        for name in os.listdir(file.absolute().parent):
-            if _FIRST_NAME.fullmatch(name.removeprefix(file.name)) and name.startswith(file.name):
-                first = file.with_name(name)
-                if os.path.samestat(first.lstat(), file.lstat()):
-                    first.unlink()
+        for first in file.absolute().parent.iterdir():
+            end = first.name.removeprefix(file.name)
+            is_ours = end != first.name and _FIRST_NAME.fullmatch(end) is not None
+            if is_ours and os.path.samestat(first.lstat(), file.lstat()):
+                first.unlink()
 
 
 def _is_empty(file: Path) -> bool:
