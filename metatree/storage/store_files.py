@@ -74,7 +74,7 @@ def check_files(file: Path) -> None:
     for log in texts:
         if log.name.endswith("-journal") and _ends_with(log, _SUPER_JOURNAL):
             raise UserError(f"{str(log)!r} names other files, and none of ours does: delete it")
-        if log.name.endswith("-journal") and _uses_wal(file):
+        if log.name.endswith("-journal") and _uses_wal(file) and _stays(log):
             raise UserError(f"{str(log)!r} is none of ours, which keep their changes in a -wal: delete it")
     if logs and (log_of_git := tracked(logs)):
         raise UserError(
@@ -89,9 +89,25 @@ def check_files(file: Path) -> None:
             )
 
 
+_MOMENTS_S: Final = (0.0, 0.02, 0.2)
+"""How long is waited for what another process is just doing to a new store."""
+
+
+def _stays(journal: Path) -> bool:
+    """Whether a journal is there for longer than it takes to change a new store to a log."""
+    for wait_s in _MOMENTS_S:
+        time.sleep(wait_s)
+        try:
+            if not journal.stat().st_size:
+                return False
+        except OSError:
+            return False
+    return True
+
+
 def _has_other_names(file: Path) -> bool:
     """Whether a file is a hard link; one that another process is just giving its name is one for a moment."""
-    for wait_s in (0.0, 0.02, 0.2):
+    for wait_s in _MOMENTS_S:
         time.sleep(wait_s)
         if _names(file) < 2:
             return False
@@ -108,12 +124,12 @@ def _names(file: Path) -> int:
 
 def _drop_first_names(file: Path) -> None:
     """Take away the names under which a store was made, which stay where its process was killed just then."""
-    with suppress(OSError):
-        for first in file.absolute().parent.iterdir():
-            end = first.name.removeprefix(file.name)
-            is_ours = end != first.name and _FIRST_NAME.fullmatch(end) is not None
-            if is_ours and os.path.samestat(first.lstat(), file.lstat()):
-                first.unlink()
+    for first in file.absolute().parent.iterdir():
+        end = first.name.removeprefix(file.name)
+        if end != first.name and _FIRST_NAME.fullmatch(end):
+            with suppress(OSError):  # another process was faster
+                if os.path.samestat(first.lstat(), file.lstat()):
+                    first.unlink()
 
 
 def _is_empty(file: Path) -> bool:
