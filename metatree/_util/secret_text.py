@@ -106,7 +106,7 @@ def whole_secret(text: str, hidden: int) -> str:
     return ""
 
 
-_ESCAPED = re.compile(r"\\([_.~+=:@#*/-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)")
+_ESCAPED = re.compile(r"\\([_.~+=:@#*/|-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)")
 _HEADS = tuple(re.compile(rf"[^\s;,\"'`()\[\]{{}}<>@|{more}]{{3,}}") for more in ("", ":="))
 _NO_BLANK = re.compile(r"\S")
 _OF_KEY = re.compile(r"(\\u[0-9A-Fa-f]{4}|\\.|[\s\",]+)|.")

@@ -18,7 +18,14 @@ from metatree.trees.history_text import history_content
 from metatree.trees.layer import Layer
 from metatree.trees.masking import masked_data
 from metatree.trees.source_files import FileState, read_source, stamp
-from metatree.trees.source_types import SourceFile, SourceRef, load_memory_type, load_source_type, traits_of
+from metatree.trees.source_types import (
+    SourceFile,
+    SourceRef,
+    file_traits_of,
+    load_memory_type,
+    load_source_type,
+    traits_of,
+)
 from metatree.trees.sources import FILES, check_place, disk_root, inner_path, source_of
 from metatree.trees.text import as_text, cut_lines, decode, is_binary, lines_of
 
@@ -154,6 +161,8 @@ class Contents:
             before = None if self._steady else stamp(root, raw)
             data = read_source(root, node_id, inner, known)
             named = known is None and not shows_secrets(source) and not is_binary(data)
+            if named and ref.type != "text":
+                named = not file_traits_of(load_memory_type(ref.type)).encoded(inner, data)
             if named or (known is not None and known.masked):
                 data = masked_data(inner, data)
             text = ""

@@ -275,6 +275,9 @@ class FileTraits:
     """Whether it reads files that are no text."""
     max_file_bytes: int = 0
     """Up to which size it reads files, where that is above the usual limit of a build."""
+    encoded: Callable[[str, bytes], bool] = lambda path, head: False
+    """Whether the text of a file, by its path and first bytes, stands in it in another way, as that of a letter does in
+    base64. What is read of such a file is masked, and not the file: its lines may break a key in two."""
     leaves_out: bool = False
     """Whether it reads a file without the parts that `SourceFile.left_out` names."""
     text: Callable[[SourceFile], Any] | None = None

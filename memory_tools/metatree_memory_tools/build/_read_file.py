@@ -130,7 +130,7 @@ def read_file(
     hidden = 0
     # A document may hold nothing but text, too: its bytes are another program's, and a text of them takes three times
     # their memory.
-    is_text = not binary and not file_type.traits.binary
+    is_text = not (binary or file_type.traits.binary or file_type.traits.encoded(scanned.path, data[:_HEAD]))
     if not secrets and is_text:
         data, hidden, what = masked_file(scanned.path, data)
         if what and not scanned.alone:

@@ -21,7 +21,7 @@ from metatree_memory_tools.conversations._model import (
 from metatree_memory_tools.conversations.formats.chatgpt import way_to
 from metatree_memory_tools.conversations.formats.message import ChatMessage, CutOff, ExportFile, Format
 from metatree_memory_tools.conversations.formats.texts import text_of_parts
-from metatree_memory_tools.text.descriptions import shorten_masked
+from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
 
 _SPEAKER = ("speaker", "role", "author", "sender", "from", "name", "user", "username")
 _TEXT = ("text", "content", "message", "body", "value", "utterance")
@@ -233,4 +233,4 @@ def _call(call: Any) -> str:
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping):
         return ""
-    return f"[calls {function.get('name')} with {str(function.get('arguments'))[:2000]}]"
+    return f"[calls {function.get('name')} with {cut_masked(str(function.get('arguments')), 2_000)}]"

@@ -171,7 +171,7 @@ class Spool:
                 key = self._key(message.id) if message.id else self._numbered(chat, message)
                 if self.left_out and _identity(_called(known.name, message, file), key) in self.left_out:
                     continue
-                text = self._hide(encodable(message.text)[:MOST_CHARS])
+                text = self._hide(encodable(message.text[: MOST_CHARS + _BEHIND]))[:MOST_CHARS]
                 author = self._hide_author(message.author)
                 self._store.execute(
                     "INSERT INTO message(chat, name, file, key, time, rank, author, text, at, reply)"
@@ -203,7 +203,7 @@ class Spool:
 
     def _beginning(self, text: str, chars: int) -> str:
         """Return the first characters of a text in one line, without the beginning of a secret that goes on behind."""
-        return self._hide(encodable(" ".join(text[: 4 * chars + _BEHIND].split())))[:chars]
+        return self._hide(encodable(" ".join(text.split())[: 4 * chars + _BEHIND]))[:chars]
 
     def _numbered(self, chat: int, message: ChatMessage) -> str:
         """Return a name for a message that has none: the third `ok` of a minute is the third in a later export, too."""

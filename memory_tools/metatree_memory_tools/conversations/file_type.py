@@ -40,6 +40,7 @@ from metatree_memory_tools.reading.own_process import SMALL_BYTES, ReadingFailed
 from metatree_memory_tools.text.descriptions import shorten
 from metatree_memory_tools.text.plain import PlainText
 
+_LETTERS = (".eml", ".mbox")
 _TRANSCRIPTS = (".txt", ".chat", ".transcript")
 _MAY_BE = (*_TRANSCRIPTS, ".json", ".vtt", ".srt")
 _MAILDIR = re.compile(r"(?:^|/)(?:cur|new)/[^/]+$")
@@ -64,7 +65,7 @@ class ConversationFile:
 
     name = "conversation"
     source_type = "conversation"
-    version = "4"
+    version = "5"
     max_file_bytes = 300_000_000
     leaves_out = True
 
@@ -81,7 +82,7 @@ class ConversationFile:
             and _TEXT_IN_JSON.search(head)
         ):
             return True
-        if name.endswith((".eml", ".mbox")):
+        if name.endswith(_LETTERS):
             return True
         if not name.endswith(_MAY_BE) and not head.startswith(b"From ") and _MAILDIR.search(path) is None:
             return False
@@ -94,6 +95,15 @@ class ConversationFile:
         from metatree_memory_tools.conversations._transcripts import looks_like_transcript
 
         return looks_like_transcript(head.decode("utf-8", "replace"))
+
+    def encoded(self, path: str, head: bytes) -> bool:
+        """Whether it is a letter, or several."""
+        from metatree_memory_tools.conversations.formats.files import format_of
+        from metatree_memory_tools.conversations.formats.mail import Letters
+
+        if path.lower().endswith(_LETTERS):
+            return True
+        return isinstance(format_of(ExportFile(path, lambda: io.BytesIO(head))), Letters)
 
     def outline(self, file: SourceFile) -> Outline:
         """Return the sessions and turns of a file; one without turns is read as a text."""
@@ -232,7 +242,7 @@ def parsed(file: SourceFile) -> Conversations:
 
     name = file.path.lower()
     export = ExportFile(file.path, lambda: io.BytesIO(file.data))
-    known = format_of(export) or (Letters() if name.endswith((".eml", ".mbox")) else None)
+    known = format_of(export) or (Letters() if name.endswith(_LETTERS) else None)
     if known is not None:
         return of_export(known, export, str if file.secrets else _without_secrets)
     if name.endswith(".json"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
@@ -31,6 +31,8 @@ _CONTENTS_LINE = re.compile(
 """A line of a table of contents: a title, dots, and its page."""
 _RUNNING_SHARE = 0.3
 """A first or last line that so many pages share is a running head: it says nothing of the page."""
+_Prose = Callable[[Iterable[str]], Iterator[str]]
+"""Of a section the first sentence is said: no line behind it is looked at."""
 
 
 @dataclass
@@ -42,27 +44,23 @@ class _Section:
     below: list[_Section] = field(default_factory=list)
 
 
-def outline_of(
-    document: Extracted, name: str, what: str, prose: Callable[[list[str]], list[str]] | None = None
-) -> Outline:
+def outline_of(document: Extracted, name: str, what: str, prose: _Prose | None = None) -> Outline:
     """Return the nodes of a document.
 
     Args:
         document: its text.
         name: the file's name, for what has no title.
         what: the kind of document for a description that has nothing else to say, as in `A PDF document`.
-        prose: returns lines as a description may say them, empty ones for what it may not; None: as they are.
+        prose: yields lines as a description may say them, empty ones for what it may not; None: as they are.
     """
     headings = [each for each in document.headings if not _CONTENTS_LINE.search(each.title[-200:])]
-    return _Outlining(replace(document, headings=headings), name, what, prose or list).run()
+    return _Outlining(replace(document, headings=headings), name, what, prose or iter).run()
 
 
 class _Outlining:
     """One document on its way to nodes."""
 
-    def __init__(
-        self, document: Extracted, name: str, what: str, prose: Callable[[list[str]], list[str]]
-    ) -> None:
+    def __init__(self, document: Extracted, name: str, what: str, prose: _Prose) -> None:
         self.document = document
         self.name = name
         self.what = what
@@ -329,13 +327,13 @@ class _Outlining:
         lines: list[str] = []
         length = 0
         rows = self.prose(
-            [beginning(line, _PROSE_CHARS) for line in self.document.lines[first - 1 : min(last, first + 80)]]
+            beginning(line, _PROSE_CHARS) for line in self.document.lines[first - 1 : min(last, first + 80)]
         )
         for number, row in enumerate(rows, start=first):
             line = row.strip()
             if (
                 number in self.heading_lines
-                or _shape(line) in self.running
+                or (self.running and _shape(line) in self.running)
                 or not any(map(str.isalpha, line))
             ):
                 if lines and not line:

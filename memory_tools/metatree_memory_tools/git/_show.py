@@ -23,6 +23,7 @@ from metatree.trees.text import decode, is_binary, lines_of
 from metatree_memory_tools.file_names import is_secret, path_text
 from metatree_memory_tools.git._command import GitFailed, Objects, checked_revision, objects_of, rev_parse
 from metatree_memory_tools.git._dates import seconds_of
+from metatree_memory_tools.git.log import masked_message
 
 MAX_DIFF_CHARS = 15_000
 MAX_FILES = 200
@@ -30,6 +31,7 @@ _MOST_PAIRS = 100_000
 """Of a line as it is and one that was committed that say the same; of more, lines that stand once are compared."""
 _AGAINST_FIRST = ("--first-parent", "-m")
 _SEARCH_S = 30.0
+_SIGN = re.compile(r"^[+-]", re.MULTILINE)
 _KEY_LINE = re.compile(
     r"(?m)(?:(?<=^[ +-])|(?<=@@ ))(?=[0-9a-f]*[A-Zg-z+/])[A-Za-z0-9+/]{60,76}={0,2}(?=\r?$)"
 )
@@ -107,8 +109,10 @@ def _commit_text(root: Path, objects: Objects, commit: str, *, secrets: bool) ->
     fields = objects.text("show", "-s", "--encoding=UTF-8", "--format=%at%x00%an%x00%s%x00%b", commit).split(
         "\0", 3
     )
-    at, *said = (*fields, "", "", "", "")[:4]
-    author, subject, body = said if secrets else (masked(text)[0] for text in said)
+    at, author, subject, body = (*fields, "", "", "", "")[:4]
+    if not secrets:
+        author = masked(author)[0]
+        subject, body = masked_message(subject, body)
     changed = list(_changed(objects, commit))
     files = tuple(path for _, path, _ in changed)
     hidden = [path for _, path, old in changed if not secrets and _is_secret(root, path, old)]
@@ -175,8 +179,16 @@ def _file_masked(root: Path, changes: str) -> str:
 
 
 def _masked(lines: str, path: str) -> str:
-    """Return lines of a file, or what a commit changed in them, without what looks like secrets."""
-    return _KEY_LINE.sub(lambda line: "*" * len(line[0]), masked(lines, code=is_code(path))[0])
+    """Return what a commit changed in a file, or one line of it, without what looks like secrets.
+
+    The sign before a line is no letter of it: what `-` or `+` stands before is no key to some shapes.
+    """
+    plain = _SIGN.sub(" ", lines)
+    told = _KEY_LINE.sub(lambda line: "*" * len(line[0]), masked(plain, code=is_code(path))[0])
+    return "\n".join(
+        line[0] + said[1:] if line[:1] in ("+", "-") else said
+        for line, said in zip(lines.split("\n"), told.split("\n"), strict=True)
+    )
 
 
 def blame_text(

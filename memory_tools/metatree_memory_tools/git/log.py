@@ -301,7 +301,14 @@ def _commits(pieces: Iterator[bytes], mark: bytes, ends: set[str]) -> Iterator[R
         known = [] if hash_ in ends else touched
         body = body.strip()
         # Masked before it is cut: a key of which half is left is not known.
-        author, subject, text = (masked(said)[0] for said in (author, subject, body[: 2 * MAX_BODY_CHARS]))
+        subject, text = masked_message(subject, body[: 2 * MAX_BODY_CHARS])
+        author = masked(author)[0]
         if len(body) > MAX_BODY_CHARS:
             text = text[:MAX_BODY_CHARS] + " …"
         yield ReadCommit(hash_, parents, seconds_of(at), author, subject, text, known)
+
+
+def masked_message(subject: str, body: str) -> tuple[str, str]:
+    """Return both without what looks like secrets, which may go on behind the blank line between them, as keys do."""
+    text = masked(f"{subject}\n\n{body}")[0]  # each letter stays in its place
+    return text[: len(subject)], text[len(subject) + 2 :]

@@ -31,7 +31,7 @@ from metatree_memory_tools.schema_tool import (
     usable_schema,
     with_origin,
 )
-from metatree_memory_tools.text.descriptions import first_sentence, shorten_masked, with_names
+from metatree_memory_tools.text.descriptions import cut_masked, first_sentence, shorten_masked, with_names
 from metatree_memory_tools.web.addresses import AddressRules
 
 TOOL_S = 60.0
@@ -154,7 +154,9 @@ class McpServer:
         with _connection(source) as connection:
             text = connection.read(ref.path, seconds=_seconds(source))
         if len(text) > _RESOURCE_CHARS:
-            return f"{text[:_RESOURCE_CHARS]}\n… cut: {len(text) - _RESOURCE_CHARS:,} more characters"
+            return (
+                f"{cut_masked(text, _RESOURCE_CHARS)}\n… cut: {len(text) - _RESOURCE_CHARS:,} more characters"
+            )
         return text
 
     def tools_of(self, tree: Tree, source: SourceRef) -> Sequence[Tool | ToolGroup]:
@@ -193,8 +195,8 @@ def _call_made(source: SourceRef, name: str, arguments: dict[str, Any]) -> Node:
     """Call a tool that changes something; what it says becomes a node."""
     text = _call_free(source, name, arguments)
     if len(text) > MAX_CHARS:
-        text = f"{text[:MAX_CHARS]}\n… cut: {len(text) - MAX_CHARS:,} more characters"
-    description = first_sentence(text) or "It returned nothing."
+        text = f"{cut_masked(text, MAX_CHARS)}\n… cut: {len(text) - MAX_CHARS:,} more characters"
+    description = first_sentence(masked(text)[0]) or "It returned nothing."
     return Node("", f"Result of {name}", description, kind="tool result", content=text or "(nothing)")
 
 

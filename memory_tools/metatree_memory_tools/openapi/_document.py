@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from metatree.errors import MissingExtra, UserError
 from metatree_memory_tools.reading.bounded_yaml import load_yaml
+from metatree_memory_tools.text.descriptions import cut_masked
 
 MAX_BYTES = 30_000_000
 _MOST_NODES = 3_000
@@ -168,7 +169,7 @@ METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 def text_of(owner: Mapping[str, Any], name: str) -> str:
     """Return the beginning of a text of an object, '' when it has none; thousands of operations may share one."""
     value = owner.get(name)
-    return value[:_MOST_CHARS].strip() if isinstance(value, str) else ""
+    return cut_masked(value, _MOST_CHARS).strip() if isinstance(value, str) else ""
 
 
 def _parsed(data: bytes, where: str) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from metatree_memory_tools.openapi._document import Document, text_of
 from metatree_memory_tools.schema_tool import schema_text, usable_schema
+from metatree_memory_tools.text.descriptions import cut_masked
 
 READS = ("GET", "HEAD")
 """Methods that change nothing, by the standard (RFC 9110, 9.2.1)."""
@@ -56,7 +57,7 @@ def described(
         schema = document.schema(parameter.get("schema") or _content_schema(parameter))
         description = text_of(parameter, "description")
         if description:
-            schema = {**schema, "description": description[:500]}
+            schema = {**schema, "description": cut_masked(description, 500)}
         properties[argument] = schema
         style = parameter.get("style") if isinstance(parameter.get("style"), str) else None
         style = style or ("form" if place in ("query", "cookie") else "simple")
@@ -136,7 +137,7 @@ def _body(document: Document, body: Mapping[str, Any]) -> tuple[str, dict[str, A
                 description = text_of(body, "description")
                 return kind.partition(";")[0], {
                     **schema,
-                    "description": description[:500],
+                    "description": cut_masked(description, 500),
                 } if description else schema
     if "*/*" in content:
         return "application/json", document.schema(document.resolved(content["*/*"]).get("schema"))

@@ -22,7 +22,7 @@ from metatree_memory_tools.openapi._call import call
 from metatree_memory_tools.openapi._document import MAX_BYTES, Document, text_of
 from metatree_memory_tools.openapi._operation import READS, described, text_about
 from metatree_memory_tools.schema_tool import SchemaTool, built_nodes, only_on, with_origin
-from metatree_memory_tools.text.descriptions import first_sentence, shorten_masked, with_names
+from metatree_memory_tools.text.descriptions import cut_masked, first_sentence, shorten_masked, with_names
 from metatree_memory_tools.web.addresses import AddressRules
 from metatree_memory_tools.web.fetch import FetchLimits, fetch
 from metatree_memory_tools.web.freshness import page_fingerprint
@@ -183,7 +183,7 @@ def _called_for_node(
     """Call an operation that changes something; what it answers becomes a node."""
     text = _called(source, top, made, arguments)
     if len(text) > MAX_CHARS:
-        text = f"{text[:MAX_CHARS]}\n… cut: {len(text) - MAX_CHARS:,} more characters"
+        text = f"{cut_masked(text, MAX_CHARS)}\n… cut: {len(text) - MAX_CHARS:,} more characters"
     return Node(
         "", f"{made['method']} {made['path']}", shorten_masked(text, 200), kind="tool result", content=text
     )
@@ -202,7 +202,7 @@ def _node(document: Document, made: dict[str, Any], operation: Mapping[str, Any]
         node_id,
         title,
         with_names(line, "Arguments", arguments),
-        text_about(document, operation, made)[:MAX_CHARS],
+        cut_masked(text_about(document, operation, made), MAX_CHARS),
     )
     return _with(node, KIND, {"call": made})
 

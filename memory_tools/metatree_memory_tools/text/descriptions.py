@@ -52,7 +52,12 @@ def shorten_masked(text: str, limit: int) -> str:
     """
     if len(text) <= limit:
         return shorten(text, limit)
-    return shorten(masked(" ".join(text[: 4 * limit + _BEHIND].split()))[0], limit)
+    return shorten(masked(" ".join(text.split())[: 4 * limit + _BEHIND])[0], limit)
+
+
+def cut_masked(text: str, limit: int) -> str:
+    """Return the first characters of a text, with `*` for a secret that would be cut."""
+    return text if len(text) <= limit else masked(text[: limit + _BEHIND])[0][:limit]
 
 
 def beginning(line: str, limit: int) -> str:
@@ -89,6 +94,8 @@ def unmarked_by(marks: re.Pattern[str], text: str) -> str:
     for match in marks.finditer(text):
         pieces += [text[at : match.start()], match[match.lastindex] if match.lastindex else ""]
         at = match.end()
+    if not pieces:
+        return text
     pieces.append(text[at:])
     words = [piece for piece in pieces if piece]
     ends = [one[-1].isalnum() and other[0].isalnum() for one, other in pairwise(words)]

@@ -23,7 +23,7 @@ from metatree.trees.layer import ROOT
 from metatree.trees.source_types import MemoryType, Outline, OutlinePart, SourceFile
 from metatree.trees.text import cut, is_binary
 from metatree_memory_tools.memory_types import memory_types
-from metatree_memory_tools.text.descriptions import shorten_masked
+from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
 from metatree_memory_tools.web._links import Link, links_of
 from metatree_memory_tools.web.addresses import AddressRules
 from metatree_memory_tools.web.fetch import ROBOTS, Fetched, FetchLimits, fetch
@@ -105,7 +105,7 @@ class FetchedPage:
         """Return the page as one node with all of its text; its id is made of its address."""
         text = self.text()
         if len(text) > MAX_TEXT:
-            text = f"{text[:MAX_TEXT]}\n… cut: {len(text) - MAX_TEXT:,} more characters"
+            text = f"{cut_masked(text, MAX_TEXT)}\n… cut: {len(text) - MAX_TEXT:,} more characters"
         return Node(
             page_id(self.address),
             self.title,

@@ -14,6 +14,8 @@ import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.tools import _code_look
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.git._show import changes_of_text, commit_text
+from metatree_memory_tools.git.log import read_history
 from metatree_memory_tools.mcp_server.source import _is_public
 from metatree_memory_tools.openapi import _call
 from metatree_memory_tools.text.lines import text_of
@@ -29,7 +31,10 @@ from metatree.node import Source
 from metatree.notes.archive import export_memory
 from metatree.notes.archive._writer import _redacted_json
 from metatree.notes.notes import remember
+from metatree.storage.store import Store
+from metatree.trees.history import commits
 from metatree.trees.source_types import Outline, SourceFile
+from tests.integration.git_repository import Repository
 from tests.integration.trust.prepared import Clone
 
 pytestmark = pytest.mark.integration
@@ -161,3 +166,126 @@ def test_a_server_that_repeats_the_key_that_it_refuses_is_told_without_it() -> N
     )
     assert "bad key ***" in str(error) and key not in str(error)
     assert without_key("a-b", "-") == "a-b"
+
+
+def key_of(kind: str, *headers: str) -> str:
+    """Return a key whose lines stand behind an empty one."""
+    lines = ["lQOYBGHkPzIBCADMqwErTyUiOpAsDfGhJkLzXcVbNm12QwErTyUiOpAsDfGhJkLz"] * 2
+    return "\n".join([f"-----BEGIN {kind}-----", *headers, "", *lines, "=AbCd", f"-----END {kind}-----"])
+
+
+def told(tree: Tree) -> str:
+    """Return all that nodes of a tree say, and the bytes of its stores."""
+    said = [f"{node} {tree.content(node) if node.has_content else ''}" for _, node in tree.walk()]
+    assert tree.path is not None
+    stores = tree.path.glob("*.db*")
+    return "\n".join([*said, *(store.read_bytes().decode("latin-1") for store in stores)])
+
+
+ADDRESS = "postgres://ann:hunter2hunter2@db.example.org/shop and more"
+
+
+def cut_at(chars: int) -> str:
+    """Return a text with an address whose `@` comes right behind so many characters."""
+    before = chars - ADDRESS.index("@") - 1
+    return ("words " * chars)[:before] + " " + ADDRESS
+
+
+def test_a_key_that_lines_of_a_letter_break_is_masked_as_it_is_read(clone: Clone) -> None:
+    for before in range(0, 40, 3):
+        message = EmailMessage()
+        message["From"], message["Subject"], message["Message-ID"] = "a@example.org", "Key", f"<{before}@x>"
+        text = "The token of the shop, for all of you to use, is "[-before:]
+        message.set_content(f"{text} {TOKEN} and goes on.\n", cte="quoted-printable")
+        (clone.folder / f"{before}.eml").write_bytes(bytes(message))
+    with build_tree(clone.folder) as tree:
+        said = told(tree)
+    assert "for all of you to use" in said
+    assert TOKEN[-4:] not in said
+    assert TOKEN[:8] not in said
+
+
+def test_a_secret_is_masked_before_a_text_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "api.json").write_text(
+        json.dumps(
+            {
+                "openapi": "3.1.0",
+                "info": {
+                    "title": "Shop" + " " * 2_370 + ADDRESS,
+                    "version": "1",
+                    "description": cut_at(20_000),
+                },
+                "paths": {
+                    "/shop": {
+                        "post": {
+                            "summary": "s",
+                            "parameters": [
+                                {
+                                    "name": "q",
+                                    "in": "query",
+                                    "description": cut_at(500),
+                                    "schema": {"type": "string"},
+                                }
+                            ],
+                            "requestBody": {
+                                "description": cut_at(500),
+                                "content": {"application/json": {"schema": {"type": "object"}}},
+                            },
+                            "responses": {},
+                        }
+                    }
+                },
+            }
+        )
+    )
+    with build_tree(f"openapi:{tmp_path / 'api.json'}", out=tmp_path / "tree") as tree:
+        said = told(tree)
+    assert "POST /shop" in said
+    assert "hunter2" not in said
+
+
+@pytest.mark.parametrize("chars", [3_999, 4_000])
+def test_a_word_at_the_end_of_a_cut_subject_is_left_out(tmp_path: Path, chars: int) -> None:
+    (tmp_path / "mail").mkdir()
+    (tmp_path / "mail" / "a.eml").write_text(
+        f"From: ann@example.org\nSubject: {cut_at(chars)}\nMessage-ID: <1@x>\n\nHello there, all of you.\n"
+    )
+    with build_tree(f"chats:{tmp_path / 'mail'}", out=tmp_path / "tree") as tree:
+        said = told(tree)
+    assert "Hello there" in said
+    assert "hunter2" not in said
+
+
+def test_what_git_shows_of_a_change_is_masked_behind_its_signs(tmp_path: Path) -> None:
+    token = "s.a1BOz50KyC5j58LSfhL7Fc9d"
+    repository = Repository(tmp_path / "shop")
+    repository.commit("one", {"notes.txt": f"The token is in the next line.\n{token}\nThat is all of it.\n"})
+    repository.commit("two", {"notes.txt": "The token was taken out.\n"})
+    said = commit_text(repository.root, "HEAD").text + changes_of_text(repository.root, "notes.txt", token)
+    assert "-The token is in the next line.\n-*****" in said
+    assert token not in said
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        f"Use this key:\n{key_of('RSA PRIVATE KEY', 'Proc-Type: 4,ENCRYPTED')}",
+        key_of("PGP PRIVATE KEY BLOCK"),
+    ],
+    ids=["encrypted", "pgp"],
+)
+def test_a_key_whose_head_is_the_subject_of_a_commit_is_masked(tmp_path: Path, message: str) -> None:
+    repository = Repository(tmp_path / "shop")
+    repository.commit(message, {"a.md": "The shop.\n"})
+    with Store.open(":memory:") as store:
+        assert read_history(repository.root, store) == ""
+        (commit,) = commits(store)
+    assert "****" in commit.body
+    assert "ErTyUiOpAsDf" not in f"{commit}{commit_text(repository.root, 'HEAD').text}"
+
+
+def test_a_sign_that_a_converter_escapes_is_part_of_a_token() -> None:
+    token = "3292173234940879|2tnXBEhcZtEaM3xbc4x7FUS7lFq"
+    assert masked(f"The token is {token} for now.")[0] == f"The token is {'*' * 44} for now."
+    escaped = token.replace("|", "\\|")
+    assert masked(f"The token is {escaped} for now.")[0] == f"The token is {'*' * 45} for now."

@@ -21,6 +21,7 @@ from metatree_memory_tools.conversations.formats.message import (
     joined,
     mappings,
 )
+from metatree_memory_tools.text.descriptions import cut_masked
 
 _DAY = re.compile(r"(?:^|/)([^/]+)/\d{4}-\d\d-\d\d\.json$")
 _TIME = re.compile(rb'"ts"\s*:\s*"\d{9,11}\.\d+"')
@@ -109,7 +110,7 @@ def _listed(
                 for _, each in values(stream, lambda path: path == ()):
                     known = each.get(key) if isinstance(each, Mapping) else None
                     if isinstance(known, str) and len(known) <= _LONGEST_KEY and len(kept) < _MOST:
-                        kept[known] = said(each)[:_LONGEST]
+                        kept[known] = cut_masked(said(each), _LONGEST)
         except CutOff:
             pass
     return kept

@@ -153,11 +153,13 @@ def _writer(header: str) -> str:
 
 
 def _header(letter: Part, name: str) -> str:
+    raw = str(next((value for key, value in letter.raw_items() if key.lower() == name), ""))
     try:
-        return str(letter.get(name, "") or "")
+        text = str(letter.get(name, "") or "")
     except Exception:  # of a header that is out of form
-        raw = next((value for key, value in letter.raw_items() if key.lower() == name), "")
-        return str(raw).encode("utf-8", "replace").decode()
+        text = raw.encode("utf-8", "replace").decode()
+    # Of a word that is cut nobody knows what it was: the beginning of an address with a password, as well.
+    return text.rpartition(" ")[0] if len(raw) >= _MOST_OF_HEADER.get(name, _MOST_OF_OTHERS) else text
 
 
 def _body(letter: EmailMessage | Part) -> str:

@@ -118,4 +118,4 @@ def test_every_line_lies_in_one_leaf(lines: list[str]) -> None:
     ],
 )
 def test_marks_of_lists_are_taken_off_the_beginning_of_a_line_alone(line: str, said: str) -> None:
-    assert prose([line]) == [said]
+    assert list(prose([line])) == [said]
