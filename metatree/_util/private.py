@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +17,18 @@ def private_file(path: Path) -> None:
     """
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def keep_private(path: Path) -> None:
+    """Take from others the rights to a file, if there is one; not through a link, nor of what has another name, too."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        try:
+            state = os.fstat(descriptor)
+            if stat.S_ISREG(state.st_mode) and state.st_nlink == 1 and os.chmod in os.supports_fd:
+                os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
 
 
 def private_folder(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import re
 import sys
@@ -32,6 +33,8 @@ _GIT_ENVIRONMENT: Final = {
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C",
 }
+_ALL: Final = ("ls-files", "-z", "--", ":(top)")
+"""Not only the name that is looked for, since a disk may have several for one file, such as `memory.db-WAL`."""
 T = TypeVar("T")
 
 
@@ -44,6 +47,79 @@ def tracked(files: list[Path]) -> Path | None:
     Raises:
         UserError: git cannot say; a `.metatree` may also be made to look like a repository.
     """
+    with _borrowed(files) as objects:
+        if objects is None:
+            return None
+        return _said_by_git(files, objects, _ALL, lambda stream: _first_match(files, _names(stream)))
+
+
+def has_committed(file: Path, mark: str) -> bool:
+    """Whether a version of a file in which a text stands is in git's index.
+
+    What others make of that version comes back by `git pull` to the same place, with the mark in it.
+
+    Raises:
+        UserError: git cannot say.
+    """
+    if not _may_track(file):
+        return False
+
+    def name_in(stream: IO[bytes]) -> bytes | None:
+        folder = file.absolute().parent
+        return next((name for name in _names(stream) if _is_same(folder / os.fsdecode(name), file)), None)
+
+    with _borrowed([file]) as objects:
+        name = None if objects is None else _said_by_git([file], objects, _ALL, name_in)
+        if objects is None or name is None:
+            return False
+        shown = ("cat-file", "blob", f":./{os.fsdecode(name)}")
+        return bool(_said_by_git([file], objects, shown, lambda stream: _holds(stream, mark.encode())))
+
+
+def _may_track(file: Path) -> bool:
+    """Whether the name of a file may be in git's index, without asking git, which takes 40 ms.
+
+    Only what names are written out in is looked through: no index that shares their beginnings or its entries.
+    """
+    folder = Path(os.path.realpath(file.parent))
+    above = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    if above is None:
+        return False
+    place = above / ".git"
+    try:
+        if place.is_file():  # of a work tree beside, or of a module
+            with place.open("rb") as stream:
+                said = stream.read(_LONGEST_NAME).partition(b"gitdir: ")[2]
+            place = above / os.fsdecode(said.rstrip(b"\n"))
+        if sys.platform != "linux" or any(place.glob("sharedindex.*")):
+            return True
+        index = place / "index"
+        if not index.is_file():  # a pipe would be waited for
+            return False
+        with (
+            index.open("rb") as stream,
+            mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as whole,
+        ):
+            written_out = whole[:8] in (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3")
+            return not written_out or any(whole.find(each) >= 0 for each in (os.fsencode(file.name), b"sdir"))
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+
+
+def _holds(stream: IO[bytes], text: bytes) -> bool:
+    before = b""
+    while chunk := stream.read(1 << 20):
+        if text in before + chunk:
+            return True
+        before = chunk[-len(text) :]
+    return False
+
+
+@contextlib.contextmanager
+def _borrowed(files: list[Path]) -> Iterator[str | None]:
+    """Give a folder that git writes its objects to, with those of the repository of some files; None without one."""
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(prefix="metatree-git-") as objects:
@@ -51,12 +127,11 @@ def tracked(files: list[Path]) -> Path | None:
         asked = ("rev-parse", "--git-common-dir")
         shared = _said_by_git(files, objects, asked, lambda stream: stream.read(_LONGEST_NAME))
         if shared is None:
-            return None
+            yield None
+            return
         place = files[0].absolute().parent / os.fsdecode(shared.removesuffix(b"\n"))
         borrow(Path(objects), place / "objects")
-        # All of them, since a disk may have several names for one file, such as `memory.db-WAL`.
-        names = ("ls-files", "-z", "--", ":(top)")
-        return _said_by_git(files, objects, names, lambda stream: _first_match(files, _names(stream)))
+        yield objects
 
 
 def _said_by_git(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import IO, Any, ClassVar, Literal, Self
 from weakref import WeakSet
 
 from metatree._util.private import publish
@@ -166,10 +166,6 @@ class Store(Database):
                 " copy it to a folder that can be written, or build the tree elsewhere with --tree"
             )
         if self.path is not None and not self.read_only:
-            if version < FILES.version and self._is_new():
-                # Such a file is nobody's yet, and what is kept in it now is this user's alone.
-                with suppress(OSError):
-                    self.path.chmod(0o600)
             self._use_wal()
             self._identity()  # which opens the log
             fill_holes(self.path)
@@ -207,7 +203,7 @@ class Store(Database):
             raise BrokenStore(
                 f"{self.name} defines what no store of metatree does{self._advice}", path=self.name
             )
-        if version == 0 and self.path is not None:
+        if self.path is not None and (version == 0 or self._is_new()):
             raise BrokenStore(f"{self.name} is empty: what it held is lost{self._advice}", path=self.name)
         return version
 
@@ -411,12 +407,13 @@ def _make(file: Path, mode: int) -> None:
     """Make a store as a whole under another name first: a file that is there and empty has lost what it had."""
     part = file.with_name(FIRST_NAME.format(name=file.name, digits=secrets.token_hex(4)))
     try:
-        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
-        with Store(sqlite3.connect(whole(part), isolation_level=None), part) as store:
+        made = os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode), "rb", buffering=0)
+        with made, Store(sqlite3.connect(whole(part), isolation_level=None), part) as store:
             store.execute("PRAGMA synchronous=OFF")  # the disk is waited for once, at the end
             # What does not fit fails here. A log is moved into the file when that is closed, which says nothing when
             # there is no room for it, and the log goes with the name.
             store.execute("PRAGMA journal_mode=MEMORY")
+            _require_same(store, made)
             store._bring_up_to_date(file)
         _sync(part)
         publish(part, file)
@@ -428,6 +425,21 @@ def _make(file: Path, mode: int) -> None:
     finally:
         for end in ("", "-wal", "-shm"):
             part.with_name(part.name + end).unlink(missing_ok=True)
+
+
+def _require_same(store: Store, made: IO[bytes]) -> None:
+    """Refuse to go on when SQLite has another file open than the one that was made: it would be given the mark.
+
+    Who may write in a folder can exchange its files between the two.
+    """
+    assert store.path is not None
+    number = 1 + secrets.randbelow(1 << 30)
+    store.execute(f"PRAGMA user_version={number}")
+    if made.read(100)[60:64] != number.to_bytes(4, "big"):
+        raise UserError(
+            f"another user exchanges files in {str(store.path.parent)!r} just now: keep the tree elsewhere (--tree)"
+        )
+    store.execute("PRAGMA user_version=0")
 
 
 def _file_id(file: Path | None) -> tuple[int, int] | None:

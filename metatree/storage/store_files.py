@@ -57,9 +57,14 @@ def check_files(file: Path) -> None:
             raise UserError(
                 f"{str(path)!r} is a link and is not followed: remove it, or name what it leads to with --tree"
             )
+        if path == file.parent and is_of_another(state) and os.access(path, os.W_OK) and not is_exempt(path):
+            raise UserError(
+                f"{str(path)!r} belongs to another user, who could exchange what you keep in it: delete it, or keep the"
+                " tree elsewhere (--tree)"
+            )
         if path in names and not stat.S_ISREG(state.st_mode) and not stat.S_ISLNK(state.st_mode):
             raise UserError(f"{str(path)!r} is not a regular file: remove it")
-        if path in names[1:] and _is_of_another(state, file) and not is_exempt(path):
+        if path in names[1:] and _is_log_of_another(state, file) and not is_exempt(path):
             raise UserError(
                 f"{str(path)!r} belongs to another user, who may not write {file.name} and would change what you keep"
                 " in it: delete it, and keep the tree where others cannot put files (--tree)"
@@ -139,13 +144,18 @@ def _is_empty(file: Path) -> bool:
         return False
 
 
-def _is_of_another(log: os.stat_result, file: Path) -> bool:
+def is_of_another(state: os.stat_result) -> bool:
+    """Whether a file belongs to neither this user nor root, where files belong to somebody."""
+    return hasattr(os, "geteuid") and state.st_uid not in (os.geteuid(), 0)
+
+
+def _is_log_of_another(log: os.stat_result, file: Path) -> bool:
     """Whether a log is of somebody who may not write the store, but may put files beside it."""
     try:
         store = file.stat()
     except OSError:
         return False
-    if not hasattr(os, "geteuid") or log.st_uid in (os.geteuid(), 0, store.st_uid):
+    if not is_of_another(log) or log.st_uid == store.st_uid:
         return False
     return not store.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 

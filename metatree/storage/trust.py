@@ -32,8 +32,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from metatree.errors import UntrustedStore, UserError
+from metatree.storage._git_index import has_committed
 from metatree.storage.errors import primary_code
-from metatree.storage.store_files import is_exempt
+from metatree.storage.store_files import is_exempt, is_of_another
 from metatree.storage.user_key import config_folder, user_key
 
 FACTS: Final = "trust:"
@@ -105,6 +106,11 @@ def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = No
         facts = None
     if facts is not None and (is_known_alone(file) if alone is None else alone):
         if _fits(facts, file):
+            if has_committed(file, mark_key()):
+                raise UserError(
+                    f"git tracks {str(file)!r} with your mark in it, so what others commit there would pass for yours:"
+                    f" take it out of the repository (git rm --cached), and delete it if they changed it"
+                )
             return True
         if _is_accepted(file, facts):
             return False
@@ -309,12 +315,14 @@ def facts_in(connection: sqlite3.Connection) -> dict[str, str] | None:
 def _fits(facts: dict[str, str], file: Path) -> bool:
     key = user_key()
     try:
+        if is_of_another(file.stat()):  # who may have been given a copy with the mark
+            return False
         marks = json.loads(facts[mark_key()])
         return any(
             hmac.compare_digest(str(marks[kind]), _mark(key, facts, kind, where))
             for kind, where in _places(file)
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OSError):
         return False
 
 

@@ -25,6 +25,7 @@ from metatree.storage.store_files import check_files, whole
 from metatree.storage.trust import OFFERED
 from metatree.trees.edits import create_root
 from metatree.trees.layer import GAP, ROOT, Layer
+from metatree.trees.pinned_folder import pinned
 from metatree.trees.source_files import digest_bytes, read_inside
 from metatree.trees.source_types import (
     BuiltTree,
@@ -127,15 +128,17 @@ def build_tree(
 
 def ignore_all(folder: Path) -> None:
     """Have git pass over a folder, whatever a clone says of it; what is no file is left alone."""
-    file, text = folder / ".gitignore", b"*\n"
-    with suppress(FileNotFoundError):
-        state = file.lstat()
-        if not stat.S_ISREG(state.st_mode) or (state.st_size == len(text) and file.read_bytes() == text):
-            return
-        file.unlink()  # and not written into: it may be another name of a file elsewhere
-    with suppress(FileExistsError):  # of another process
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        with os.fdopen(descriptor, "wb") as stream:
+    text = b"*\n"
+    with pinned(folder.parent.resolve() / folder.name) as place:
+        name, at = place.name(".gitignore"), place.descriptor
+        with suppress(FileNotFoundError):
+            state = os.stat(name, dir_fd=at, follow_symlinks=False)
+            if not stat.S_ISREG(state.st_mode):
+                return
+            if state.st_size == len(text) and read_inside(folder, ".gitignore", links=False)[0] == text:
+                return
+            os.unlink(name, dir_fd=at)  # and not written into: it may be another name of a file elsewhere
+        with suppress(FileExistsError), place.create(".gitignore", mode="wb") as stream:  # of another process
             stream.write(text)
 
 

@@ -16,14 +16,18 @@ from pathlib import Path
 import pytest
 from metatree_agents.cli._main import run
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.build.build import ignore_all
 
 from metatree import Tree
-from metatree.errors import BrokenStore, UserError
+from metatree._util.private import keep_private
+from metatree.errors import BrokenStore, UntrustedStore, UserError
 from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
+from metatree.storage import store, store_files, trust
 from metatree.storage.acceptance import survey
 from metatree.storage.store import APPLICATION_ID, Store
 from metatree.storage.store_files import FIRST_NAME, check_files
+from tests.integration.git_repository import Repository
 from tests.integration.trust.prepared import Clone, as_user, journal_of, send_mail_tool
 
 pytestmark = pytest.mark.integration
@@ -550,3 +554,91 @@ def test_a_store_from_a_place_that_is_trusted_defines_nothing_that_runs(
         store.execute(definition)
     with pytest.raises(BrokenStore, match="defines what no store"):
         Store.open(clone.metatree / "index.db", create=False, trust=True)
+
+
+def test_a_store_that_one_committed_is_not_ones_own_any_more(clone: Clone) -> None:
+    """Others change it in their clones, and `git pull` puts it where the mark is for."""
+    repository = Repository(clone.folder.parent / "shop")
+    repository.commit("first", {"a.md": "# The shop\n"})
+    with build_tree(repository.root) as tree:
+        remember(tree, "Mine", who="victim")
+    Tree.open(repository.root).close()
+    repository.git("add", "-f", ".metatree/memory.db", ".metatree/index.db")
+    for version in ("2", "4"):
+        repository.git("update-index", "--index-version", version)
+        with pytest.raises(UserError, match=r"git tracks '.*index\.db' with your mark in it"):
+            Tree.open(repository.root)
+    repository.git("rm", "-q", "--cached", ".metatree/index.db")
+    with pytest.raises(UserError, match=r"git tracks '.*memory\.db' with your mark in it"):
+        Tree.open(repository.root)
+    repository.git("rm", "-q", "--cached", ".metatree/memory.db")
+    with Tree.open(repository.root) as tree:
+        assert "Mine" in [node.title for _, node in tree.walk()]
+
+
+needs_owners = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files belong to nobody")
+
+
+@needs_owners
+def test_a_metatree_of_another_user_is_not_written_to(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(clone.metatree)
+    clone.metatree.mkdir()
+    monkeypatch.setattr(store_files, "is_of_another", lambda state: True)
+    with pytest.raises(UserError, match="belongs to another user"):
+        build_tree(clone.folder)
+    with pytest.raises(UserError, match="belongs to another user"):
+        Store.open(clone.metatree / "service.db")
+    assert list(clone.metatree.iterdir()) == []
+    monkeypatch.setenv("METATREE_TRUST", str(clone.folder))
+    build_tree(clone.folder).close()
+
+
+@needs_owners
+def test_a_store_that_belongs_to_another_user_is_not_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Store.open(tmp_path / "memory.db").close()
+    Store.open(tmp_path / "memory.db").close()
+    monkeypatch.setattr(trust, "is_of_another", lambda state: True)
+    with pytest.raises(UntrustedStore):
+        Store.open(tmp_path / "memory.db")
+
+
+def test_a_file_that_is_exchanged_while_a_store_is_made_gets_no_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = tmp_path / "others.db"
+
+    def exchanged(file: Path) -> str:
+        if file.suffix == ".new":
+            file.rename(tmp_path / "away")
+            others.touch(0o666)
+            return str(others)
+        return str(file)
+
+    monkeypatch.setattr(store, "whole", exchanged)
+    with pytest.raises(UserError, match="another user exchanges files"):
+        Store.open(tmp_path / "memory.db")
+    assert b"trust:" not in others.read_bytes()
+    assert not (tmp_path / "memory.db").exists()
+
+
+def test_no_gitignore_is_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / ".gitignore").write_text("secrets/\n")
+    (tmp_path / ".metatree").symlink_to("own")
+    with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+        ignore_all(tmp_path / ".metatree")
+    assert (tmp_path / "own" / ".gitignore").read_text() == "secrets/\n"
+
+
+def test_rights_are_taken_through_no_link(tmp_path: Path) -> None:
+    for name in ("tool", "twice", "service.db"):
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "link").symlink_to("tool")
+    (tmp_path / "hard").hardlink_to(tmp_path / "twice")
+    for name in ("link", "hard", "service.db", "missing"):
+        keep_private(tmp_path / name)
+    rights = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("tool", "twice", "service.db")}
+    assert rights == {"tool": 0o755, "twice": 0o755, "service.db": 0o600}

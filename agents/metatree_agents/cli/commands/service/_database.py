@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from metatree._util.private import private_folder
+from metatree._util.private import keep_private, private_folder
 from metatree.errors import UserError
 from metatree.storage.postgres_address import is_postgres, without_secrets
 from metatree.storage.store_files import check_files
@@ -118,9 +117,7 @@ class ServiceOptions:
             )
         check_files(file)
         for each in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
-            with suppress(OSError):  # none is there yet: a new one is made so
-                if each.stat().st_nlink == 1:
-                    each.chmod(0o600)
+            keep_private(each)  # a new one is made so
         return SqliteDatabase.open(file)
 
     def file(self) -> Path:
