@@ -170,6 +170,13 @@ SHAPES: Final = (
         inside=True,
         spaced=True,
     ),
+    _shape(  # of a user of a domain, `CORP\\ann`
+        "a password in an address",
+        "\\",
+        r"://[\w.-]{1,100}\\{1,2}[^\s/:@\"'\\]{1,100}:(?P<value>[^\s/@\"'\\]{3,5000})@",
+        inside=True,
+        spaced=True,
+    ),
     _shape(  # one with `/` in it, which no port is before
         "a password in an address",
         "://",
@@ -219,8 +226,8 @@ SHAPES: Final = (
 )
 
 
-def shapes_of(text: str, tokens: str) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Yield kind and expression of the shapes that a text may have, by their marks.
+def shapes_of(text: str, tokens: str) -> Iterator[tuple[str, re.Pattern[str], bool]]:
+    """Yield kind, expression and whether it is `spaced` of the shapes that a text may have, by their marks.
 
     Args:
         text: the text.
@@ -233,7 +240,7 @@ def shapes_of(text: str, tokens: str) -> Iterator[tuple[str, re.Pattern[str]]]:
                 expression = compiled(shape)
                 # What stands in one token is found in the tokens, which are a sixth of a text of code.
                 if spaced or expression.search(tokens):
-                    yield kind, expression
+                    yield kind, expression, spaced
                 break
 
 

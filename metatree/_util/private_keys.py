@@ -43,7 +43,7 @@ _BODY = re.compile(r"[A-Za-z0-9+/=\s\\:,.()-]{0,20000}")
 _LONG = re.compile(r"[A-Za-z0-9+/=]{16}")
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{24,}")
 _HEX = re.compile(r"n?[0-9a-f]{32,}")
-_BEFORE_LINES, _BETWEEN_LINES, _LAST_LINE = 400, 100, 200
+_BEFORE_LINES, _BETWEEN_LINES, _LAST_LINE = 4_000, 100, 200
 """How many characters may stand before the first line of a key, between two, and from the last full one to its end."""
 
 

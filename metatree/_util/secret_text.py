@@ -172,16 +172,25 @@ def _without_escapes(text: str) -> tuple[str, list[tuple[int, int]]] | None:
     return ("".join([*parts, text[at:]]), places) if parts else None
 
 
+def _apart(text: str) -> str:
+    """Return a text of the same length in which no letter of an escape stands before a key, as in `"key:\\nAKIA…"`."""
+    if "\\" in text:
+        for escape in ("\\n", "\\t", "\\r"):
+            text = text.replace(escape, "\\ ")
+    return text
+
+
 def _plain_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]:
     spans = [(start, end, "a private key") for start, end in private_keys(text)]
-    tokens = long_tokens(text)
-    for kind, shape in shapes_of(text, tokens):
-        spans += _matches(kind, shape.finditer(text))
+    apart = _apart(text)
+    tokens = long_tokens(apart)
+    for kind, shape, spaced in shapes_of(text, tokens):
+        spans += _matches(kind, shape.finditer(text if spaced else apart))
     mixed = mixed_tokens(tokens)
     for body, begins in PROVIDERS.items() if mixed else ():
         for begin in begins.split():
             if begin in mixed:
-                spans += _matches("a key of a provider", keys_of_provider(text, begin, body))
+                spans += _matches("a key of a provider", keys_of_provider(apart, begin, body))
     named = (match for match in named_values(text, code=code) if not _CALL.match(match["value"]))
     spans += _matches("a password or key", named)
     random = random_tokens(text, code=code) if has_random(mixed) else ()

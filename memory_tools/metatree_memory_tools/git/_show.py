@@ -24,6 +24,7 @@ from metatree_memory_tools.file_names import is_secret, path_text
 from metatree_memory_tools.git._command import GitFailed, Objects, checked_revision, objects_of, rev_parse
 from metatree_memory_tools.git._dates import seconds_of
 from metatree_memory_tools.git.log import masked_message
+from metatree_memory_tools.memory_types import memory_types
 
 MAX_DIFF_CHARS = 15_000
 MAX_FILES = 200
@@ -31,6 +32,10 @@ _MOST_PAIRS = 100_000
 """Of a line as it is and one that was committed that say the same; of more, lines that stand once are compared."""
 _AGAINST_FIRST = ("--first-parent", "-m")
 _SEARCH_S = 30.0
+_HEAD = 16_000
+"""Characters of a file, or of its changes, that say what it is."""
+_CHANGED = re.compile(r"(?ms)\A.*?^@@[^\n]*\n|^[ +-]")
+"""What stands around the lines of a file in its changes."""
 _SIGN = re.compile(r"^[+-]", re.MULTILINE)
 _KEY_LINE = re.compile(
     r"(?m)(?:(?<=^[ +-])|(?<=@@ ))(?=[0-9a-f]*[A-Zg-z+/])[A-Za-z0-9+/]{60,76}={0,2}(?=\r?$)"
@@ -175,7 +180,17 @@ def _file_masked(root: Path, changes: str) -> str:
     Such a file may come where another one is asked for: a folder that has the name of a file that went.
     """
     paths = [*filter(None, map(_path, _NAMED.findall(changes)[:2]))]
-    return "" if _is_secret(root, *paths) else _masked(changes, paths[-1] if paths else "")
+    if _is_secret(root, *paths):
+        return ""
+    path = paths[-1] if paths else ""
+    if _is_encoded(path, _CHANGED.sub("", changes[:_HEAD]).encode("utf-8", "replace")):
+        return f"the changes of {path} are not shown: a letter is read whole, not by its lines\n"
+    return _masked(changes, path)
+
+
+def _is_encoded(path: str, head: bytes) -> bool:
+    """Whether the lines of a file hide what stands in it: those of a letter may break a key in two."""
+    return any(each.traits.encoded(path, head) for each in memory_types())
 
 
 def _masked(lines: str, path: str) -> str:
@@ -233,8 +248,9 @@ def _blame_text(
     limit: int,
     secrets: bool,
 ) -> str:
-    if is_binary(committed) or is_binary(_bytes_now(root, path)):
-        # What is masked in the cells of a database is not known by its lines.
+    said = (committed, _bytes_now(root, path))
+    if any(map(is_binary, said)) or (not secrets and any(_is_encoded(path, each[:_HEAD]) for each in said)):
+        # What is masked in the cells of a database, or in a letter, is not known by its lines.
         raise UserError(f"{path!r} is no text: who changed which of its lines says nothing")
     now = lines_of(decode(_bytes_now(root, path))[0])
     then = lines_of(decode(committed)[0])
@@ -349,7 +365,7 @@ def changes_of_text(root: Path, path: str, text: str, *, limit: int = 20, secret
     for paths, line in _changed_lines(data.decode("utf-8", "replace")):
         if not paths:
             found.append(line if secrets else masked(line)[0])
-        elif text in line and (secrets or not _is_secret(root, *paths)):
+        elif text in line and (secrets or not (_is_secret(root, *paths) or _is_encoded(paths[-1], b""))):
             found.append(f"  {paths[-1]}: {(line if secrets else _masked(line, paths[-1]))[:300]}")
     return "\n".join(found)
 

@@ -14,7 +14,7 @@ import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.tools import _code_look
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.git._show import changes_of_text, commit_text
+from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
 from metatree_memory_tools.git.log import read_history
 from metatree_memory_tools.mcp_server.source import _is_public
 from metatree_memory_tools.openapi import _call
@@ -289,3 +289,34 @@ def test_a_sign_that_a_converter_escapes_is_part_of_a_token() -> None:
     assert masked(f"The token is {token} for now.")[0] == f"The token is {'*' * 44} for now."
     escaped = token.replace("|", "\\|")
     assert masked(f"The token is {escaped} for now.")[0] == f"The token is {'*' * 45} for now."
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        (key_of("PGP PRIVATE KEY BLOCK", *["Comment: User-ID:\tAnn <ann@example.org>"] * 20), "ErTyUiOpAsDf"),
+        ("share = 'smb://CORP\\ann:hunter2hunter@files/office'\n", "hunter2"),
+        ("share = 'smb://CORP\\\\ann:hunter2hunter@files/office'\n", "hunter2"),
+        (f'{{"text": "Use this:\\n{TOKEN}\\nand no other."}}\n', TOKEN),
+        (f'print("Use this:\\t{TOKEN}")\n', TOKEN),
+    ],
+    ids=["long armor headers", "domain", "escaped domain", "behind an escape in JSON", "in code"],
+)
+@pytest.mark.parametrize("code", [False, True])
+def test_a_secret_in_other_surroundings_is_masked(text: str, secret: str, code: bool) -> None:
+    assert secret not in masked(text, code=code)[0]
+
+
+def test_git_shows_no_lines_of_a_letter(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "mail")
+    letter(repository.root / "a.eml")
+    (repository.root / "cur").mkdir()
+    letter(repository.root / "cur" / "1:2,S")
+    repository.commit("letters", {"a.md": "The letters.\n"})
+    said = commit_text(repository.root, "HEAD").text
+    assert "+The letters." in said
+    for path in ("a.eml", "cur/1:2,S"):
+        assert f"the changes of {path} are not shown" in said
+        with pytest.raises(UserError, match="is no text"):
+            blame_text(repository.root, path)
+    assert "harbour" not in said + changes_of_text(repository.root, "a.eml", "the key of the harbour")
