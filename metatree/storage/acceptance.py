@@ -19,7 +19,7 @@ from typing import Any, Final
 from metatree.errors import MetatreeError, UserError
 from metatree.storage.schema import DEFINITIONS, FILES
 from metatree.storage.store import APPLICATION_ID, Store, reading_only, writable
-from metatree.storage.store_files import check_files
+from metatree.storage.store_files import check_files, is_exempt, is_of_another
 from metatree.storage.trust import (
     FACTS,
     IMPORTED_NODE,
@@ -188,6 +188,11 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
     if seen.problem:
         raise UserError(f"{str(file)!r} cannot be accepted: {seen.problem}; delete it, or ask who made it")
     check_files(file)
+    if writable(file) and is_of_another(file.stat()) and not is_exempt(file):
+        raise UserError(
+            f"{str(file)!r} belongs to another user, who may change it after it was accepted: copy it to a folder of"
+            " yours, and accept that"
+        )
     # Before it is opened, which may bring an older one up to date.
     if not seen.trusted and content_digest(file) != seen.digest:
         raise UserError(f"{str(file)!r} was changed meanwhile: look at it again")

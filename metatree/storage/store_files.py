@@ -79,7 +79,7 @@ def check_files(file: Path) -> None:
     for log in texts:
         if log.name.endswith("-journal") and _ends_with(log, _SUPER_JOURNAL):
             raise UserError(f"{str(log)!r} names other files, and none of ours does: delete it")
-        if log.name.endswith("-journal") and _uses_wal(file) and _stays(log):
+        if log.name.endswith("-journal") and _stays(log):
             raise UserError(f"{str(log)!r} is none of ours, which keep their changes in a -wal: delete it")
     if logs and (log_of_git := tracked(logs)):
         raise UserError(
@@ -158,12 +158,6 @@ def _is_log_of_another(log: os.stat_result, file: Path) -> bool:
     if not is_of_another(log) or log.st_uid == store.st_uid:
         return False
     return not store.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
-def _uses_wal(file: Path) -> bool:
-    """Whether a file is of the mode of all of ours, in which SQLite writes no journal and yet plays one back."""
-    with file.open("rb") as stream:
-        return stream.read(20)[18:] == b"\x02\x02"
 
 
 def _ends_with(file: Path, magic: bytes) -> bool:

@@ -320,10 +320,20 @@ def _fits(facts: dict[str, str], file: Path) -> bool:
         marks = json.loads(facts[mark_key()])
         return any(
             hmac.compare_digest(str(marks[kind]), _mark(key, facts, kind, where))
+            and (kind == "path" or not _leads_out(facts, file))
             for kind, where in _places(file)
         )
     except (KeyError, TypeError, ValueError, OSError):
         return False
+
+
+def _leads_out(facts: dict[str, str], file: Path) -> bool:
+    """Whether a source is kept by a way out of the folder with the tree: where that is moved, to another folder."""
+    inside = ".." if file.parent.name == ".metatree" else "."
+    ways = (Path(record.get("place", inside)) for record in json.loads(facts.get("sources", "[]")))
+    return any(
+        not way.is_absolute() and Path(os.path.relpath(way, inside)).parts[:1] == (os.pardir,) for way in ways
+    )
 
 
 def _places(file: Path, now: Path | None = None) -> Iterator[tuple[str, str]]:

@@ -216,7 +216,7 @@ def _sends(setting: _Setting) -> str:
     return f", and sends what {variable} holds to it"
 
 
-_ADDRESS = re.compile(r"(?:(?:database|openapi|web):)?[a-z][a-z0-9+]{1,30}://\S+")
+_ADDRESS = re.compile(r"(?:(?:database|openapi|web):|[^\s@]{1,200}@)?[a-z][a-z0-9+]{1,30}://\S+")
 
 
 def _shown(value: Any) -> Any:

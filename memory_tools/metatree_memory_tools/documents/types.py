@@ -112,6 +112,10 @@ class Html(_Document):
         """Whether the name ends as that of a web page does, and it can be read as one."""
         return path.lower().endswith((".html", ".htm", ".xhtml")) and _is_installed(self.needs)
 
+    def encoded(self, path: str, head: bytes) -> bool:
+        """Whether a key may stand in it in pieces, with marks between them, as in all pages."""
+        return True
+
 
 class _Converted(_Document):
     """A document that a library makes Markdown of."""

@@ -189,8 +189,9 @@ def _file_masked(root: Path, changes: str) -> str:
 
 
 def _is_encoded(path: str, head: bytes) -> bool:
-    """Whether the lines of a file hide what stands in it: those of a letter may break a key in two."""
-    return any(each.traits.encoded(path, head) for each in memory_types())
+    """Whether the lines of a file are none that people read: those of a letter may break a key in two."""
+    known = next((each for each in memory_types() if each.knows(path, head, binary=False)), None)
+    return known is not None and known.traits.text is None and known.traits.encoded(path, head)
 
 
 def _masked(lines: str, path: str) -> str:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from metatree._util.secret_text import masked, without_secrets
 from metatree.errors import UserError
 from metatree.node import Node, Source
 from metatree.notes.notes import IMPORTED_KIND
 from metatree.storage.store import APPLICATION_ID
-from metatree.trees.content import Contents
+from metatree.trees.content import Contents, shows_secrets
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.source_types import Progress, SourceRef
 from metatree.trees.sources import FOLDER
@@ -60,6 +61,7 @@ class TreeSource:
             total = len(tree)
             parents: list[str] = []
             of_others = tree.has_imported()
+            hides = not shows_secrets(source) and any(map(shows_secrets, tree.sources()))
             skipped: int | None = None
             for number, (depth, node) in enumerate(tree.walk()):
                 if progress is not None and number % _BETWEEN == 0:
@@ -69,6 +71,8 @@ class TreeSource:
                 skipped = None
                 del parents[depth:]
                 seen = _text(tree, node) if of_others and tree.is_imported(node) else _seen(source, node)
+                if hides:  # what nodes say in words is masked by whoever takes them
+                    seen = replace(seen, attributes=without_secrets(seen.attributes, masked)[0])
                 if depth == 0:
                     seen = replace(seen, attributes={**seen.attributes, "tree": identity})
                 elif within is not None and node.attributes.get("tree") == within:

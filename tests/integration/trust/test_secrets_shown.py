@@ -320,3 +320,35 @@ def test_git_shows_no_lines_of_a_letter(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="is no text"):
             blame_text(repository.root, path)
     assert "harbour" not in said + changes_of_text(repository.root, "a.eml", "the key of the harbour")
+
+
+def test_a_key_that_a_page_has_in_pieces_is_masked_as_it_is_read(tmp_path: Path) -> None:
+    key = f"sk-ant-api03-{'JBk6JPEA2jlfBpCnO7FJwsZwKaxgEJO26wd6Ogt89vXl6LqlGihf' * 2}"
+    (tmp_path / "a.html").write_text(
+        f"<html><h1>Keys</h1><p>The kettle is blue. The key is {key[:40]}<b>{key[40:80]}</b>{key[80:]}.</p>"
+    )
+    with build_tree(tmp_path) as tree:
+        said = told(tree)
+    assert "The kettle is blue" in said
+    assert not any(key[at : at + 12] in said for at in (0, 40, 60, 80))
+
+
+def test_a_mounted_tree_with_secrets_shows_none_in_attributes(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "a.py").write_text(f"def f(a='{TOKEN}'):\n    return a\n")
+    build_tree(tmp_path / "own", include_secrets=True).close()
+    with build_tree(f"tree:{tmp_path / 'own'}", out=tmp_path / "tree") as tree:
+        said = told(tree)
+    assert "def f(a=" in said
+    assert TOKEN not in said
+
+
+def test_trust_shows_no_password_in_the_address_of_a_router(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (clone.folder / "metatree.toml").write_text(
+        'router = "openai/x@https://ann:hunter2hunter2@x.example/v1"\n'
+    )
+    run(["trust", "--show", str(clone.folder)])
+    said = capfd.readouterr().out
+    assert 'sets router to "openai/x@https://ann:***@x.example/v1"' in said

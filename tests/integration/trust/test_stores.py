@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from metatree_agents.cli._main import run
+from metatree_agents.service.replication.publisher import _write_index
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build.build import ignore_all
 
@@ -642,3 +643,40 @@ def test_rights_are_taken_through_no_link(tmp_path: Path) -> None:
         keep_private(tmp_path / name)
     rights = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("tool", "twice", "service.db")}
     assert rights == {"tool": 0o755, "twice": 0o755, "service.db": 0o600}
+
+
+def test_a_tree_that_was_moved_reads_no_other_folder(tmp_path: Path) -> None:
+    """It keeps its source as a way up, and who may move its folder would choose where that leads."""
+    for path in ("diary.md", "shared/a.md", "shared/a/b/b.md"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f"# {path}\n")
+    build_tree(tmp_path / "shared", out=tmp_path / "shared/a/b/.metatree").close()
+    (tmp_path / "shared/a/b").rename(tmp_path / "shared/b")
+    with pytest.raises(UntrustedStore):
+        Tree.open(tmp_path / "shared/b")
+    build_tree(tmp_path / "shared/a").close()
+    (tmp_path / "shared/a").rename(tmp_path / "shared/c")
+    Tree.open(tmp_path / "shared/c").close()
+
+
+def test_a_journal_beside_any_store_is_refused(clone: Clone) -> None:
+    """Also beside one that is not in the mode of ours, as a restore leaves it for a moment."""
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    memory = clone.metatree / "memory.db"
+    with closing(sqlite3.connect(memory)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+    memory.with_name("memory.db-journal").write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + bytes(1000))
+    with pytest.raises(UserError, match="is none of ours"):
+        Tree.open(clone.folder)
+
+
+def test_what_is_published_has_no_mark(clone: Clone, tmp_path: Path) -> None:
+    shutil.rmtree(clone.metatree)
+    with build_tree(clone.folder) as tree:
+        marks = [value for key, value in tree.index.rows("SELECT key, value FROM meta") if "trust:" in key]
+        _write_index(tree, tmp_path / "published.db")
+    assert len(marks) == 2
+    published = (tmp_path / "published.db").read_bytes()
+    assert b"trust:" not in published
+    assert not any(json.loads(mark)["seal"].encode() in published for mark in marks if "seal" in mark)

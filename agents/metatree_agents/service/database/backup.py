@@ -169,7 +169,8 @@ async def _write(
         "tables": {},
     }
     for tree, memory in memories.items():
-        copy = part.with_name(part.name + "-memory")
+        # Where the memory lies: others may exchange files where the backup goes, and SQLite opens them by name.
+        copy = memory.with_name(f"{memory.name}.{secrets.token_hex(4)}.copy")
         try:
             Store.open(memory, create=False).close()  # not one that somebody else made
             copy.unlink(missing_ok=True)
@@ -465,6 +466,7 @@ def _in_use(file: Path) -> bool:
     with closing(sqlite3.connect(whole(file), timeout=0)) as connection:
         try:
             connection.execute(LEAVE_LOG)
+            connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.DatabaseError as exc:
             return is_busy(exc)
     return False

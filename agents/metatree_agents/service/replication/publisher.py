@@ -38,6 +38,7 @@ from metatree.shared import Shared
 from metatree.storage.errors import store_error
 from metatree.storage.store import Store
 from metatree.storage.store_files import whole
+from metatree.storage.trust import FACTS
 from metatree.trees.content import file_state
 from metatree.trees.layer import Layer
 from metatree.trees.masking import masked_data
@@ -286,6 +287,9 @@ def _write_index(tree: Tree, file: Path) -> dict[str, str]:
     write_snapshot(tree.index, file)
     sources = tree.sources()
     with closing(sqlite3.connect(whole(file))) as copy, copy:
+        copy.execute("PRAGMA secure_delete=ON")
+        # Who has the marks could write a file that passes for one of this user.
+        copy.execute("DELETE FROM meta WHERE key GLOB ?", (f"{FACTS}*",))
         rows = copy.execute(
             "SELECT path, digest, json_extract(facts, '$.masked') FROM file WHERE reader <> '-'"
         ).fetchall()
