@@ -20,7 +20,7 @@ from xml.parsers import expat
 
 from metatree._util.zips import open_member
 from metatree_memory_tools.documents._document_text import MOST_CHARS, Extracted, Heading, tidy
-from metatree_memory_tools.text.descriptions import shorten_masked
+from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
 
 MOST_MEMBER_BYTES = 200_000_000
 """A part of a document that unpacks to more is not read."""
@@ -151,7 +151,7 @@ class _Links:
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "Relationship" and attributes.get("Type", "").endswith("/hyperlink"):
-            self.targets[attributes.get("Id", "")] = attributes.get("Target", "")[:500]
+            self.targets[attributes.get("Id", "")] = cut_masked(attributes.get("Target", ""), 500)
 
     def end(self, tag: str) -> None:
         pass

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from metatree.trees.text import decode
 from metatree_memory_tools.documents._document_text import MOST_CHARS, Extracted, Heading, shaped, tidy
-from metatree_memory_tools.text.descriptions import shorten_masked
+from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -197,7 +197,7 @@ class _HtmlReader:
         if tag == "a":
             href = (node.attributes.get("href") or "").strip()
             if href and not href.startswith(("#", "javascript:", "data:")):
-                self.links.setdefault(href[:500])
+                self.links.setdefault(cut_masked(href, 500))
         elif tag == "img":
             self._text(f" {node.attributes.get('alt') or ''} ")
         elif tag in ("td", "th"):

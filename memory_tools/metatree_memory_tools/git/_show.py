@@ -43,6 +43,9 @@ _KEY_LINE = re.compile(
 """A line of a key in PEM form, whose first line a change may leave out."""
 _FILE = re.compile(r"(?m)^(?=diff --git )")
 _NAMED = re.compile(r"(?m)^(?:\+\+\+|---) (.+)$")
+_HEADING = re.compile(r"(?m)^(@@ [^@\n]{1,80} @@)( .*)$")
+_LONGEST_HEADING = 78
+"""Bytes of what git says behind `@@ … @@`, up to a letter in several bytes; it ends the text at 80."""
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _REVISION = re.compile(r"(.*?)((?:[~^]|@\{).*)?")
 _HASH = re.compile(r"[0-9a-f]{4,64}")
@@ -164,7 +167,7 @@ def _is_secret(root: Path, *paths: str | None) -> bool:
 def _diff(root: Path, objects: Objects, commit: str, paths: Sequence[str], *, secrets: bool) -> str:
     arguments = ("--format=", "--patch", "--find-renames", *_AGAINST_FIRST, *objects.relative, commit)
     data = objects.output("show", *arguments, "--", *(objects.prefix + path for path in paths))
-    text = data[: 4 * MAX_DIFF_CHARS].decode("utf-8", "replace")
+    text = _HEADING.sub(_without_cut_word, data[: 4 * MAX_DIFF_CHARS].decode("utf-8", "replace"))
     if len(data) > 4 * MAX_DIFF_CHARS:  # whole lines alone: a key of which half is left is not known
         text = text[: text.rfind("\n") + 1]
     if not secrets:
@@ -172,6 +175,13 @@ def _diff(root: Path, objects: Objects, commit: str, paths: Sequence[str], *, se
     if len(text) <= MAX_DIFF_CHARS and len(data) <= 4 * MAX_DIFF_CHARS:
         return text
     return text[:MAX_DIFF_CHARS] + f"\n… cut: the changes are {len(data):,} bytes long"
+
+
+def _without_cut_word(heading: re.Match[str]) -> str:
+    """Return the heading of a hunk without its last word where git has cut it there: half a key is not known."""
+    place, said = heading.groups()
+    is_cut = len(said.encode("utf-8", "replace")) >= _LONGEST_HEADING
+    return place + (said.rpartition(" ")[0] if is_cut else said)
 
 
 def _file_masked(root: Path, changes: str) -> str:

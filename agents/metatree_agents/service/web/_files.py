@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import zlib
+from contextlib import suppress
 from typing import Final
 
 from fastapi import APIRouter, Request
@@ -28,6 +30,7 @@ from metatree_agents.service.web._replies import PRIVATE, redirect
 router = APIRouter()
 MOST_BYTES: Final = 100_000_000
 _MASKED: Final = re.compile(r"\*{6}|(?:[:=\"'(]|password)\s{0,3}\*{3}")
+_MOST_UNPACKED: Final = 20_000_000
 _BEGINS: Final = b"%PDF-"
 _LOOKED_AT: Final = 1_024
 """Bytes at the beginning among which a PDF says that it is one."""
@@ -86,8 +89,15 @@ def _pdf_of(tree: Tree, node_id: str) -> tuple[bytes, str] | None:
 
 
 def _unpacked(pdf: bytes) -> str:
-    """Return a PDF without its streams: pages, pictures and, in some, all else, which are packed."""
-    return b"".join(each.partition(b"stream")[0] for each in pdf.split(b"endstream")).decode("latin-1")
+    """Return a PDF with what is packed by zlib in it, as its pages are: also those that no reader counts."""
+    parts, room = list[bytes](), _MOST_UNPACKED
+    for each in pdf.split(b"endstream"):
+        head, _, stream = each.partition(b"stream")
+        parts.append(head)
+        with suppress(zlib.error):
+            parts.append(zlib.decompressobj().decompress(stream.lstrip(b"\r\n"), room))
+            room = max(1, room - len(parts[-1]))
+    return b"\n".join(parts).decode("latin-1")
 
 
 def _is_masked(tree: Tree, path: str) -> bool:
