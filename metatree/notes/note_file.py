@@ -11,17 +11,18 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from metatree._util.normal_form import nfc
+from metatree._util.open_folder import OpenFolder, opened
 from metatree._util.secret_text import secrets_in
 from metatree.errors import UserError
-from metatree.trees.source_files import open_folder, read_inside
+from metatree.trees.source_files import read_inside
 from metatree.trees.text import encodable
 
 _MOST_NAME_CHARS: Final = 60
@@ -81,61 +82,32 @@ def keep_note(
         else ()
     )
     try:
-        with _opened(folder) as place:
+        with opened(folder) as place:
             return _written(place, _slug(heading), whole, body, warnings)
     except OSError as exc:
         raise UserError(f"cannot write in {str(folder)!r}: {exc.strerror}") from exc
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenFolder:
-    """A folder that stays the same while it is written to, whatever is put in its place, where the system has that."""
-
-    folder: Path
-    descriptor: int | None
-
-    def name(self, file: str) -> str | Path:
-        return self.folder / file if self.descriptor is None else file
-
-    def create(self, file: str) -> IO[str]:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-        opened = os.open(self.name(file), flags, 0o666, dir_fd=self.descriptor)
-        return os.fdopen(opened, "w", encoding="utf-8", newline="\n")
-
-
-@contextmanager
-def _opened(folder: Path) -> Iterator[_OpenFolder]:
-    if not {os.open, os.link, os.unlink} <= os.supports_dir_fd:
-        yield _OpenFolder(folder, None)
-        return
-    # No link is followed any more: somebody may put one there by now.
-    descriptor = open_folder(folder, (), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield _OpenFolder(folder, descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _written(place: _OpenFolder, slug: str, whole: str, body: str, warnings: tuple[str, ...]) -> NoteFile:
+def _written(place: OpenFolder, slug: str, whole: str, body: str, warnings: tuple[str, ...]) -> NoteFile:
     part = f".note-{secrets.token_hex(8)}.tmp"
     try:
         with place.create(part) as out:
-            out.write(whole)
+            out.write(whole.encode())
             out.flush()
             os.fsync(out.fileno())
         for number in range(1, _MOST_TRIES):
             name = f"{slug}.md" if number == 1 else f"{slug}-{number}.md"
             if _give_name(place, part, name, whole):
-                return NoteFile(place.folder / name, known=False, warnings=warnings)
-            if _says(place.folder, name, body):
-                return NoteFile(place.folder / name, known=True, warnings=warnings)
+                return NoteFile(place.path / name, known=False, warnings=warnings)
+            if _says(place.path, name, body):
+                return NoteFile(place.path / name, known=True, warnings=warnings)
     finally:
         with suppress(OSError):
             os.unlink(place.name(part), dir_fd=place.descriptor)
-    raise UserError(f"{str(place.folder)!r} has {_MOST_TRIES:,} notes called {slug!r}: give another title")
+    raise UserError(f"{str(place.path)!r} has {_MOST_TRIES:,} notes called {slug!r}: give another title")
 
 
-def _give_name(place: _OpenFolder, part: str, name: str, whole: str) -> bool:
+def _give_name(place: OpenFolder, part: str, name: str, whole: str) -> bool:
     """Give what was written whole its name; False when the name is taken, also by somebody who was faster."""
     at = place.descriptor
     try:
@@ -145,7 +117,7 @@ def _give_name(place: _OpenFolder, part: str, name: str, whole: str) -> bool:
     except OSError:  # a file system without hard links
         try:
             with place.create(name) as out:
-                out.write(whole)
+                out.write(whole.encode())
         except FileExistsError:
             return False
     return True
