@@ -57,27 +57,41 @@ def publish(part: Path, file: Path) -> None:
             part.replace(file)
 
 
-def write_whole(path: Path, data: bytes, *, mode: int | None = None) -> None:
+def write_whole(path: Path, data: bytes, *, mode: int | None = None, dir_fd: int | None = None) -> None:
     """Write a file so that a reader sees the old or the new one, with the rights of the old one.
 
     What else has the name of the old one, as a hard link or a pipe has it, stays as it is.
+
+    Args:
+        dir_fd: of the open folder that the path is a name in; a link of that name is replaced.
 
     Raises:
         OSError: it cannot be written.
     """
     if mode is None:
-        mode = path.stat().st_mode & 0o777 if path.is_file() else 0o666 & ~_umask()
+        mode = _mode_of(path, dir_fd)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=dir_fd)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
-        part.chmod(mode)
-        part.replace(path)
+            if hasattr(os, "fchmod"):  # its name may be a link to another file by now
+                os.fchmod(handle, mode)
+            else:
+                part.chmod(mode)
+        os.replace(part, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
     except BaseException:
         with suppress(OSError):
-            part.unlink()
+            os.unlink(part, dir_fd=dir_fd)
         raise
+
+
+def _mode_of(path: Path, dir_fd: int | None) -> int:
+    with suppress(OSError):
+        state = os.stat(path, dir_fd=dir_fd, follow_symlinks=dir_fd is None)
+        if stat.S_ISREG(state.st_mode):
+            return state.st_mode & 0o777
+    return 0o666 & ~_umask()
 
 
 def _umask() -> int:

@@ -16,12 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from metatree._util.normal_form import nfc
+from metatree._util.open_folder import OpenFolder, opened
 from metatree._util.secret_text import secrets_in
 from metatree.errors import UserError
-from metatree.trees.pinned_folder import PinnedFolder, pinned
 from metatree.trees.source_files import read_inside
 from metatree.trees.text import encodable
 
@@ -82,35 +82,32 @@ def keep_note(
         else ()
     )
     try:
-        with pinned(folder) as place:
+        with opened(folder) as place:
             return _written(place, _slug(heading), whole, body, warnings)
     except OSError as exc:
         raise UserError(f"cannot write in {str(folder)!r}: {exc.strerror}") from exc
 
 
-_TEXT: Final[dict[str, Any]] = {"mode": "w", "encoding": "utf-8", "newline": "\n"}
-
-
-def _written(place: PinnedFolder, slug: str, whole: str, body: str, warnings: tuple[str, ...]) -> NoteFile:
+def _written(place: OpenFolder, slug: str, whole: str, body: str, warnings: tuple[str, ...]) -> NoteFile:
     part = f".note-{secrets.token_hex(8)}.tmp"
     try:
-        with place.create(part, **_TEXT) as out:
-            out.write(whole)
+        with place.create(part) as out:
+            out.write(whole.encode())
             out.flush()
             os.fsync(out.fileno())
         for number in range(1, _MOST_TRIES):
             name = f"{slug}.md" if number == 1 else f"{slug}-{number}.md"
             if _give_name(place, part, name, whole):
-                return NoteFile(place.folder / name, known=False, warnings=warnings)
-            if _says(place.folder, name, body):
-                return NoteFile(place.folder / name, known=True, warnings=warnings)
+                return NoteFile(place.path / name, known=False, warnings=warnings)
+            if _says(place.path, name, body):
+                return NoteFile(place.path / name, known=True, warnings=warnings)
     finally:
         with suppress(OSError):
             os.unlink(place.name(part), dir_fd=place.descriptor)
-    raise UserError(f"{str(place.folder)!r} has {_MOST_TRIES:,} notes called {slug!r}: give another title")
+    raise UserError(f"{str(place.path)!r} has {_MOST_TRIES:,} notes called {slug!r}: give another title")
 
 
-def _give_name(place: PinnedFolder, part: str, name: str, whole: str) -> bool:
+def _give_name(place: OpenFolder, part: str, name: str, whole: str) -> bool:
     """Give what was written whole its name; False when the name is taken, also by somebody who was faster."""
     at = place.descriptor
     try:
@@ -119,8 +116,8 @@ def _give_name(place: PinnedFolder, part: str, name: str, whole: str) -> bool:
         return False
     except OSError:  # a file system without hard links
         try:
-            with place.create(name, **_TEXT) as out:
-                out.write(whole)
+            with place.create(name) as out:
+                out.write(whole.encode())
         except FileExistsError:
             return False
     return True

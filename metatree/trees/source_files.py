@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from metatree._util.open_folder import HAS_OPEN_FOLDERS, READ_FILE, open_folder
 from metatree.errors import StaleSource, UserError
 
-# Without O_NONBLOCK, opening a pipe waits for a writer that may never come.
-_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
-_HAS_STRAIGHT = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
 _NO_NAMES = frozenset({b"", b".", b".."})
 
 
@@ -68,17 +65,17 @@ def open_inside(root: Path, path: str | bytes, *, links: bool = True) -> int:
     parts = inner.replace(b"\\", b"/").split(b"/") if os.name == "nt" else inner.split(b"/")
     descriptor = _open_without_links(root, parts)
     if descriptor is None:
-        base = os.fsencode(root if _HAS_STRAIGHT else os.path.realpath(root))
+        base = os.fsencode(root if HAS_OPEN_FOLDERS else os.path.realpath(root))
         where = os.path.realpath(os.path.join(base, inner))
         outside = not where.startswith(base.rstrip(b"/") + os.sep.encode())
         if outside or b".." in parts or os.path.isabs(inner):
             raise UserError(f"{os.fsdecode(inner)!r} lies outside of {str(root)!r}: it is not read")
         if not links and where != os.path.join(base, inner):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        if _HAS_STRAIGHT:
+        if HAS_OPEN_FOLDERS:
             descriptor = _open_straight(base, where[len(base) :].lstrip(b"/").split(b"/"))
         else:
-            descriptor = os.open(where, _FILE)
+            descriptor = os.open(where, READ_FILE)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise UserError(f"{os.fsdecode(inner)!r} is not a regular file")
@@ -90,7 +87,7 @@ def _open_without_links(root: Path | bytes, parts: Sequence[bytes]) -> int | Non
 
     A third of the time that it takes to resolve the path first, and no link can be put in the way meanwhile.
     """
-    if not _HAS_STRAIGHT or not _NO_NAMES.isdisjoint(parts):
+    if not HAS_OPEN_FOLDERS or not _NO_NAMES.isdisjoint(parts):
         return None
     try:
         return _open_straight(root, parts)
@@ -101,31 +98,9 @@ def _open_without_links(root: Path | bytes, parts: Sequence[bytes]) -> int | Non
 def _open_straight(root: Path | bytes, parts: Sequence[bytes]) -> int:
     folder = open_folder(root, parts[:-1])
     try:
-        return os.open(parts[-1], _FILE, dir_fd=folder)
+        return os.open(parts[-1], READ_FILE, dir_fd=folder)
     finally:
         os.close(folder)
-
-
-def open_folder(root: Path | bytes, parts: Sequence[bytes], flags: int = _FOLDER) -> int:
-    """Open a folder below another one, folder by folder, and return its descriptor.
-
-    On Linux no link is followed on the way to the upper one either; elsewhere one may not be let into those above it.
-
-    Raises:
-        OSError: it cannot be opened, or something on the way is a link.
-    """
-    path = os.path.abspath(os.fsencode(root))
-    above = [part for part in path.split(b"/") if part] if hasattr(os, "O_PATH") else []
-    names = [*above, *parts]
-    folder = os.open(b"/" if hasattr(os, "O_PATH") else path, _FOLDER if names else flags)
-    for number, name in enumerate(names, start=1):
-        try:
-            last = number == len(names)
-            below = os.open(name, (flags if last else _FOLDER) | os.O_NOFOLLOW, dir_fd=folder)
-        finally:
-            os.close(folder)
-        folder = below
-    return folder
 
 
 def read_inside(

@@ -7,7 +7,6 @@ was shown. Every planned text is parsed again: apart from the entry, it must say
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -17,10 +16,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
+from metatree._util.open_folder import HAS_OPEN_FOLDERS, OpenFolder
 from metatree._util.private import private_folder, write_whole
 from metatree._util.process import program
 from metatree.errors import UserError
 from metatree_agents.hosts import _json_edits, _toml_edits
+from metatree_agents.hosts._files import folder_of, link_on_the_way, read, read_in, remove_empty
 from metatree_agents.hosts._fronted import fronted_file, kept_servers, to_front, written
 from metatree_agents.hosts._records import Record, Records, checksum
 from metatree_agents.hosts.servers import GATEWAY
@@ -28,7 +29,6 @@ from metatree_agents.hosts.table import HOSTS, Host, Level
 from metatree_agents.tools.instructions import skill
 
 NAME = "metatree"
-_MOST_BYTES = 32_000_000
 Done = Literal["created", "changed", "unchanged", "restored", "removed", "kept", "absent", "refused"]
 
 
@@ -48,6 +48,8 @@ class Change:
     """Why nothing is done to it."""
     private: bool = False
     """Whether its owner alone may read it."""
+    project: Path | None = None
+    """The folder below which no link is followed to it; None for a file of the user."""
 
     @property
     def changes(self) -> bool:
@@ -79,7 +81,7 @@ def planned(
     Args:
         names: of the hosts.
         level: whether for all projects of the user, or for one project, in files that lie in it.
-        root: the folder of that project, or the one that a host without a word for it gets.
+        root: the folder of that project, by a path without links, or the one that a host without a word for it gets.
         source: what the server serves; None for the folder that is open in the host.
         gateway: whether one gateway comes in the place of the other servers that a host has for this user.
 
@@ -91,7 +93,8 @@ def planned(
             "--gateway is for the servers of the user: what lies in a project is not started for it"
         )
     for host in chosen(names):
-        server, skill_ = _server(host, level, root, source), _skill(host, level, root)
+        server = _placed(_server(host, level, root, source), root)
+        skill_ = _placed(_skill(host, level, root), root)
         fronting = list(_fronting(host, root)) if gateway else []
         refused = [change for change in (server, *fronting, skill_) if change.done == "refused"]
         if refused:  # then nothing of it is installed
@@ -111,8 +114,9 @@ def takes_back(names: Sequence[str], level: Level, root: Path) -> Iterator[Chang
     """
     records = Records()
     for host in chosen(names):
-        yield _without_skill(host, level, root, records)  # it may lie in a folder that the other file made
-        change = _without_server(host, level, root, records)
+        # It may lie in a folder that the other file made.
+        yield _placed(_without_skill(host, level, root, records), root)
+        change = _placed(_without_server(host, level, root, records), root)
         yield change
         if level == "user" and change.done != "refused":
             yield from _without_fronted(host)
@@ -121,7 +125,7 @@ def takes_back(names: Sequence[str], level: Level, root: Path) -> Iterator[Chang
 def other_servers(host: Host, root: Path) -> int:
     """Return how many servers of a host a gateway could stand for; 0 where its file cannot be read."""
     try:
-        text = _text(host.file("user", root))
+        text = read(host.file("user", root), None)
         return len(to_front(_servers_in(_edits(host).parsed(text or ""), host)))
     except ValueError:
         return 0
@@ -137,7 +141,7 @@ def state(host: Host, root: Path) -> list[Level]:
     for level in ("user", "project"):
         if level == "project" and host.project_file is None:
             continue
-        text = _text(_followed(host.file(level, root), level, root))
+        _, text = _read(host.file(level, root), level, root)
         if text is not None and _entry(_edits(host).parsed(text), host) is not None:
             levels.append(level)
     return levels
@@ -158,7 +162,8 @@ def apply(change: Change) -> Path | None:
     """Make a change; return the copy of what the file held before, if one was made.
 
     Raises:
-        UserError: the file, or the copy of it, cannot be written.
+        UserError: the file, or the copy of it, cannot be written; or one of a project was replaced meanwhile, or is
+            reached by a link.
     """
     records = Records()
     try:
@@ -168,7 +173,10 @@ def apply(change: Change) -> Path | None:
         if change.done != "refused":
             return _apply_write(change, records)
     except OSError as exc:
-        where = exc.filename or change.path
+        if why := link_on_the_way(change.path, change.project):
+            raise UserError(f"{why}; the {change.what} of {change.host} was left as it is") from exc
+        # Of a file in a folder that is open, the error has the name alone.
+        where = change.path.parent / exc.filename if isinstance(exc.filename, str | Path) else change.path
         raise UserError(
             f"cannot write {str(where)!r}: {exc.strerror or exc}; nothing was changed for {change.host}: make it "
             "writable, or use --project (XDG_STATE_HOME names where copies are kept)"
@@ -183,9 +191,27 @@ def _apply_write(change: Change, records: Records) -> Path | None:
             records.put(change.path, record.model_copy(update={"hosts": [*record.hosts, change.host]}))
         return None
     assert change.after is not None
+    missing = list(_missing_folders(change.path))
+    if change.private:
+        private_folder(change.path.parent)
+    try:
+        with folder_of(change.path, change.project, make=True) as folder:
+            _refuse_changed(change, folder)
+            kept = _recorded(change, record, missing, records)
+            mode = 0o600 if change.private else None
+            write_whole(folder.name(change.path.name), change.after, mode=mode, dir_fd=folder.descriptor)
+            return kept
+    except BaseException:
+        remove_empty(reversed(missing), change.project)
+        raise
+
+
+def _recorded(change: Change, record: Record | None, missing: list[Path], records: Records) -> Path | None:
+    """Record that a file is written; return the copy of what it held, if one was made."""
+    assert change.after is not None
     kept = None
     if record is None or change.before is None:
-        record = Record(hosts=[], written="", folders=list(map(str, _missing_folders(change.path))))
+        record = Record(hosts=[], written="", folders=list(map(str, missing)))
         if change.before is not None:
             record.copy_name = records.keep(change.path, change.before)
             kept = records.folder / record.copy_name
@@ -196,10 +222,6 @@ def _apply_write(change: Change, records: Records) -> Path | None:
         kept = records.folder / name
     hosts = list(dict.fromkeys([*record.hosts, change.host]))
     records.put(change.path, record.model_copy(update={"hosts": hosts, "written": checksum(change.after)}))
-    if change.private:
-        private_folder(change.path.parent)
-    change.path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(change.path, change.after, mode=0o600 if change.private else None)
     return kept
 
 
@@ -207,15 +229,39 @@ def _apply_removal(change: Change, records: Records) -> None:
     record = records.get(change.path)
     others = [host for host in record.hosts if host != change.host] if record is not None else []
     if change.changes:
+        with folder_of(change.path, change.project) as folder:
+            _refuse_changed(change, folder)
+            name = folder.name(change.path.name)
+            if change.after is not None:
+                write_whole(name, change.after, dir_fd=folder.descriptor)
+            else:
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=folder.descriptor)
         if change.after is None:
-            change.path.unlink(missing_ok=True)
-            for folder in reversed(record.folders if record is not None else [str(change.path.parent)]):
-                with suppress(OSError):  # something else lies in it
-                    Path(folder).rmdir()
-        else:
-            write_whole(change.path, change.after)
+            made = record.folders if record is not None else [str(change.path.parent)]
+            remove_empty(map(Path, reversed(made)), change.project)
     if record is not None:
         records.put(change.path, record.model_copy(update={"hosts": others}) if others else None)
+
+
+def _refuse_changed(change: Change, folder: OpenFolder) -> None:
+    """Refuse a file of a project that is no longer what it was when the change was planned.
+
+    Raises:
+        UserError: it, or a folder of it, was replaced by another.
+        OSError: it cannot be read, or is a link.
+    """
+    if change.project is None:
+        return
+    try:
+        same = _bytes(read_in(folder, change.path.name)) == change.before
+    except ValueError:
+        same = False
+    if not same:
+        raise UserError(
+            f"{str(change.path)!r} was changed by another program just now, and left as it is: look at it, and give "
+            "the command again"
+        )
 
 
 # the server
@@ -229,8 +275,7 @@ def _server(host: Host, level: Level, root: Path, source: Path | None) -> Change
     path = host.file(level, root)
     keys = (*host.keys, NAME)
     try:
-        path = _followed(path, level, root)
-        text = _text(path)
+        path, text = _read(path, level, root)
         edits = _edits(host)
         known = edits.parsed(text or "")
         old = _entry(known, host) or {}
@@ -254,8 +299,8 @@ def _fronting(host: Host, root: Path) -> Iterator[Change]:
     path, kept_file = host.file("user", root), fronted_file(host)
     edits = _edits(host)
     try:
-        path = _followed(path, "user", root)
-        text, kept_text = _text(path), _text(kept_file)
+        path, text = _read(path, "user", root)
+        kept_text = read(kept_file, None)
         known = edits.parsed(text or "")
         moved = to_front(_servers_in(known, host))
         kept = kept_servers(kept_text)
@@ -296,7 +341,7 @@ def _without_fronted(host: Host) -> Iterator[Change]:
     """Yield what deletes the file of a host's servers, once they are back."""
     path = fronted_file(host)
     try:
-        data = _bytes(_text(path))
+        data = _bytes(read(path, None))
     except ValueError:
         return
     if data is not None:
@@ -306,8 +351,7 @@ def _without_fronted(host: Host) -> Iterator[Change]:
 def _without_server(host: Host, level: Level, root: Path, records: Records) -> Change:
     path = host.file(level, root)
     try:
-        path = _followed(path, level, root)
-        text = _text(path)
+        path, text = _read(path, level, root)
         data = _bytes(text)
         record = records.get(path)
         edits = _edits(host)
@@ -315,7 +359,7 @@ def _without_server(host: Host, level: Level, root: Path, records: Records) -> C
         servers = _servers_in(known, host)
         gone: dict[str, Any] = {name: None for name in (NAME, GATEWAY) if name in servers}
         if level == "user" and GATEWAY in gone:
-            kept = kept_servers(_text(fronted_file(host)))
+            kept = kept_servers(read(fronted_file(host), None))
             gone |= {name: entry for name, entry in kept.items() if name not in servers}
         if text is None or not gone:
             return Change(host.name, level, "server", path, data, data, "absent")
@@ -402,10 +446,10 @@ def _arguments(host: Host, root: Path, source: Path | None) -> list[str]:
 def _skill(host: Host, level: Level, root: Path) -> Change:
     path = host.skill(level, root)
     try:
-        followed = _followed(path, level, root)
+        followed, text = _read(path, level, root)
         if level == "project" and followed.parts[-2:] != path.parts[-2:]:
             raise ValueError(f"a link of the project leads to {str(followed)!r}, which is another file")
-        path, data = followed, _bytes(_text(followed))
+        path, data = followed, _bytes(text)
     except ValueError as exc:
         return Change(host.name, level, "skill", path, None, None, "refused", f"left alone: {exc}")
     after = skill().encode()
@@ -416,8 +460,8 @@ def _skill(host: Host, level: Level, root: Path) -> Change:
 def _without_skill(host: Host, level: Level, root: Path, records: Records) -> Change:
     path = host.skill(level, root)
     try:
-        path = _followed(path, level, root)
-        data = _bytes(_text(path))
+        path, text = _read(path, level, root)
+        data = _bytes(text)
     except ValueError as exc:
         return Change(host.name, level, "skill", path, None, None, "refused", f"left alone: {exc}")
     record = records.get(path)
@@ -449,43 +493,37 @@ def _is_restorable(record: Record | None, data: bytes | None, host: str) -> bool
 # files
 
 
-def _followed(path: Path, level: Level, root: Path) -> Path:
-    """Return the file that is written: of a user, the one that a link leads to.
+def _project_of(path: Path, level: Level, root: Path) -> Path | None:
+    """Return the folder below which a file is reached by no link; None for one of the user, or on Windows."""
+    return root if HAS_OPEN_FOLDERS and level == "project" and path.is_relative_to(root) else None
+
+
+def _placed(change: Change, root: Path) -> Change:
+    return replace(change, project=_project_of(change.path, change.level, root))
+
+
+def _read(path: Path, level: Level, root: Path) -> tuple[Path, str | None]:
+    """Return the file that is written, and what it holds; None where there is none.
 
     Raises:
-        ValueError: a link of a project leads out of it, to a file that the project's authors chose.
+        ValueError: it cannot be read, is no text, or is reached by a link of the project.
+    """
+    within = root if level == "project" and path.is_relative_to(root) else None
+    path = _followed(path, within)
+    return path, read(path, _project_of(path, level, root))
+
+
+def _followed(path: Path, project: Path | None) -> Path:
+    """Return the file that a link leads to, which is reached by no link any more.
+
+    Raises:
+        ValueError: a link of a project leads out of it, or to what git keeps: the project's authors chose where.
     """
     followed = path.resolve()
-    if level == "project" and path.is_relative_to(root) and not followed.is_relative_to(root.resolve()):
-        raise ValueError(f"a link leads out of the project, to {str(followed)!r}")
+    inside = project is None or followed.is_relative_to(project)
+    if not inside or (project is not None and ".git" in followed.relative_to(project).parts):
+        raise ValueError(link_on_the_way(path, project))
     return followed
-
-
-def _text(path: Path) -> str | None:
-    """Return what a file holds; None where there is none.
-
-    Raises:
-        ValueError: it cannot be read, or is no text.
-    """
-    try:
-        # Not waiting for who writes into a pipe; and what a device holds has no size.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise ValueError("it is not a regular file")
-            with os.fdopen(handle, "rb", closefd=False) as stream:
-                data = stream.read(_MOST_BYTES + 1)
-        finally:
-            os.close(handle)
-        if len(data) > _MOST_BYTES:
-            raise ValueError("it is too large")
-        return data.decode()
-    except FileNotFoundError:
-        return None
-    except UnicodeDecodeError as exc:
-        raise ValueError(f"it is no UTF-8 text (byte {exc.start})") from None
-    except OSError as exc:
-        raise ValueError(exc.strerror or str(exc)) from None
 
 
 def _bytes(text: str | None) -> bytes | None:

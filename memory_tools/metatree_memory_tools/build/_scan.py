@@ -14,9 +14,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
+from metatree._util.open_folder import open_folder
 from metatree.errors import UserError
 from metatree.settings_files import ignored_in
-from metatree.trees.source_files import mtime_of, open_folder
+from metatree.trees.source_files import mtime_of
 from metatree.trees.source_types import Progress
 from metatree_memory_tools.build._gitignore import MOST_WILD
 from metatree_memory_tools.build._ignore import (

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from metatree._util.open_folder import opened
 from metatree._util.private import private_folder
 from metatree._util.secret_text import masked
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UntrustedStore, UserError
@@ -25,7 +26,6 @@ from metatree.storage.store_files import check_files, whole
 from metatree.storage.trust import OFFERED
 from metatree.trees.edits import create_root
 from metatree.trees.layer import GAP, ROOT, Layer
-from metatree.trees.pinned_folder import pinned
 from metatree.trees.source_files import digest_bytes, read_inside
 from metatree.trees.source_types import (
     BuiltTree,
@@ -129,7 +129,7 @@ def build_tree(
 def ignore_all(folder: Path) -> None:
     """Have git pass over a folder, whatever a clone says of it; what is no file is left alone."""
     text = b"*\n"
-    with pinned(folder.parent.resolve() / folder.name) as place:
+    with opened(folder.parent.resolve(), [folder.name]) as place:
         name, at = place.name(".gitignore"), place.descriptor
         with suppress(FileNotFoundError):
             state = os.stat(name, dir_fd=at, follow_symlinks=False)
@@ -138,7 +138,7 @@ def ignore_all(folder: Path) -> None:
             if state.st_size == len(text) and read_inside(folder, ".gitignore", links=False)[0] == text:
                 return
             os.unlink(name, dir_fd=at)  # and not written into: it may be another name of a file elsewhere
-        with suppress(FileExistsError), place.create(".gitignore", mode="wb") as stream:  # of another process
+        with suppress(FileExistsError), place.create(".gitignore") as stream:  # of another process
             stream.write(text)
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import tomllib
 from collections.abc import Callable
+from contextlib import suppress
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metatree_agents.cli._main import run
 from metatree_agents.cli.schemas._hosts import HostsOutput
-from metatree_agents.hosts import _json_edits, _toml_edits
+from metatree_agents.hosts import _files, _json_edits, _toml_edits, install
 from metatree_agents.hosts.table import HOSTS
 from metatree_agents.tools._registry import TOOLS
 from metatree_agents.tools.instructions import DESCRIPTION, instructions, registry_entry, skill
 
+from metatree._util.open_folder import HAS_OPEN_FOLDERS, OpenFolder
+from metatree.errors import UserError
 from metatree.version import RELEASE
 
 pytestmark = pytest.mark.integration
+needs_open_folders = pytest.mark.skipif(not HAS_OPEN_FOLDERS, reason="needs folders that are opened")
 
 CLAUDE = """{
   "numStartups": 42,
@@ -367,6 +371,119 @@ def test_a_link_in_a_project_leads_no_write_out_of_it(home: Path, capsys: pytest
     assert run(["install", "claude-code", "--project"]) == 5
     assert capsys.readouterr().out.count("leads out of the project") == 2
     assert everything(home) == {name: text.encode() for name, text in FILES.values()}
+
+
+def test_a_link_that_stays_in_a_project_is_followed(home: Path) -> None:
+    """Hosts that share skills have one folder, with links to it."""
+    Path(".agents/skills").mkdir(parents=True)
+    Path(".claude").mkdir()
+    Path(".claude/skills").symlink_to("../.agents/skills")
+    Path(".mcp.json").symlink_to("servers.json")
+    Path("servers.json").write_text("{}")
+    assert run(["install", "claude-code", "--project"]) == 0
+    assert Path(".agents/skills/metatree/SKILL.md").is_file()
+    assert Path(".mcp.json").is_symlink() and "metatree" in Path("servers.json").read_text()
+    assert run(["uninstall", "claude-code", "--project"]) == 0
+    assert Path("servers.json").read_text() == "{}" and list(Path(".agents/skills").iterdir()) == []
+
+
+@pytest.mark.parametrize("place", [".git/config", ".git"])
+def test_a_link_in_a_project_leads_no_write_to_what_git_keeps(
+    home: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    Path(".git").mkdir()
+    Path(".git/config").write_text("{}")
+    Path(".mcp.json" if place == ".git/config" else ".claude").symlink_to(place)
+    for command in ("install", "uninstall"):
+        assert run([command, "claude-code", "--project"]) == 5
+        assert "a link leads to" in capsys.readouterr().out
+    assert everything(Path(".git")) == {"config": b"{}"}
+
+
+PLACES = [".cursor", ".cursor/mcp.json", ".cursor/skills", ".cursor/skills/metatree/SKILL.md"]
+
+
+@pytest.fixture(params=["install", "install where nothing is", "uninstall"])
+def swapping(request: pytest.FixtureRequest, home: Path) -> tuple[Any, Callable[[str], None]]:
+    """Return what plans a change of a prepared project, and what puts links to the same files of the home in it."""
+    if request.param != "install where nothing is":
+        Path(".cursor/skills/metatree").mkdir(parents=True)
+        Path(".cursor/skills/metatree/SKILL.md").write_text("other")
+        Path(".cursor/mcp.json").write_text('{"mcpServers": {"evil": {"command": "evil"}}}')
+    if request.param == "uninstall":
+        assert run(["install", "cursor", "--project"]) == 0
+    assert run(["install", "cursor"]) == 0
+
+    def swap(place: str) -> None:
+        if Path(place).exists():
+            Path(place).rename("aside")
+        Path(place).parent.mkdir(parents=True, exist_ok=True)
+        Path(place).symlink_to(home / place)
+
+    return (install.takes_back if request.param == "uninstall" else install.planned), swap
+
+
+@needs_open_folders
+@pytest.mark.parametrize("place", PLACES)
+def test_a_link_that_comes_after_the_plan_leads_no_write_out_of_the_project(
+    place: str, home: Path, swapping: tuple[Any, Callable[[str], None]]
+) -> None:
+    plan, swap = swapping
+    before = everything(home)
+    with pytest.raises(
+        UserError, match=r"leads out of the project.* in the place of .*; the .* left as it is"
+    ):
+        for change in plan(["cursor"], "project", Path.cwd()):
+            if change.path.is_relative_to(Path(place).absolute()):
+                swap(place)
+            install.apply(change)
+    assert everything(home) == before
+
+
+@needs_open_folders
+@pytest.mark.parametrize("place", PLACES)
+def test_a_link_that_comes_just_before_the_write_leads_it_nowhere(
+    place: str, home: Path, swapping: tuple[Any, Callable[[str], None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By then the folder is open, and what is in it was compared."""
+    plan, swap = swapping
+    before = everything(home)
+    looked = _files.read_in
+
+    def look_and_swap(folder: OpenFolder, name: str) -> str | None:
+        found = looked(folder, name)
+        if Path(folder.path, name).is_relative_to(Path(place).absolute()) and not Path(place).is_symlink():
+            swap(place)
+        return found
+
+    monkeypatch.setattr(install, "read_in", look_and_swap)
+    with suppress(UserError):  # the next file is refused
+        for change in plan(["cursor"], "project", Path.cwd()):
+            install.apply(change)
+    assert Path(place).is_symlink() or place.endswith((".json", ".md")), (
+        "a link in the place of a file is replaced"
+    )
+    assert everything(home) == before
+
+
+@needs_open_folders
+def test_a_file_of_a_project_that_was_changed_after_the_plan_is_left_alone(home: Path) -> None:
+    file = Path(".cursor/mcp.json")
+    file.parent.mkdir()
+    file.write_text(CURSOR)
+    file.chmod(0o640)
+    for plan in (install.planned, install.takes_back):
+        for change in plan(["cursor"], "project", Path.cwd()):
+            if change.what == "server":
+                said = file.read_text()
+                file.write_text("{}")
+                with pytest.raises(UserError, match=r"mcp\.json' was changed by another program just now"):
+                    install.apply(change)
+                assert file.read_text() == "{}"
+                file.write_text(said)
+            install.apply(change)
+        assert file.stat().st_mode & 0o777 == 0o640
+    assert file.read_text() == CURSOR and not Path(".cursor/skills").exists()
 
 
 def test_a_link_of_the_user_stays_a_link(home: Path) -> None:
