@@ -284,16 +284,19 @@ def _bring_up_to_date(
         except (BrokenStore, UntrustedStore) as exc:
             if Path(exc.path) != place / INDEX or (isinstance(exc, BrokenStore) and exc.reason == "foreign"):
                 raise
-            if isinstance(exc, UntrustedStore):
-                state = survey(place / INDEX)
-                offered = state.offered or state.sources
-                _log.warning(
-                    "the index in %s was not made by you: it is built again, from %s", *_named(place, sources)
-                )
-            else:
-                _log.warning("%s: built anew", str(exc).partition(";")[0])
-            for end in ("-wal", "-shm", "-journal", ""):  # a log is never left without its file
-                (place / (INDEX + end)).unlink(missing_ok=True)
+            with opened(place.parent.resolve(), [place.name]) as folder:
+                if isinstance(exc, UntrustedStore):
+                    state = survey(place / INDEX)
+                    offered = state.offered or state.sources
+                    _log.warning(
+                        "the index in %s was not made by you: it is built again, from %s",
+                        *_named(place, sources),
+                    )
+                else:
+                    _log.warning("%s: built anew", str(exc).partition(";")[0])
+                for end in ("-wal", "-shm", "-journal", ""):  # a log is never left without its file
+                    with suppress(FileNotFoundError):
+                        os.unlink(folder.name(INDEX + end), dir_fd=folder.descriptor)
             _update(sources, place, progress)
         _remember_offer(place, offered)
 
