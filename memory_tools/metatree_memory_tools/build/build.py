@@ -284,7 +284,10 @@ def _bring_up_to_date(
         except (BrokenStore, UntrustedStore) as exc:
             if Path(exc.path) != place / INDEX or (isinstance(exc, BrokenStore) and exc.reason == "foreign"):
                 raise
-            with opened(place.parent.resolve(), [place.name]) as folder:
+            # One that the user named may be a link; a `.metatree` is none, or has become one just now.
+            with opened(
+                place.parent.resolve() / place.name if place.name == FOLDER else place.resolve()
+            ) as folder:
                 if isinstance(exc, UntrustedStore):
                     state = survey(place / INDEX)
                     offered = state.offered or state.sources
