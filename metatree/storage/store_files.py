@@ -79,7 +79,7 @@ def check_files(file: Path) -> None:
     for log in texts:
         if log.name.endswith("-journal") and _ends_with(log, _SUPER_JOURNAL):
             raise UserError(f"{str(log)!r} names other files, and none of ours does: delete it")
-        if log.name.endswith("-journal") and _stays(log):
+        if log.name.endswith("-journal") and not _is_empty(file) and _stays(log):  # as that of a lock is
             raise UserError(f"{str(log)!r} is none of ours, which keep their changes in a -wal: delete it")
     if logs and (log_of_git := tracked(logs)):
         raise UserError(

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from typing import Any
 
 from metatree.errors import UserError
@@ -26,7 +25,7 @@ from metatree.trees.sources import disk_root
 from metatree.trees.text import decode
 from metatree_memory_tools.build import _folder as folders
 from metatree_memory_tools.build._index_writer import IndexWriter, SourceState, arrange, parent_of
-from metatree_memory_tools.build._pool import FileReader
+from metatree_memory_tools.build._pool import FileReader, Workers
 from metatree_memory_tools.build._read_file import LEFT_OUT, FileNodes, reader_names
 from metatree_memory_tools.build._renames import Renames
 from metatree_memory_tools.build._scan import Scan, ScannedFile
@@ -53,6 +52,7 @@ class FilesBuild:
         *,
         position: int = 0,
         state: SourceState,
+        workers: Workers,
     ) -> None:
         options = source.options
         self.source = source
@@ -68,6 +68,7 @@ class FilesBuild:
         self.types = memory_types()
         self.max_file_bytes = int(options.get("max_file_bytes") or MAX_FILE_BYTES)
         self.scan = scan
+        self.workers = workers
         self.progress = progress
         self.known = self.writer.known_files()
         self.known_folders = self.writer.known_folders()
@@ -248,14 +249,14 @@ class FilesBuild:
     def _read(self, changed: list[ScannedFile]) -> Iterator[list[FileNodes]]:
         reader = FileReader(self.root, self.max_file_bytes, self.secrets, self.left_out_parts)
         batch: list[FileNodes] = []
-        with closing(reader.read_all([(file, self._before(file)) for file in changed], self.types)) as read:
-            for number, file in enumerate(changed):
-                if self.progress is not None:
-                    self.progress(number, len(changed), file.id)
-                batch.append(next(read))
-                if len(batch) >= _BATCH_FILES:
-                    yield batch
-                    batch = []
+        read = reader.read_all([(file, self._before(file)) for file in changed], self.types, self.workers)
+        for number, file in enumerate(changed):
+            if self.progress is not None:
+                self.progress(number, len(changed), file.id)
+            batch.append(next(read))
+            if len(batch) >= _BATCH_FILES:
+                yield batch
+                batch = []
         if self.progress is not None:
             self.progress(len(changed), len(changed), "")
         yield batch

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from operator import attrgetter
@@ -29,6 +29,7 @@ from metatree import plugins
 from metatree._util.process import cores, python
 from metatree.node import Node, Source
 from metatree.trees.masking import is_code
+from metatree.trees.source_types import Progress
 from metatree_memory_tools.build._read_file import FileNodes, ReadElsewhere, read_file
 from metatree_memory_tools.build._scan import ScannedFile
 from metatree_memory_tools.memory_types import FileType, memory_types
@@ -86,36 +87,36 @@ class FileReader:
         )
 
     def read_all(
-        self, files: Sequence[tuple[ScannedFile, tuple[str, str] | None]], types: Sequence[FileType]
-    ) -> Generator[FileNodes, None, None]:
+        self,
+        files: Sequence[tuple[ScannedFile, tuple[str, str] | None]],
+        types: Sequence[FileType],
+        pool: Workers,
+    ) -> Iterator[FileNodes]:
         """Yield the nodes of files, each given with its digest and reader of the build before, in their order.
 
         Uses other processes for large files, and for all when there is enough to do for them, where what reads files
         can be imported there.
         """
-        is_alone = plugins.has_registered(plugins.MEMORY_TYPES)  # which no other process has
-        workers = min(cores(), _MAX_WORKERS)
-        many = not is_alone and workers > 1 and sum(_is_text(file) for file, _ in files) >= MIN_FILES
+        many = pool.count > 1 and sum(_is_text(file) for file, _ in files) >= MIN_FILES
         size = _CHUNK_FILES if many else 1
-        with _Workers(workers) as pool:
-            ahead: deque[tuple[_Chunk, Future[_Read] | None]] = deque()
-            chunks = (files[at : at + size] for at in range(0, len(files), size))
-            while True:
-                while len(ahead) < 4 * workers and (chunk := next(chunks, None)) is not None:
-                    apart = many or (not is_alone and chunk[0][0].size > _most_bytes(chunk[0][0]))
-                    ahead.append((chunk, pool.submit(self, chunk) if apart else None))
-                if not ahead:
-                    return
-                chunk, result = ahead.popleft()
-                read: _Read = [None] * len(chunk)
-                if result is not None:
-                    with contextlib.suppress(_NoWorker):
-                        read = result.result()
-                for (file, known), nodes in zip(chunk, read, strict=True):
-                    yield nodes or self._read_here(file, known, types, pool)
+        ahead: deque[tuple[_Chunk, Future[_Read] | None]] = deque()
+        chunks = (files[at : at + size] for at in range(0, len(files), size))
+        while True:
+            while len(ahead) < 4 * max(1, pool.count) and (chunk := next(chunks, None)) is not None:
+                apart = many or (pool.count and chunk[0][0].size > _most_bytes(chunk[0][0]))
+                ahead.append((chunk, pool.submit(self, chunk) if apart else None))
+            if not ahead:
+                return
+            chunk, result = ahead.popleft()
+            read: _Read = [None] * len(chunk)
+            if result is not None:
+                with contextlib.suppress(_NoWorker):
+                    read = result.result()
+            for (file, known), nodes in zip(chunk, read, strict=True):
+                yield nodes or self._read_here(file, known, types, pool)
 
     def _read_here(
-        self, file: ScannedFile, known: tuple[str, str] | None, types: Sequence[FileType], pool: _Workers
+        self, file: ScannedFile, known: tuple[str, str] | None, types: Sequence[FileType], pool: Workers
     ) -> FileNodes:
         """Read a file in this process, unless it is longer code, which no name has said."""
         if file.size <= _MOST_CODE_BYTES:
@@ -149,17 +150,40 @@ def _is_text(file: ScannedFile) -> bool:
     return is_code(file.path) or file.path.lower().endswith(_TEXT_ENDINGS)
 
 
-class _Workers:
+class Workers:
     """Processes that read files, as many as there are threads to ask them; they end with the block."""
 
-    def __init__(self, count: int) -> None:
-        self._threads = ThreadPoolExecutor(count, thread_name_prefix="metatree-build")
+    def __init__(self) -> None:
+        # What is registered in this process no other one has.
+        self.count = 0 if plugins.has_registered(plugins.MEMORY_TYPES) else min(cores(), _MAX_WORKERS)
+        """How many there may be; 0 where none can read the files of this build."""
+        self._threads = ThreadPoolExecutor(self.count or 1, thread_name_prefix="metatree-build")
         self._idle: deque[subprocess.Popen[bytes]] = deque()
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._is_over = False
+        self._is_over = self._is_warm = False
 
-    def __enter__(self) -> _Workers:
+    def __enter__(self) -> Workers:
         return self
+
+    def started_by(self, progress: Progress | None) -> Progress:
+        """Return a function that reports as another one does, and starts all of them when it is called first.
+
+        A walk over a large folder takes as long as they take to start.
+        """
+
+        def report(*said: Any) -> None:
+            if self.count > 1 and not (self._processes or self._is_warm):
+                self._is_warm = True
+                for _ in range(self.count):
+                    self._threads.submit(self._warm)
+            if progress is not None:
+                progress(*said)
+
+        return report
+
+    def _warm(self) -> None:
+        with contextlib.suppress(_NoWorker):
+            self._idle.append(self._started())
 
     def __exit__(self, *exc: object) -> None:
         self._is_over = True

@@ -50,6 +50,7 @@ from metatree.trees.tree import INDEX, Tree
 from metatree_memory_tools.build._files import MAX_FILE_BYTES, FilesBuild
 from metatree_memory_tools.build._index_writer import BuiltFile, IndexWriter, SourceState
 from metatree_memory_tools.build._mounts import arrange_sources, describe_root
+from metatree_memory_tools.build._pool import Workers
 from metatree_memory_tools.build._read_file import LEFT_OUT, reader_names
 from metatree_memory_tools.build._scan import Scan, ScannedFile, scan, scan_file
 from metatree_memory_tools.build._source import SourceBuild, read_by
@@ -352,8 +353,12 @@ def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | Non
     check_place(source)
     if source.type in FILES:
         source = replace(source, options={**source.options, OPTION: left_out(place, source.mount)})
-        scan_result = _scan(source, place, progress)
-        FilesBuild(source, layer, scan_result, progress, position=position, state=state).run()
+        is_new = state.get("built_at") is None
+        with Workers() as workers:
+            scan_result = _scan(source, place, workers.started_by(progress) if is_new else progress)
+            FilesBuild(
+                source, layer, scan_result, progress, position=position, state=state, workers=workers
+            ).run()
         bring_history(source, layer, progress)
     else:
         kind = load_source_type(source.type)
