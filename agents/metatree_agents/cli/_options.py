@@ -42,6 +42,11 @@ def path(text: str) -> Path:
     return named
 
 
+def file_or_address(text: str) -> str:
+    """Return the file or the address that an option names as it was given. Raises as `path` for a file."""
+    return given(text) if "://" in text else str(path(text))
+
+
 def count_or_auto(text: str | int) -> int:
     """Return a number from 1 on; 0 for `auto`."""
     if text == "auto":

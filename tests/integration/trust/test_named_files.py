@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from metatree_agents.cli._main import run
+from metatree_memory_tools import build_tree
 
-from tests.integration.trust.prepared import Clone, state
+from tests.integration.trust.prepared import Clone, as_user, state
 
 pytestmark = pytest.mark.integration
 
@@ -140,3 +143,70 @@ def test_what_a_shell_puts_in_the_place_of_a_command_is_read(clone: Clone) -> No
     os.close(writer)
     assert run(["find", f"@/dev/fd/{reader}"]) == 0
     os.close(reader)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "build . --tree kb",
+        "build . --tree kb/inner",
+        "ask harbour --tree kb",
+        "find harbour --tree kb",
+        "show --tree kb",
+        "runs --tree kb",
+        "memories --tree kb",
+        "remember text --tree kb",
+        "export out.metatree --tree kb",
+        "trust kb --yes",
+        "service users add ann --tree kb",
+        "service users add ann --database kb/service.db",
+        "service users add ann --database service.db",
+        "service backup monday.backup --database kb/service.db",
+        "service check --database kb/service.db",
+        "goals start house.toml visit(harbour) --store kb/agents.db",
+        "goals list --store kb/agents.db",
+        "plan house.toml visit(harbour) --run --store kb/agents.db",
+        "serve kb=kb --port 0",
+        "serve --port 0 --tree kb",
+        "serve --port 0 --agents kb/agents.db",
+    ],
+)
+def test_no_place_of_a_store_is_a_link_out_of_the_folder(
+    clone: Clone, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    shutil.rmtree(clone.metatree)
+    own = clone.secret.parent
+    with as_user(own.parent / "victim"):
+        build_tree(own, out=own).close()
+        (clone.folder / "house.toml").write_text(
+            'name = "house"\nfacts = ["at(hall)"]\n[relations]\nat = 1\n'
+            '[[tasks]]\ngoal = "visit(?to)"\nwhen = "(at ?here)"\neffect = "(at ?to)"\n'
+        )
+        assert run(["goals", "start", "house.toml", "visit(harbour)", "--store", f"{own}/agents.db"]) == 0
+        assert run(["service", "users", "add", "bob", "--database", f"{own}/service.db"]) == 0
+    before = state(own)
+    (clone.folder / "kb").symlink_to("../elsewhere")
+    (clone.folder / "service.db").symlink_to("../elsewhere/service.db")
+    capsys.readouterr()
+    assert run(command.split()) == 2
+    out, err = capsys.readouterr()
+    what = "file" if command.endswith(" service.db") else "folder"
+    assert re.search(
+        rf"'(kb|service\.db)' is a link to a {what} outside of this folder: name that {what} itself", err
+    )
+    assert "PASSPHRASE" not in out + err
+    assert state(own) == before
+
+
+def test_a_tree_may_lie_behind_a_link_that_stays_or_is_above(
+    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(clone.metatree)
+    (clone.folder / "trees").mkdir()
+    (clone.folder / "kb").symlink_to("trees")
+    (tmp_path / "above").symlink_to("clone")
+    monkeypatch.chdir(tmp_path / "above")
+    for place in ("kb", str(tmp_path / "above" / "kb"), "../above/kb"):
+        assert run(["build", ".", "--tree", place]) == 0
+        assert run(["find", "harbour", "--tree", place]) == 0
+    assert (clone.folder / "trees" / "index.db").exists()
