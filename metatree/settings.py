@@ -86,9 +86,7 @@ class Settings:
         known = {each.name: each for each in fields(cls)}
         values: dict[str, Any] = {}
         if file is None and (named := environment.get(FILE_VARIABLE)):
-            file = Path(named).expanduser()
-            if not file.is_absolute():  # it would be a file of whichever folder is read
-                raise UserError(f"{FILE_VARIABLE}={named!r} is relative: give the whole path of the file")
+            file = _whole(named, FILE_VARIABLE)
         if file is not None:
             for name, value in _read(Path(file).expanduser()).items():
                 values[name] = _value(
@@ -100,9 +98,24 @@ class Settings:
                 values[name] = _value(known[name], name, _from_text(known[name], text), f"from {variable}")
             elif variable.startswith(PREFIX) and (close := get_close_matches(name, known, 1, 0.8)):
                 _log.warning("%s is no setting; did you mean %s%s?", variable, PREFIX, close[0].upper())
+        if pairs := values.get("qa_pair_file"):
+            variable = f"{PREFIX}QA_PAIR_FILE"
+            _whole(pairs, variable if environment.get(variable) else f"{str(file)!r}: qa_pair_file")
         for name, value in arguments.items():
             values[name] = _value(_checked_name(name, known, "the arguments"), name, value, "as an argument")
         return cls(**values)
+
+
+def _whole(named: str, setting: str) -> Path:
+    """Return the file that a setting names; a relative one would be of whichever folder is current.
+
+    Raises:
+        UserError: it is relative.
+    """
+    file = Path(named).expanduser()
+    if not file.is_absolute():
+        raise UserError(f"{setting}={named!r} is relative: give the whole path of the file")
+    return file
 
 
 def _checked_name(name: str, known: Mapping[str, Any], where: str) -> Any:

@@ -8,17 +8,23 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
+from metatree._util.links import link_out
+
 _log = logging.getLogger("metatree")
 
 
 def cache_folder() -> Path:
     """Return the folder for what can be made again: `METATREE_CACHE_DIR`, or `metatree` in the system's own.
 
-    A user without a home has one that ends with the process, since any other could be prepared by somebody else.
+    A user without a home has one that ends with the process, since any other could be prepared by somebody else; so
+    does who names one below the current folder by a link that leads out of it.
     """
     own = named_folder("METATREE_CACHE_DIR")
     if own is not None:
-        return own
+        if (link := link_out(own, Path())) is None:
+            return own
+        _warn_of_link(link)
+        return _of_process()
     try:
         return _of_user()
     except RuntimeError:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from metatree._util.links import links, real
 from metatree.errors import UserError
 from metatree.trees.layer import Layer
 from metatree.trees.source_types import SourceRef
@@ -49,40 +50,17 @@ def refuse_link_out(place: Path) -> None:
         UserError: the message says where it leads.
     """
     folders = {".git", FOLDER}
-    hidden = folders & {*_real(place).parts} - {*place.absolute().parts}
+    hidden = folders & {*real(place).parts} - {*place.absolute().parts}
     if hidden:
         raise UserError(
             f"{str(place)!r} is a link that leads into {hidden.pop()!r}: what lies there is in no tree"
         )
     if place.is_absolute() or ".." in place.parts:
         return
-    if any(not _real(link).is_relative_to(_real(link.parent)) for link in _links(place)):
+    if any(not real(link).is_relative_to(real(link.parent)) for link in links(place)):
         raise UserError(
-            f"{str(place)!r} is a link that leads to {str(_real(place))!r}: name that to have it read"
+            f"{str(place)!r} is a link that leads to {str(real(place))!r}: name that to have it read"
         )
-
-
-def has_link_out(place: Path, folder: Path) -> bool:
-    """Whether a path goes through a link in a folder that leads out of it, whoever has named it, and by whatever way.
-
-    Args:
-        place: the path; a relative one is below the folder.
-    """
-    real = _real(folder)
-    return any(
-        _real(link.parent).is_relative_to(real) and not _real(link).is_relative_to(real)
-        for link in _links(folder / place)
-    )
-
-
-def _real(place: Path) -> Path:
-    """Return where a path leads; links that lead to each other, at which `Path.resolve` raises, to one of them."""
-    return Path(os.path.realpath(place))
-
-
-def _links(place: Path) -> Iterator[Path]:
-    """Yield the links among a path and what is above it."""
-    return filter(os.path.islink, [Path(*place.parts[: end + 1]) for end in range(len(place.parts))])
 
 
 def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def test_file_may_be_named_by_the_environment_be_json_and_have_a_table(tmp_path:
         ("METATREE_HISTORY_KEYS", '["a"]', "history_keys", ("a",)),
         ("METATREE_HISTORY_KEYS", "", "history_keys", ()),
         ("METATREE_QA_PAIR_NUM", "-1", "qa_pair_num", -1),
-        ("METATREE_QA_PAIR_FILE", "123", "qa_pair_file", "123"),
+        ("METATREE_QA_PAIR_FILE", "/123", "qa_pair_file", "/123"),
         ("METATREE_PROMPT_SHARES", '{"requests": 0.5}', "prompt_shares", {"requests": 0.5}),
     ],
 )

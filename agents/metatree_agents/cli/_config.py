@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from metatree._util.links import link_out
 from metatree._util.private import private_folder
 from metatree.errors import UserError
 from metatree.settings_files import SettingsFile, read_settings, settings_in
 from metatree.storage.store_files import is_exempt
 from metatree.storage.user_key import config_folder, signature
-from metatree.trees.sources import has_link_out, public_location
+from metatree.trees.sources import public_location
 from metatree_agents.cli._output import plain
 
 USER_FILE: Final = "config.toml"
@@ -339,7 +340,7 @@ def _out_of(folder: Path, value: str | list[str]) -> str:
     for each in [value] if isinstance(value, str) else value:
         # In any way in which it may be read: with its type, such as `chats:`, and without; `~` may be a folder here.
         ends = [each, *(each[match.end() :] for match in re.finditer(":", each))]
-        if any(has_link_out(Path(way), folder) for way in (*ends, *map(os.path.expanduser, ends)) if way):
+        if any(link_out(Path(way), folder) for way in (*ends, *map(os.path.expanduser, ends)) if way):
             return each
     return ""
 

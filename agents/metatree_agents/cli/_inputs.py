@@ -6,11 +6,11 @@ import getpass
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from metatree._util.named_file import read_named
 from metatree.errors import UserError
+from metatree_agents.cli import _options as options
 
 
 def text_of(argument: str, *, what: str, whole: bool = False) -> str:
@@ -22,7 +22,8 @@ def text_of(argument: str, *, what: str, whole: bool = False) -> str:
         whole: it is always a file or `-`: keep surrounding white space, so that lines keep their numbers.
 
     Raises:
-        UserError: the file cannot be read, the bytes are not UTF-8, or there is nothing in them.
+        UserError: the file cannot be read or lies behind a link out of the current folder, the bytes are not UTF-8, or
+            there is nothing in them.
     """
     file = None
     if argument == "-":
@@ -34,7 +35,7 @@ def text_of(argument: str, *, what: str, whole: bool = False) -> str:
     elif (file := named_file(argument)) is not None:
         if not file:
             raise UserError("no file is named after @: give @FILE, or @@ for a text that begins with @")
-        path = Path(file).expanduser()
+        path = options.path(file).expanduser()
         try:
             text = _decoded(read_named(path), str(path))
         except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from metatree._util.links import link_out
 from metatree._util.numbers import whole_number
+from metatree.errors import UserError
 
 if TYPE_CHECKING:
     from metatree import Limits
@@ -23,8 +26,25 @@ def given(text: str) -> str:
 
 
 def path(text: str) -> Path:
-    """Return the path that an option or argument names; an empty one is not the current folder."""
-    return Path(given(text))
+    """Return the path that an option or argument names; an empty one is not the current folder.
+
+    Raises:
+        UserError: a link in the current folder leads out of it on the way: whoever made the folder may have put it
+            there.
+    """
+    named = Path(given(text))
+    for way in (named, Path(os.path.expanduser(text))):  # noqa: PTH111  # raises nothing where there is no such user
+        if link := link_out(way, Path()):
+            what = "folder" if os.path.isdir(link) else "file"  # noqa: PTH112  # nor where nobody may look
+            raise UserError(
+                f"{str(link)!r} is a link to a {what} outside of this folder: name that {what} itself"
+            )
+    return named
+
+
+def file_or_address(text: str) -> str:
+    """Return the file or the address that an option names as it was given. Raises as `path` for a file."""
+    return given(text) if "://" in text else str(path(text))
 
 
 def count_or_auto(text: str | int) -> int:

@@ -11,6 +11,8 @@ import os
 import zlib
 from pathlib import Path
 
+from metatree._util.named_file import read_regular
+from metatree._util.private import write_whole
 from metatree_memory_tools.documents._document_text import Extracted
 
 MOST_BYTES = 300_000_000
@@ -18,7 +20,7 @@ MOST_BYTES = 300_000_000
 
 
 class KeptTexts:
-    """A folder with one compressed file for each text. A failure is a miss, whatever it is.
+    """A folder with one compressed file for each text. A failure is a miss, whatever it is, and so is a link.
 
     Args:
         folder: made when something is kept, for this user alone: documents may be private.
@@ -32,8 +34,10 @@ class KeptTexts:
     def get(self, key: str) -> Extracted | None:
         """Return what is kept under a key, None when there is nothing that can be read."""
         path = self._folder / key
+        if path.is_symlink():
+            return None
         try:
-            result = Extracted.of_json(json.loads(zlib.decompress(path.read_bytes())))
+            result = Extracted.of_json(json.loads(zlib.decompress(read_regular(path))))
             os.utime(path)
         except (OSError, ValueError, KeyError, TypeError, zlib.error, MemoryError):
             return None
@@ -41,16 +45,16 @@ class KeptTexts:
 
     def put(self, key: str, text: Extracted) -> None:
         """Keep a text under a key of letters, digits, dots and hyphens."""
-        part = self._folder / f"{key}.{os.getpid()}.part"
         with contextlib.suppress(OSError, MemoryError):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            part.write_bytes(zlib.compress(json.dumps(text.as_json()).encode("ascii"), 1))
-            part.replace(self._folder / key)
+            packed = zlib.compress(json.dumps(text.as_json()).encode("ascii"), 1)
+            write_whole(self._folder / key, packed, mode=0o600)
             self._make_room()
 
     def _make_room(self) -> None:
         with os.scandir(self._folder) as entries:
-            files = sorted((entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries)
+            states = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]
+        files = sorted((state.st_mtime, state.st_size, path) for state, path in states)
         total = sum(size for _, size, _ in files)
         for _, size, path in files:
             if total <= self._most_bytes:

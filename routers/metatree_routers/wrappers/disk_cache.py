@@ -83,44 +83,15 @@ class DiskCache:
 
     @cached_property
     def _opened(self) -> Any:
-        import diskcache
+        from metatree_routers.wrappers._kept_database import opened_cache
 
         with self._lock:
-            return diskcache.Cache(
-                str(self.folder),
-                disk=_json_disk(),
-                size_limit=self._size_limit_bytes,
-                eviction_policy="least-recently-used",
-                timeout=2,
-            )
+            return opened_cache(self.folder, self._size_limit_bytes)
 
     def _warn(self, exc: Exception) -> None:
         if not self._warned:
             self._warned = True
             _log.warning("the cache in %s is not used: %s: %s", self.folder, type(exc).__name__, exc)
-
-
-def _json_disk() -> type[Any]:
-    """Return diskcache's JSON disk without its way to pickles.
-
-    `JSONDisk` writes no pickles, but it still loads them: a row that says it is one goes to `pickle.load`, so whoever
-    can write to the folder could run code (CVE-2025-69872). Such a row raises here, and is a miss.
-    """
-    from diskcache import JSONDisk
-    from diskcache.core import MODE_PICKLE
-
-    class SafeDisk(JSONDisk):  # type: ignore[misc]
-        def get(self, key: Any, raw: Any) -> Any:
-            if not raw:
-                raise ValueError("the cache holds a pickled key")
-            return super().get(key, raw)
-
-        def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
-            if mode == MODE_PICKLE:
-                raise ValueError("the cache holds a pickled value")
-            return super().fetch(mode, filename, value, read)
-
-    return SafeDisk
 
 
 def key_of(*parts: Any) -> str:

@@ -17,7 +17,7 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.databases._tools import database_of
 from metatree_memory_tools.git._show import blame_text
 
-from metatree import Tree
+from metatree import Blackboard, Tree
 from metatree.errors import MetatreeError, UserError
 from metatree.settings import Settings
 from tests.integration.trust.prepared import Clone
@@ -108,6 +108,26 @@ def test_settings_are_named_by_their_whole_path(clone: Clone) -> None:
     (clone.folder / "settings.toml").write_text("similar_images = 3\n")
     with pytest.raises(UserError, match="is relative"):
         Settings.load(environment={"METATREE_SETTINGS": "settings.toml"})
+
+
+@pytest.mark.parametrize("named", ["pairs.jsonl", "./pairs.jsonl", "../clone/pairs.jsonl"])
+def test_questions_that_boards_begin_with_are_named_by_their_whole_path(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    (clone.folder / "pairs.jsonl").write_text('{"question": "Where is the harbour?", "answer": "North"}\n')
+    settings = clone.folder.parent / "settings.toml"
+    settings.write_text(f"qa_pair_file = {named!r}\n")
+    for variable, value in (("METATREE_SETTINGS", str(settings)), ("METATREE_QA_PAIR_FILE", named)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(variable, value)
+            with pytest.raises(
+                UserError, match=r"(METATREE_QA_PAIR_FILE|settings.toml': qa_pair_file)=.* is relative"
+            ):
+                Blackboard()
+    monkeypatch.setenv("METATREE_QA_PAIR_FILE", str(clone.folder / "pairs.jsonl"))
+    assert Blackboard().questions.length == 1
+    monkeypatch.setenv("METATREE_QA_PAIR_FILE", "")
+    assert Blackboard().questions.length == 0
 
 
 def test_no_module_of_the_folder_comes_in_the_place_of_a_package(clone: Clone) -> None:

@@ -183,8 +183,9 @@ def _domain_and_facts(domain: str, fact: Sequence[str] | None) -> tuple[Domain, 
 
     facts: list[tuple[Any, ...]] = []
     if domain.lower().endswith((".toml", ".yaml", ".yml")):
-        data = read_file(domain)
-        opened = Domain.from_data({"name": Path(domain).stem, **data}, source=domain)
+        file = path(domain)
+        data = read_file(file)
+        opened = Domain.from_data({"name": file.stem, **data}, source=domain)
         facts = facts_of(data.get("facts", ()), domain)
     else:
         opened = _imported(domain)

@@ -85,7 +85,7 @@ def plan(
     from metatree_agents.planner.hddl.limits import SolverLimits
 
     return _plan_hddl(
-        domain, Path(problem), run, SolverLimits(seconds, memory * 1e6), seed, improve_for_s, store, json
+        domain, path(problem), run, SolverLimits(seconds, memory * 1e6), seed, improve_for_s, store, json
     )
 
 

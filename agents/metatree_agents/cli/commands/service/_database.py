@@ -13,7 +13,7 @@ from metatree._util.private import keep_private, private_folder
 from metatree.errors import UserError
 from metatree.storage.postgres_address import is_postgres, without_secrets
 from metatree.storage.store_files import check_files
-from metatree_agents.cli._options import option, path
+from metatree_agents.cli._options import file_or_address, option, path
 from metatree_agents.cli.commands._trees import FOLDER, place_of
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ DatabasePath = Annotated[
         "FILE|URL",
         "Where topics and users are kept: a file, by default service.db beside the tree, or an address such as"
         " postgresql://USER@HOST/NAME, which several servers may share; its password comes best from PGPASSWORD.",
+        parser=file_or_address,
     ),
 ]
 

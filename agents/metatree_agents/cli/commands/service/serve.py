@@ -133,6 +133,7 @@ def serve(
             "FILE",
             "Show administrators the agents of `metatree goals` that are kept there, a file or postgresql://…; they"
             " answer, try again and cancel. Workers drive them.",
+            parser=options.file_or_address,
         ),
     ] = None,
     login_header: LoginHeader = None,

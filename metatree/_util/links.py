@@ -1,0 +1,30 @@
+"""Links on the way to a file or folder, and where they lead."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def real(place: Path) -> Path:
+    """Return where a path leads; links that lead to each other, at which `Path.resolve` raises, to one of them."""
+    return Path(os.path.realpath(place))
+
+
+def links(place: Path) -> Iterator[Path]:
+    """Yield the links among a path and what is above it."""
+    return filter(os.path.islink, [Path(*place.parts[: end + 1]) for end in range(len(place.parts))])
+
+
+def link_out(place: Path, folder: Path) -> Path | None:
+    """Return the first link in a folder that leads out of it on the way to a path, whoever has named that, and how.
+
+    Args:
+        place: the path; a relative one is below the folder.
+    """
+    for link in links(folder / place):
+        inside = real(folder)
+        if real(link.parent).is_relative_to(inside) and not real(link).is_relative_to(inside):
+            return link
+    return None
