@@ -54,15 +54,17 @@ def tracked(files: list[Path]) -> Path | None:
 
 
 def has_committed(file: Path, mark: str) -> bool:
-    """Whether a version of a file in which a text stands is in git's index.
+    """Whether a version of a file in which a text stands is in git's index; False where git cannot say.
 
     What others make of that version comes back by `git pull` to the same place, with the mark in it.
-
-    Raises:
-        UserError: git cannot say.
     """
-    if not _may_track(file):
+    try:
+        return _may_track(file) and _has_committed(file, mark)
+    except UserError:  # who cannot read the index puts nothing in the place of a file
         return False
+
+
+def _has_committed(file: Path, mark: str) -> bool:
 
     def name_in(stream: IO[bytes]) -> bytes | None:
         folder = file.absolute().parent
