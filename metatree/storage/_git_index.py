@@ -35,6 +35,9 @@ _GIT_ENVIRONMENT: Final = {
 }
 _ALL: Final = ("ls-files", "-z", "--", ":(top)")
 """Not only the name that is looked for, since a disk may have several for one file, such as `memory.db-WAL`."""
+_ENTRY: Final = re.compile(rb"\d+ [0-9a-f]+ (\d)\t([^\0]*)\0  ctime: [\d:]+\n  mtime: (\d+):(\d+)\n")
+"""Stage, name and time of one entry of the index, as git lists it."""
+_LONGEST_LIST: Final = 500_000_000
 T = TypeVar("T")
 
 
@@ -53,29 +56,28 @@ def tracked(files: list[Path]) -> Path | None:
         return _said_by_git(files, objects, _ALL, lambda stream: _first_match(files, _names(stream)))
 
 
-def has_committed(file: Path, mark: str) -> bool:
-    """Whether a version of a file in which a text stands is in git's index; False where git cannot say.
+def put_by_git(file: Path) -> bool:
+    """Whether a file is as git has put it there, or in a conflict that git wrote; False where git cannot say.
 
-    What others make of that version comes back by `git pull` to the same place, with the mark in it.
+    What one committed oneself comes back by `git pull` to the same place, as others have changed it, with one's mark in
+    it. By its time, as git itself tells what was changed since: what git keeps may be in another encoding.
     """
     try:
-        return _may_track(file) and _has_committed(file, mark)
+        with _borrowed([file]) if _may_track(file) else contextlib.nullcontext() as objects:
+            if objects is None:
+                return False
+            listed = ("ls-files", "-z", "--stage", "--debug", "--", ":(top)")
+            return bool(_said_by_git([file], objects, listed, lambda stream: _is_as_listed(file, stream)))
     except UserError:  # who cannot read the index puts nothing in the place of a file
         return False
 
 
-def _has_committed(file: Path, mark: str) -> bool:
-
-    def name_in(stream: IO[bytes]) -> bytes | None:
-        folder = file.absolute().parent
-        return next((name for name in _names(stream) if _is_same(folder / os.fsdecode(name), file)), None)
-
-    with _borrowed([file]) as objects:
-        name = None if objects is None else _said_by_git([file], objects, _ALL, name_in)
-        if objects is None or name is None:
-            return False
-        shown = ("cat-file", "blob", f":./{os.fsdecode(name)}")
-        return bool(_said_by_git([file], objects, shown, lambda stream: _holds(stream, mark.encode())))
+def _is_as_listed(file: Path, stream: IO[bytes]) -> bool:
+    seconds, rest = divmod(file.stat().st_mtime_ns, 1_000_000_000)
+    for stage, name, of_entry, rest_of_entry in _ENTRY.findall(stream.read(_LONGEST_LIST)):
+        if _first_match([file], [name]) is not None:
+            return stage != b"0" or (int(of_entry) == seconds and int(rest_of_entry) in (rest, 0))
+    return False
 
 
 def _may_track(file: Path) -> bool:
@@ -93,7 +95,7 @@ def _may_track(file: Path) -> bool:
             with place.open("rb") as stream:
                 said = stream.read(_LONGEST_NAME).partition(b"gitdir: ")[2]
             place = above / os.fsdecode(said.rstrip(b"\n"))
-        if sys.platform != "linux" or any(place.glob("sharedindex.*")):
+        if any(place.glob("sharedindex.*")):
             return True
         index = place / "index"
         if not index.is_file():  # a pipe would be waited for
@@ -103,20 +105,13 @@ def _may_track(file: Path) -> bool:
             mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as whole,
         ):
             written_out = whole[:8] in (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3")
-            return not written_out or any(whole.find(each) >= 0 for each in (os.fsencode(file.name), b"sdir"))
+            # A disk may tell no case apart, and an index may name a folder in the place of its files.
+            said = whole[:].lower()
+            return not written_out or any(each in said for each in (os.fsencode(file.name).lower(), b"sdir"))
     except FileNotFoundError:
         return False
     except (OSError, ValueError):
         return True
-
-
-def _holds(stream: IO[bytes], text: bytes) -> bool:
-    before = b""
-    while chunk := stream.read(1 << 20):
-        if text in before + chunk:
-            return True
-        before = chunk[-len(text) :]
-    return False
 
 
 @contextlib.contextmanager

@@ -76,11 +76,7 @@ def check_files(file: Path) -> None:
         raise UserError(
             f"{str(texts[0])!r} belongs to no file, and would change a new {file.name}: delete it"
         )
-    for log in texts:
-        if log.name.endswith("-journal") and _ends_with(log, _SUPER_JOURNAL):
-            raise UserError(f"{str(log)!r} names other files, and none of ours does: delete it")
-        if log.name.endswith("-journal") and not _is_empty(file) and _stays(log):  # as that of a lock is
-            raise UserError(f"{str(log)!r} is none of ours, which keep their changes in a -wal: delete it")
+    check_journal(file)
     if logs and (log_of_git := tracked(logs)):
         raise UserError(
             f"git tracks {str(log_of_git)!r}, so it may change what you keep in {file.name}: stop what uses the tree,"
@@ -92,6 +88,21 @@ def check_files(file: Path) -> None:
                 f"{str(path)!r} has another name elsewhere (a hard link), and would be written there: delete it, or if"
                 " it is yours put a copy in its place"
             )
+
+
+def check_journal(file: Path) -> None:
+    """Refuse a store with a rollback journal, which SQLite would play back, and which may have it delete any file.
+
+    Raises:
+        UserError: there is one.
+    """
+    journal = file.with_name(file.name + "-journal")
+    if not journal.is_file() or _is_empty(journal):
+        return
+    if _ends_with(journal, _SUPER_JOURNAL):
+        raise UserError(f"{str(journal)!r} names other files, and none of ours does: delete it")
+    if not _is_empty(file) and _stays(journal):  # an empty file is a lock, whose journal holds nothing
+        raise UserError(f"{str(journal)!r} is none of ours, which keep their changes in a -wal: delete it")
 
 
 _MOMENTS_S: Final = (0.0, 0.02, 0.2)

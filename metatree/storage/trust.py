@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from metatree.errors import UntrustedStore, UserError
-from metatree.storage._git_index import has_committed
+from metatree.storage._git_index import put_by_git
 from metatree.storage.errors import primary_code
 from metatree.storage.store_files import is_exempt, is_of_another
 from metatree.storage.user_key import config_folder, user_key
@@ -106,10 +106,10 @@ def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = No
         facts = None
     if facts is not None and (is_known_alone(file) if alone is None else alone):
         if _fits(facts, file):
-            if has_committed(file, mark_key()):
+            if put_by_git(file):
                 raise UserError(
-                    f"git tracks {str(file)!r} with your mark in it, so what others commit there would pass for yours:"
-                    f" take it out of the repository (git rm --cached), and delete it if they changed it"
+                    f"git has put {str(file)!r} there with your mark in it, so what others commit would pass for yours:"
+                    " take it out of the repository (git rm --cached), and put a copy of your own in its place"
                 )
             return True
         if _is_accepted(file, facts):

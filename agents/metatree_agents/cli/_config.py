@@ -208,12 +208,20 @@ _SENT: Final = {"router": "OPENAI_API_KEY", "service": "METATREE_SECRET"}
 """Variables whose content a server is given that these settings name."""
 
 
+PASSWORDS: Final = "PGPASSWORD, METATREE_DATABASE_PASSWORD or ~/.pgpass"
+"""Where the password is that a database is given."""
+_DATABASE: Final = re.compile(r"(?:database:)?postgres(?:ql)?://", re.IGNORECASE)
+
+
 def _sends(setting: _Setting) -> str:
+    said = [str(each) for each in (setting.value if isinstance(setting.value, list) else [setting.value])]
+    if setting.key == "source" and any(map(_DATABASE.match, said)):
+        return f", and gives the database the password in {PASSWORDS}, if it asks"
     variable = _SENT.get(setting.key)
-    if variable is None or "://" not in str(setting.value):
+    if variable is None or "://" not in said[0]:
         return ""
-    if str(setting.value).startswith("systemone/"):
-        variable = "SYSTEMONE_API_KEY"
+    if said[0].startswith("systemone/"):
+        variable = "SYSTEMONE_API_KEY or TYPESAFE_API_KEY"
     return f", and sends what {variable} holds to it"
 
 

@@ -61,6 +61,11 @@ class Host:
         others = (path.with_name(name) for name in self.other_files)
         return path if path.exists() else next((other for other in others if other.exists()), path)
 
+    def files_besides(self, path: Path) -> list[Path]:
+        """Return the other files beside the one that is written whose servers the host takes, too."""
+        own = [Path(self.project_file or self.user_file).name, *self.other_files]
+        return [path.with_name(name) for name in own if self.other_files and name != path.name]
+
     def skill(self, level: Level, root: Path) -> Path:
         """Return the file of the skill of a level."""
         folder = self._own(self.user_skills) if level == "user" else root / self.project_skills

@@ -352,3 +352,28 @@ def test_trust_shows_no_password_in_the_address_of_a_router(
     run(["trust", "--show", str(clone.folder)])
     said = capfd.readouterr().out
     assert 'sets router to "openai/x@https://ann:***@x.example/v1"' in said
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (
+            'source = ["postgresql://ann@db.example.org/shop", "."]',
+            "gives the database the password in PGPASSWORD",
+        ),
+        (
+            'source = ["database:postgres://db.example.org/shop"]',
+            "gives the database the password in PGPASSWORD",
+        ),
+        (
+            'router = "systemone/x@https://x.example/v1"',
+            "sends what SYSTEMONE_API_KEY or TYPESAFE_API_KEY holds",
+        ),
+    ],
+)
+def test_trust_says_which_password_or_key_goes_where_settings_lead(
+    clone: Clone, capfd: pytest.CaptureFixture[str], setting: str, said: str
+) -> None:
+    (clone.folder / "metatree.toml").write_text(setting + "\n")
+    run(["trust", "--show", str(clone.folder)])
+    assert said in capfd.readouterr().out

@@ -567,10 +567,10 @@ def test_a_store_that_one_committed_is_not_ones_own_any_more(clone: Clone) -> No
     repository.git("add", "-f", ".metatree/memory.db", ".metatree/index.db")
     for version in ("2", "4"):
         repository.git("update-index", "--index-version", version)
-        with pytest.raises(UserError, match=r"git tracks '.*index\.db' with your mark in it"):
+        with pytest.raises(UserError, match=r"git has put '.*index\.db' there with your mark"):
             Tree.open(repository.root)
     repository.git("rm", "-q", "--cached", ".metatree/index.db")
-    with pytest.raises(UserError, match=r"git tracks '.*memory\.db' with your mark in it"):
+    with pytest.raises(UserError, match=r"git has put '.*memory\.db' there with your mark"):
         Tree.open(repository.root)
     repository.git("rm", "-q", "--cached", ".metatree/memory.db")
     with Tree.open(repository.root) as tree:
@@ -680,3 +680,40 @@ def test_what_is_published_has_no_mark(clone: Clone, tmp_path: Path) -> None:
     published = (tmp_path / "published.db").read_bytes()
     assert b"trust:" not in published
     assert not any(json.loads(mark)["seal"].encode() in published for mark in marks if "seal" in mark)
+
+
+@pytest.mark.parametrize("how", ["a conflict", "another encoding"])
+def test_a_store_that_git_put_there_in_another_form_is_not_ones_own(tmp_path: Path, how: str) -> None:
+    shop = Repository(tmp_path / "shop")
+    shop.commit("first", {"a.md": "# The shop\n"})
+    with build_tree(shop.root) as tree:
+        remember(tree, "Mine", who="victim")
+    memory = shop.root / ".metatree" / "memory.db"
+    shop.git("add", "-f", str(memory))
+    shop.commit("second", {})
+    shop.git("checkout", "-q", "-b", "theirs")
+    with closing(sqlite3.connect(memory)) as connection, connection:
+        connection.execute("UPDATE node SET title = 'Theirs'")
+    if how == "another encoding":
+        (shop.root / ".gitattributes").write_text(".metatree/memory.db -text working-tree-encoding=IBM037\n")
+        shop.git("add", ".gitattributes")
+        shop.git("update-index", "--force-remove", ".metatree/memory.db")
+    shop.git("add", "-f", str(memory))
+    shop.git("commit", "-q", "-m", "theirs")
+    changed = memory.read_bytes()
+    shop.git("checkout", "-q", "main")
+    shop.git("rm", "-q", str(memory))
+    shop.git("commit", "-q", "-m", "taken out")
+    with suppress(subprocess.CalledProcessError):  # of a conflict
+        shop.git("merge", "-q", "theirs")
+    assert memory.read_bytes() == changed
+    with pytest.raises(UserError, match="git has put"):
+        Store.open(memory)
+
+
+def test_a_journal_is_not_played_into_a_store_that_is_trusted(clone: Clone) -> None:
+    for file in (clone.metatree / "index.db", clone.metatree / "memory.db"):
+        file.with_name(f"{file.name}-journal").write_bytes(journal_of(clone.secret))
+    with pytest.raises(UserError, match="names other files"):
+        Tree.open(clone.folder, trust=True)
+    assert clone.secret.exists()

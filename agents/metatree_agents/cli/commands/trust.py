@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _FOREIGN: Final = re.compile(r"(?<=\s)\s|[^ -~]")
 """The same in a command, where letters that look like others, or are written from right to left, mislead as well."""
-_PASSWORDS: Final = "PGPASSWORD, METATREE_DATABASE_PASSWORD or ~/.pgpass"
 _ANY_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://(?!\S*/\.\./)\S*", re.IGNORECASE)
 """In which a password is not shown; a path is shown as it is."""
 _ADDRESS: Final = re.compile(r"(?:mcp:\s*)?https?://\S*", re.IGNORECASE)
@@ -251,5 +250,5 @@ def _source(record: dict[str, Any], place: Path) -> str:
         )
     shown = public_location(source.location) if _ANY_ADDRESS.match(source.location) else source.location
     is_server = source.type == "database" and "://" in source.location
-    password = f", and gives it the password in {_PASSWORDS}, if it asks" if is_server else ""
+    password = f", and gives it the password in {config.PASSWORDS}, if it asks" if is_server else ""
     return f"reads {source.type}:{shown}{with_}{password}"
