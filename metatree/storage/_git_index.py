@@ -37,7 +37,7 @@ _ALL: Final = ("ls-files", "-z", "--", ":(top)")
 """Not only the name that is looked for, since a disk may have several for one file, such as `memory.db-WAL`."""
 _ENTRY: Final = re.compile(rb"\d+ [0-9a-f]+ (\d)\t([^\0]*)\0  ctime: [\d:]+\n  mtime: (\d+):(\d+)\n")
 """Stage, name and time of one entry of the index, as git lists it."""
-_LONGEST_LIST: Final = 500_000_000
+_LONGEST_ENTRY: Final = _LONGEST_NAME + 500
 T = TypeVar("T")
 
 
@@ -63,32 +63,45 @@ def put_by_git(file: Path) -> bool:
     it. By its time, as git itself tells what was changed since: what git keeps may be in another encoding.
     """
     try:
-        with _borrowed([file]) if _may_track(file) else contextlib.nullcontext() as objects:
-            if objects is None:
+        # Asked at its root: the folder of the file may be made to look like another repository.
+        root = _work_tree(file)
+        with _borrowed([root / ".git"]) if root is not None else contextlib.nullcontext() as objects:
+            if root is None or objects is None:
                 return False
-            listed = ("ls-files", "-z", "--stage", "--debug", "--", ":(top)")
-            return bool(_said_by_git([file], objects, listed, lambda stream: _is_as_listed(file, stream)))
+            asked, listed = [root / ".git"], ("ls-files", "-z", "--stage", "--debug", "--", ":(top)")
+            return bool(
+                _said_by_git(asked, objects, listed, lambda stream: _is_as_listed(file, root, stream))
+            )
     except UserError:  # who cannot read the index puts nothing in the place of a file
         return False
 
 
-def _is_as_listed(file: Path, stream: IO[bytes]) -> bool:
+def _is_as_listed(file: Path, root: Path, stream: IO[bytes]) -> bool:
     seconds, rest = divmod(file.stat().st_mtime_ns, 1_000_000_000)
-    for stage, name, of_entry, rest_of_entry in _ENTRY.findall(stream.read(_LONGEST_LIST)):
-        if _first_match([file], [name]) is not None:
-            return stage != b"0" or (int(of_entry) == seconds and int(rest_of_entry) in (rest, 0))
+    left = b""
+    while chunk := stream.read(1 << 16):
+        left, end = left + chunk, 0
+        for entry in _ENTRY.finditer(left):
+            end = entry.end()
+            stage, name, of_entry, rest_of_entry = entry.groups()
+            if _is_same(root / os.fsdecode(name), file):
+                return stage != b"0" or (int(of_entry) == seconds and int(rest_of_entry) in (rest, 0))
+        left = left[end:][-_LONGEST_ENTRY:]  # not what is longer than a path can be
     return False
 
 
-def _may_track(file: Path) -> bool:
-    """Whether the name of a file may be in git's index, without asking git, which takes 40 ms.
+def _work_tree(file: Path) -> Path | None:
+    """Return the work tree in whose index a file may be; None where it is not, said without git, which takes 40 ms."""
+    folder = Path(os.path.realpath(file.parent))
+    above = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    return above if above is not None and _may_list(above, file) else None
+
+
+def _may_list(above: Path, file: Path) -> bool:
+    """Whether the name of a file may be in the index of a work tree.
 
     Only what names are written out in is looked through: no index that shares their beginnings or its entries.
     """
-    folder = Path(os.path.realpath(file.parent))
-    above = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
-    if above is None:
-        return False
     place = above / ".git"
     try:
         if place.is_file():  # of a work tree beside, or of a module

@@ -340,12 +340,17 @@ def revoke(file: Path) -> bool:
     """Take this user's marks off a store, and return whether there were any."""
     check_files(file)
     with Store.open(file, create=False, trust=True) as store:
-        mark = acceptance(file)
         removed = 0 if store.read_only else store.execute("DELETE FROM meta WHERE key = ?", (mark_key(),))
-    if mark is not None and mark.exists():
-        mark.unlink()
-        removed += 1
-    return bool(removed)
+    return drop_acceptance(file) or bool(removed)
+
+
+def drop_acceptance(file: Path) -> bool:
+    """Forget that a store was accepted at a place where it cannot be written, whatever lies there now."""
+    mark = acceptance(file)
+    if mark is None or not mark.exists():
+        return False
+    mark.unlink()
+    return True
 
 
 def _is_store(file: Path) -> bool:

@@ -163,7 +163,9 @@ class Contents:
             named = known is None and not shows_secrets(source) and not is_binary(data)
             if named and ref.type != "text":
                 named = not file_traits_of(load_memory_type(ref.type)).encoded(inner, data)
-            if named or (known is not None and known.masked):
+            # What an index of somebody else says of a file does not decide whether keys in it are shown.
+            foreign = self._index.accepted and ref.type == "text" and not shows_secrets(source)
+            if named or foreign or (known is not None and known.masked):
                 data = masked_data(inner, data)
             text = ""
             if ref.type == "text":

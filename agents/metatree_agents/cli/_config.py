@@ -13,14 +13,15 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from metatree._util.links import link_out
-from metatree._util.private import private_folder
+from metatree._util.private import private_folder, write_whole
 from metatree.errors import UserError
-from metatree.settings_files import SettingsFile, read_settings, settings_in
+from metatree.settings_files import OWN, PROJECT, SettingsFile, read_settings, settings_in
 from metatree.storage.store_files import is_exempt
 from metatree.storage.user_key import config_folder, signature
 from metatree.trees.sources import public_location
@@ -242,39 +243,51 @@ def accept(settings: SettingsFile) -> None:
     Raises:
         UserError: there is no place to keep that.
     """
-    mark = _mark(settings)
+    mark = _mark(settings.path)
     if mark is None:
         raise UserError("this user has no home to keep it in: set METATREE_CONFIG_DIR to a folder")
     private_folder(mark.parent)
-    mark.touch(mode=0o600)
+    write_whole(mark, "\n".join({*_accepted(mark), _content(settings)}).encode(), mode=0o600)
 
 
-def revoke(settings: SettingsFile) -> bool:
-    """Take that back; return whether it was accepted."""
-    mark = _mark(settings)
-    if mark is None or not mark.exists():
-        return False
-    mark.unlink()
-    return True
+def revoke(folder: Path) -> list[str]:
+    """Take back all that files of settings of a folder ever said, and return their names."""
+    revoked = []
+    for name in (OWN, PROJECT):
+        mark = _mark(folder / name)
+        if mark is not None and mark.exists():
+            mark.unlink()
+            revoked.append(name)
+    return revoked
 
 
 def _is_accepted(settings: SettingsFile) -> bool:
     if is_exempt(settings.path):
         return True
-    mark = _mark(settings)
-    return mark is not None and mark.exists()
+    mark = _mark(settings.path)
+    return mark is not None and _content(settings) in _accepted(mark)
 
 
-def _mark(settings: SettingsFile) -> Path | None:
-    """Return the file that says that these settings were accepted, in this place and as they are."""
+def _accepted(mark: Path) -> list[str]:
+    """Return the digests of the texts that were accepted."""
+    with suppress(OSError):
+        return mark.read_text().split()
+    return []
+
+
+def _content(settings: SettingsFile) -> str:
+    import hashlib
+
+    return hashlib.sha256(settings.text.encode()).hexdigest()
+
+
+def _mark(settings: Path) -> Path | None:
+    """Return the file that says which settings were accepted in this place."""
     folder = config_folder()
     if folder is None:
         return None
-    import hashlib
-
-    place = os.path.realpath(settings.path)
-    content = hashlib.sha256(settings.text.encode()).hexdigest()
-    return folder / "accepted" / signature("settings", f"{place}\n{content}".encode("utf-8", "surrogatepass"))
+    place = os.path.realpath(settings).encode("utf-8", "surrogatepass")
+    return folder / "accepted" / signature("settings", place)
 
 
 def _settings(file: SettingsFile) -> Iterator[_Setting]:

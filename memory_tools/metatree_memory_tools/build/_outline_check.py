@@ -11,6 +11,7 @@ from typing import Any
 
 from metatree.trees.source_types import Outline, OutlinePart
 from metatree.trees.text import encodable
+from metatree_memory_tools.text.descriptions import cut_masked
 
 MOST_PARTS = 200_000
 """An outline with more parts is refused: one file would be most of the tree."""
@@ -116,7 +117,7 @@ def _text(value: object, what: str) -> str:
     if type(value) is str and len(value) <= MOST_CHARS and value.isascii():
         return value
     _is(value, str, what)
-    return encodable(str(value)[:MOST_CHARS])
+    return encodable(cut_masked(str(value), MOST_CHARS))
 
 
 def _attributes(value: object) -> Mapping[str, Any]:

@@ -146,6 +146,13 @@ def read_file(
         if binary:
             return replace(unread, problem=failed)
         outline, source_type = Outline(problem=failed, attributes={"note": failed}), "text"
+        if not is_text:  # it is read as one now
+            is_text = True
+            if not secrets:
+                data, hidden, what = masked_file(scanned.path, data)
+                if what and not scanned.alone:
+                    return replace(unread, problem=f"may hold secrets: {what}")
+            file = SourceFile(scanned.path, data, secrets)
     if (
         not secrets
     ):  # of a text, too: letters and escapes of programs are decoded after the file was looked at

@@ -35,7 +35,7 @@ MOST_CHARS = 200_000
 _MOST_AUTHOR_CHARS = 100
 _MOST_TITLE_CHARS = 200
 _PROBLEM_CHARS = 300
-_BEHIND = 2_000
+_BEHIND = 20_000
 """Characters behind what is kept of a name that are looked at for secrets."""
 _AUTHORS = 20_000
 _DEEPEST_REPLY = 1_000

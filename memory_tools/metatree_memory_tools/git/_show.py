@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -193,7 +194,8 @@ def _file_masked(root: Path, changes: str) -> str:
     if _is_secret(root, *paths):
         return ""
     path = paths[-1] if paths else ""
-    if _is_encoded(path, _CHANGED.sub("", changes[:_HEAD]).encode("utf-8", "replace")):
+    said = _CHANGED.sub("", changes[:_HEAD]).encode("utf-8", "replace")
+    if any(_is_encoded(each, head) for each in paths for head in (said, _bytes_now(root, each)[:_HEAD])):
         return f"the changes of {path} are not shown: a letter is read whole, not by its lines\n"
     return _masked(changes, path)
 
@@ -373,10 +375,11 @@ def changes_of_text(root: Path, path: str, text: str, *, limit: int = 20, secret
         where = objects.head, "--", (objects.prefix + path).removesuffix("/.") or "."
         data = objects.output(*arguments, *objects.relative, *follow, *where, timeout_s=_SEARCH_S)
     found: list[str] = []
+    encoded = cache(lambda path: _is_encoded(path, _bytes_now(root, path)[:_HEAD]))
     for paths, line in _changed_lines(data.decode("utf-8", "replace")):
         if not paths:
             found.append(line if secrets else masked(line)[0])
-        elif text in line and (secrets or not (_is_secret(root, *paths) or _is_encoded(paths[-1], b""))):
+        elif text in line and (secrets or not (_is_secret(root, *paths) or any(map(encoded, paths)))):
             found.append(f"  {paths[-1]}: {(line if secrets else _masked(line, paths[-1]))[:300]}")
     return "\n".join(found)
 

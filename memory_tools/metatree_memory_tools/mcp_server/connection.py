@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from metatree._util.secret_text import masked
 from metatree.errors import FetchFailed, MetatreeError, MissingExtra
 from metatree_memory_tools.mcp_server._stdio import TOO_LONG, StdioServer
 from metatree_memory_tools.mcp_server.address import ServerAddress
@@ -341,7 +342,7 @@ class ServerConnection:
 
     def _failed(self, what: str) -> FetchFailed:
         words = "" if self._process is None else self._process.last_words
-        last = " ".join(words[-_LAST_CHARS:].split())
+        last = " ".join(masked(words)[0][-_LAST_CHARS:].split())
         garbage = 0 if self._process is None else self._process.garbage
         notes = [
             what,

@@ -219,7 +219,7 @@ def _tool_node(tool: Any, read_only: frozenset[str] | None) -> Node:
         title,
         with_names(first_sentence(masked(description)[0]), "Arguments", list(schema.get("properties") or {})),
         kind=KIND,
-        content="\n\n".join(part for part in parts if part)[:MAX_CHARS] or None,
+        content=cut_masked("\n\n".join(part for part in parts if part), MAX_CHARS) or None,
         attributes={
             "tool": tool.name,
             "read_only": hinted if read_only is None else tool.name in read_only,

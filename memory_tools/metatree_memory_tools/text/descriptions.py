@@ -17,7 +17,7 @@ SENTENCE_CHARS = 200
 MOST_HEADINGS = 10_000
 """Of a file of text. Each takes 1.5 kB while it is read, hundreds of times what the shortest ones take in the file."""
 
-_BEHIND = 2_000
+_BEHIND = 20_000
 """Characters behind a cut by which a secret is known that begins before it: a private key is the longest."""
 
 _END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=:)\n\s*\n|\n\s*\n")

@@ -20,9 +20,10 @@ from metatree._util.secret_text import masked, without_secrets
 from metatree.errors import FetchFailed, UserError
 from metatree.node import Node, Source
 from metatree.trees.layer import ROOT
+from metatree.trees.masking import masked_data
 from metatree.trees.source_types import MemoryType, Outline, OutlinePart, SourceFile
 from metatree.trees.text import cut, is_binary
-from metatree_memory_tools.memory_types import memory_types
+from metatree_memory_tools.memory_types import FileType, memory_types
 from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
 from metatree_memory_tools.web._links import Link, links_of
 from metatree_memory_tools.web.addresses import AddressRules
@@ -58,11 +59,13 @@ class FetchedPage:
     links: tuple[Link, ...]
     at: float
     """When it was fetched, in seconds since the epoch."""
+    is_named: bool = True
+    """Whether the user gave its address."""
 
     @property
     def address(self) -> str:
         """Where it is; of an address that a server led to, without the keys in it, which nobody here has named."""
-        return masked(self.fetched.url)[0] if self.fetched.hops else self.fetched.url
+        return self.fetched.url if self.is_named and not self.fetched.hops else masked(self.fetched.url)[0]
 
     @property
     def title(self) -> str:
@@ -144,7 +147,9 @@ class FetchedPage:
             yield from self._sections(part.parts, node_id)
 
 
-def read_page(url: str, options: Mapping[str, Any], *, rules: AddressRules | None = None) -> FetchedPage:
+def read_page(
+    url: str, options: Mapping[str, Any], *, rules: AddressRules | None = None, named: bool = True
+) -> FetchedPage:
     """Fetch a page and find out what lies in it.
 
     Args:
@@ -152,6 +157,7 @@ def read_page(url: str, options: Mapping[str, Any], *, rules: AddressRules | Non
         options: of the source: `allow_private`, `allow`, `robots` (false to fetch whatever `robots.txt` says),
             `max_bytes`, `seconds`.
         rules: instead of those in the options.
+        named: whether the user gave the address; a key in another one is not shown.
 
     Raises:
         RefusedAddress, FetchFailed: it may not or cannot be fetched, or it is nothing that can be read.
@@ -159,7 +165,12 @@ def read_page(url: str, options: Mapping[str, Any], *, rules: AddressRules | Non
     """
     rules = rules or AddressRules.of(options)
     robots = ROBOTS if options.get("robots", True) else None
-    response = fetch(url, rules=rules, robots=robots, limits=limits_of(options))
+    try:
+        response = fetch(url, rules=rules, robots=robots, limits=limits_of(options))
+    except FetchFailed as exc:
+        if named:
+            raise
+        raise FetchFailed(masked(str(exc))[0], url=masked(url)[0], status=exc.status) from None
     name = _name_of(response)
     data = response.body
     if name.endswith(".html") and response.charset:
@@ -167,15 +178,17 @@ def read_page(url: str, options: Mapping[str, Any], *, rules: AddressRules | Non
         with suppress(LookupError, UnicodeError):
             data = data.decode(response.charset, "replace").encode("utf-8-sig")
     file = SourceFile(name, data)
-    kind = _type_of(file)
-    if kind is None:
+    known = _type_of(file)
+    if known is None:
         what = response.content_type or "of an unknown type"
-        raise FetchFailed(
-            f"{response.url!r} is {what}: there is no text in it that could be read", url=response.url
-        )
+        said = response.url if named and not response.hops else masked(response.url)[0]
+        raise FetchFailed(f"{said!r} is {what}: there is no text in it that could be read", url=said)
+    kind = known.kind
+    if not (known.traits.binary or known.traits.encoded(name, data[:8192])):
+        file = SourceFile(name, masked_data(name, data))
     outline = kind.outline(file)
     links = links_of(file.text, response.url) if name.endswith(".html") else []
-    return FetchedPage(response, file, kind, outline, tuple(links), time.time())
+    return FetchedPage(response, file, kind, outline, tuple(links), time.time(), named)
 
 
 def limits_of(options: Mapping[str, Any]) -> FetchLimits:
@@ -216,8 +229,8 @@ def _name_of(response: Fetched) -> str:
     return "page.txt" if not kind or kind.startswith(_TEXTS) else "page.bin"
 
 
-def _type_of(file: SourceFile) -> MemoryType | None:
+def _type_of(file: SourceFile) -> FileType | None:
     head = file.data[:8192]
     binary = is_binary(file.data)
-    types = (each.kind for each in memory_types() if each.knows(file.path, head, binary=binary))
+    types = (each for each in memory_types() if each.knows(file.path, head, binary=binary))
     return next(types, None)

@@ -18,6 +18,7 @@ from typing import Any
 from metatree._util.process import program
 from metatree._util.threads import run_apart
 from metatree.errors import FetchFailed, UserError
+from metatree_memory_tools.text.descriptions import cut_masked
 from metatree_memory_tools.web._browser_process import Pipe, running_browser
 from metatree_memory_tools.web._proxy import GuardedProxy
 from metatree_memory_tools.web.addresses import AddressRules
@@ -122,7 +123,7 @@ async def atake_screenshot(
                 return Screenshot(
                     url=str(state["url"]),
                     title=str(state["title"]),
-                    text=str(state["text"])[:_MAX_TEXT],
+                    text=cut_masked(str(state["text"]), _MAX_TEXT),
                     png=png,
                     width=width,
                     height=high,
@@ -182,7 +183,7 @@ class _Page:
 
     async def look(self) -> dict[str, Any]:
         """Return where the tab is, its title and its text."""
-        text = f"(document.body ? document.body.innerText : '').slice(0, {_MAX_TEXT})"
+        text = f"(document.body ? document.body.innerText : '').slice(0, {_MAX_TEXT + 20_000})"
         state = await self.value(f"({{url: location.href, title: document.title, text: {text}}})")
         if not isinstance(state, dict):
             raise FetchFailed("the page cannot be read", url="")

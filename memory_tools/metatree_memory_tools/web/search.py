@@ -154,7 +154,7 @@ def web_search_fallback(
         results: dict[str, tuple[SearchHit, str]] = {}
         for question in request.questions:
             for hit in list(provider.search(question, k=hits))[:hits]:
-                if page_in(request.tree, hit.url) is None:
+                if page_in(request.tree, masked(hit.url)[0]) is None:
                     results.setdefault(page_id(hit.url), (hit, question))
         if not results:
             return None
@@ -188,7 +188,7 @@ def _page(
     hit: SearchHit, question: str, provider: str, options: Mapping[str, Any], rules: AddressRules
 ) -> Node | None:
     try:
-        made = read_page(hit.url, options, rules=rules).node()
+        made = read_page(hit.url, options, rules=rules, named=False).node()
     except MetatreeError as exc:
         _log.info("a hit of %s is left out: %s", provider, exc)
         return None

@@ -61,6 +61,12 @@ def _links_about(node: Node, questions: Sequence[str]) -> str:
     return f"Its links: {listing}." if listing else ""
 
 
+def _require_own(tree: Tree, node: Node) -> None:
+    """Refuse to open what a node of somebody else says, also where a caller gave these tools."""
+    if tree.is_imported(node):
+        raise ToolFailed(f"{node.title!r} was made elsewhere: no address that it says is opened")
+
+
 @tool(
     kind="interactive",
     name="follow_link",
@@ -73,6 +79,7 @@ def _links_about(node: Node, questions: Sequence[str]) -> str:
 )
 def follow_link(node: Node, tree: Tree, query: str) -> Node:
     """Open a page that this web page links to: name the link by its text or its address, or say what to look for."""
+    _require_own(tree, node)
     link = best_link(_links(node), query)
     if link is None:
         raise ToolFailed(f"no link of {node.title!r} fits {shorten(query, 100)!r}")
@@ -80,7 +87,7 @@ def follow_link(node: Node, tree: Tree, query: str) -> Node:
     if known is not None:
         return known
     options = web_options(tree, node)
-    page = read_page(link.url, options)
+    page = read_page(link.url, options, named=False)
     known = page_in(tree, page.address)  # a redirect may lead to what is there
     if known is not None:
         return known
@@ -115,12 +122,14 @@ def screenshot(node: Node, tree: Tree, board: Blackboard, full_page: bool = True
     """Show a web page in a browser, its scripts run, and keep a picture of it and the text that is on it then."""
     from metatree_memory_tools.web.chromium import take_screenshot
 
+    _require_own(tree, node)
     url = str(node.attributes.get("url", ""))
     options = web_options(tree, node)
     robots = ROBOTS if options.get("robots", True) else None
     shot = take_screenshot(url, rules=AddressRules.of(options), full_page=full_page, robots=robots)
     title, text = (masked(said)[0] for said in (shorten_masked(shot.title or node.title, 100), shot.text))
-    result = {"url": shot.url, "title": title, "width": shot.width, "height": shot.height, "node": node.id}
+    where = shot.url if shot.url == url else masked(shot.url)[0]
+    result = {"url": where, "title": title, "width": shot.width, "height": shot.height, "node": node.id}
     item = board.add_image(content=shot.png, metadata=result, sources=[node.id])
     attributes = {
         **result,
@@ -128,14 +137,14 @@ def screenshot(node: Node, tree: Tree, board: Blackboard, full_page: bool = True
         "item": "" if item is None else item.id,
     }
     if shot.refused:
-        attributes["refused"] = list(shot.refused[:10])
+        attributes["refused"] = [masked(each)[0] for each in shot.refused[:10]]
     return Node(
         "",
         f"{title}, in a browser",
         first_sentence(text) or "A picture without text.",
         text or "(no text)",
         "screenshot",
-        provenance={"url": shot.url},
+        provenance={"url": where},
         attributes=attributes,
     )
 

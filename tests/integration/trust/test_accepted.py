@@ -26,10 +26,11 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.build._scan import scan
 from metatree_memory_tools.databases._tools import database_of
 from metatree_memory_tools.git.tools import blame
+from metatree_memory_tools.web.tools import follow_link, screenshot
 
 from metatree import Blackboard, Node, Source, Tree, ask_person, plugins, resume, search
 from metatree._util.secret_text import masked
-from metatree.errors import BrokenStore, UserError
+from metatree.errors import BrokenStore, ToolFailed, UserError
 from metatree.notes.archive import export_memory, import_memory
 from metatree.notes.erasure import Said, forget_said, meant, wipe
 from metatree.notes.feedback import MOST_OF_ONE, flag, flags
@@ -793,3 +794,20 @@ def test_a_file_that_is_called_as_an_option_is_none(
     assert not clone.metatree.exists() and not (home / "index.db").exists()
     assert run(["build", "--", "a.md"]) == 0
     assert run(["remember", "--", name]) == 0
+
+
+def test_tools_of_the_web_that_are_given_open_nothing_that_a_node_of_somebody_else_says(
+    by_hand: Tree, tmp_path: Path
+) -> None:
+    """As `--web` gives them to every search."""
+    said = {"url": "http://127.0.0.1:9/", "links": [["the harbour", "http://127.0.0.1:9/harbour"]]}
+    with Tree.create(tmp_path / "other.db") as other:
+        other.add(Node("page", "The harbour", "Links", "(links)", kind="page", attributes=said))
+        export_memory(other, tmp_path / "export")
+    import_memory(by_hand, tmp_path / "export", trust=True)
+    (page,) = [node for _, node in by_hand.walk() if node.title == "The harbour"]
+    page = replace(page, attributes={**page.attributes, **said})
+    with pytest.raises(ToolFailed, match="was made elsewhere"):
+        follow_link.function(node=page, tree=by_hand, query="the harbour")
+    with pytest.raises(ToolFailed, match="was made elsewhere"):
+        screenshot.function(node=page, tree=by_hand, board=None)

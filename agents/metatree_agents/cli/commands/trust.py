@@ -27,6 +27,8 @@ _FOREIGN: Final = re.compile(r"(?<=\s)\s|[^ -~]")
 """The same in a command, where letters that look like others, or are written from right to left, mislead as well."""
 _ANY_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://(?!\S*/\.\./)\S*", re.IGNORECASE)
 """In which a password is not shown; a path is shown as it is."""
+_STORES: Final = ("index.db", "memory.db", "service.db", "agents.db")
+"""Of which one may have been accepted in a folder where it is not now."""
 _ADDRESS: Final = re.compile(r"(?:mcp:\s*)?https?://\S*", re.IGNORECASE)
 
 
@@ -58,11 +60,12 @@ def trust(
     Example: metatree trust ~/src/shop --show
     """
     from metatree.storage.acceptance import accept, stores_in, survey
-    from metatree.storage.acceptance import revoke as take_back
 
     if revoke and (show or yes):
         raise UserError("--revoke goes with neither --show nor --yes")
     folder = _place(place or Path())
+    if revoke:
+        return _take_back(folder, json)
     wished = _wishes(folder)
     try:
         surveys = [survey(file) for file in stores_in(folder)]
@@ -71,19 +74,6 @@ def trust(
             raise
         surveys = []
     settings = [] if wished is None else [_settings_line(wished), *(f"  {line}" for line in wished.lines)]
-    if revoke:
-        if wished is not None and wished.accepted and config.revoke(wished.file):
-            output.note(f"{wished.file.path.name}: not trusted any more")
-            if not surveys:
-                return FOUND
-        revoked = [each for each in surveys if not each.problem and take_back(each.file)]
-        return _finish(
-            folder,
-            surveys,
-            json,
-            f"{output.counted(len(revoked), 'store')} not trusted any more",
-            bool(revoked),
-        )
     open_ = [each for each in surveys if not each.trusted or each.offered]
     asks = wished is not None and not wished.accepted
     if not open_ and not asks:
@@ -116,6 +106,27 @@ def trust(
         settings = [_settings_line(replace(wished, accepted=True)), *settings[1:]]
     surveys = [survey(file) for file in stores_in(folder)] if surveys else []
     return _finish(folder, surveys, json, "accepted", True, settings)
+
+
+def _take_back(folder: Path, json: bool) -> int:
+    """Take back all that was accepted in a folder, also what is not there at this moment; return the exit code."""
+    from metatree.storage.acceptance import drop_acceptance, revoke, stores_in, survey
+
+    settings = config.revoke(folder.parent if folder.name == FOLDER else folder) if folder.is_dir() else []
+    for name in settings:
+        output.note(f"{name}: not trusted any more")
+    kept = [folder / name for name in _STORES if folder.is_dir() and drop_acceptance(folder / name)]
+    try:
+        surveys = [survey(file) for file in stores_in(folder)]
+    except UserError:
+        if not (settings or kept):
+            raise
+        surveys = []
+    revoked = {each.file for each in surveys if not each.problem and revoke(each.file)}.union(kept)
+    if settings and not (surveys or kept):
+        return FOUND
+    said = f"{output.counted(len(revoked), 'store')} not trusted any more"
+    return _finish(folder, surveys, json, said, bool(revoked))
 
 
 def _wishes(folder: Path) -> config.Wishes | None:

@@ -44,6 +44,8 @@ _MOST_OF_HEADER = {
     "references": 20_000,
     "in-reply-to": 20_000,
 }
+_NAMES_FILE = re.compile(r"content-(?:disposition|type)$", re.IGNORECASE)
+_MOST_OF_CONTENT = 1_000
 _MOST_OF_OTHERS = 4_000
 """Characters of a header: the library takes the square of its length to parse one that is out of form."""
 _NO_CHARSETS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape"})
@@ -56,7 +58,7 @@ class _BoundedHeaders(email.policy.EmailPolicy):
     def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(list(sourcelines))
         most = (
-            1_000
+            _MOST_OF_CONTENT
             if name.lower().startswith("content-")
             else _MOST_OF_HEADER.get(name.lower(), _MOST_OF_OTHERS)
         )
@@ -211,6 +213,10 @@ def _attachments(letter: Part) -> list[str]:
             name = part.get_filename()
         except Exception:
             name = None
+        if any(
+            len(str(value)) >= _MOST_OF_CONTENT for key, value in part.raw_items() if _NAMES_FILE.match(key)
+        ):
+            name = "a file with a long name"  # which was cut, and with it a key that may be in it
         if name or _is_attached(part):
             names.append(" ".join(str(name or part.get_content_type()).split()))
     return names

@@ -82,5 +82,7 @@ def text_of_html(page: str) -> str:
         >>> text_of_html("<style>p {}</style><p>Tea &amp; cake</p><ul><li>at <b>four</b></li></ul>")
         'Tea & cake\\nat four'
     """
-    lines = (" ".join(line.split()) for line in unescaped("".join(_pieces(page[:_MOST_HTML]))).split("\n"))
+    if len(page) > _MOST_HTML:  # of a word that is cut nobody knows whether it was a key
+        page = page[:_MOST_HTML].rpartition(" ")[0]
+    lines = (" ".join(line.split()) for line in unescaped("".join(_pieces(page))).split("\n"))
     return "\n".join(line for line in lines if line).strip()
