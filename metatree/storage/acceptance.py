@@ -291,7 +291,7 @@ def _keep_sources_alone(store: Store, sources: list[dict[str, Any]]) -> None:
     store.execute("DELETE FROM meta WHERE substr(key, 1, ?) = ?", (len(NAMED_FILE), NAMED_FILE))
     store.execute("INSERT INTO meta(key, value) VALUES (?, 'true')", (NAMED_FILE,))
     store.execute(
-        "INSERT OR REPLACE INTO meta(key, value) SELECT ? || id, 'true' FROM node NOT INDEXED WHERE id <> '.'",
+        "INSERT OR REPLACE INTO meta(key, value) SELECT ? || id, 'true' FROM node NOT INDEXED",
         (IMPORTED_NODE,),
     )
     store.execute(

@@ -21,7 +21,7 @@ from metatree.storage._older import move_older
 from metatree.storage.database import Database, T
 from metatree.storage.errors import file_error, full, is_busy, replaced, store_error
 from metatree.storage.schema import FILES, SQLITE
-from metatree.storage.store_files import FIRST_NAME, check_files, check_journal, whole
+from metatree.storage.store_files import FIRST_NAME, check_files, whole
 
 APPLICATION_ID = 0x6D747265
 """`mtre`: tells a metatree store from any other SQLite file."""
@@ -108,7 +108,7 @@ class Store(Database):
         """
         file = None if str(path) == ":memory:" else Path(path)
         if file is not None:
-            check_journal(file) if trust else check_files(file)
+            check_files(file)
         if file is not None and not file.exists():
             if not create:
                 raise UserError(f"there is no file {str(file)!r}")

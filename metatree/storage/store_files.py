@@ -76,7 +76,7 @@ def check_files(file: Path) -> None:
         raise UserError(
             f"{str(texts[0])!r} belongs to no file, and would change a new {file.name}: delete it"
         )
-    check_journal(file)
+    _check_journal(file)
     if logs and (log_of_git := tracked(logs)):
         raise UserError(
             f"git tracks {str(log_of_git)!r}, so it may change what you keep in {file.name}: stop what uses the tree,"
@@ -90,7 +90,7 @@ def check_files(file: Path) -> None:
             )
 
 
-def check_journal(file: Path) -> None:
+def _check_journal(file: Path) -> None:
     """Refuse a store with a rollback journal, which SQLite would play back, and which may have it delete any file.
 
     Raises:

@@ -24,6 +24,7 @@ from typing import Any
 
 from metatree.errors import UnknownNode
 from metatree.node import Node
+from metatree.storage.trust import IMPORTED_NODE
 from metatree.trees._suggest import suggest
 from metatree.trees.layer import ROOT, Layer, Placed
 
@@ -56,6 +57,7 @@ class Override:
     provenance: str | None = None
 
 
+_AT_ONCE = 1_000
 _OVERRIDE = "id, parent, position, home, hidden, title, description, provenance"
 
 
@@ -489,6 +491,7 @@ class Overlay:
             return
         with self.memory.store.transaction():
             self.wrote()
+            self._drop_in_place_of_built()
             if self.has_edits:
                 anchored = self.memory.fact("anchored") or {}
                 same = anchored.get("store") == state["store"]
@@ -497,6 +500,16 @@ class Overlay:
                 self._reattach(anchored["seq"] if same else None)
             self.memory.set_fact("anchored", state)
             self.wrote()
+
+    def _drop_in_place_of_built(self) -> None:
+        """Remove nodes of somebody else that have the id of a built one: what they say would pass for the file's."""
+        assert self.built is not None
+        theirs = [key.removeprefix(IMPORTED_NODE) for key in self.memory.fact_keys(IMPORTED_NODE)]
+        for at in range(0, len(theirs), _AT_ONCE):
+            some = self.memory.which(theirs[at : at + _AT_ONCE])
+            same = sorted(some & (self.built.which(some) | {ROOT}))
+            if same:
+                self.memory.erase(self.memory.next_seq(), same)
 
     def _last_rename(self) -> int:
         assert self.built is not None

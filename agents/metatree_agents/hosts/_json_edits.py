@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 _TOKEN = re.compile(
-    r"""(?P<skip>[ \t\r\n]+|//[^\n]*|/\*.*?\*/)"""
+    r"""(?P<skip>[ \t\r\n]+|//[^\n\r\u2028\u2029]*|/\*.*?\*/)"""
     r"""|(?P<text>"(?:[^"\\\n]|\\.)*")|(?P<mark>[{}\[\]:,])|(?P<plain>[\w.+-]+)""",
     re.DOTALL,
 )

@@ -9,11 +9,12 @@ import logging
 import sqlite3
 import sys
 import tempfile
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from metatree._util.private import private_file, private_folder
 from metatree.errors import UserError
 from metatree.storage.store_files import check_files, whole
 
@@ -31,6 +32,9 @@ def opened_cache(folder: Path, size_limit_bytes: int) -> Any:
         _log.warning("the cache in %s is made anew: %s", folder, why)
         for end in ("", "-wal", "-shm", "-journal"):
             file.with_name(file.name + end).unlink(missing_ok=True)
+    with suppress(OSError):  # it says itself what it cannot make
+        private_folder(folder)
+    private_file(file)
     return _cache(folder, size_limit_bytes)
 
 

@@ -30,7 +30,7 @@ from metatree_memory_tools.web.tools import follow_link, screenshot
 
 from metatree import Blackboard, Node, Source, Tree, ask_person, plugins, resume, search
 from metatree._util.secret_text import masked
-from metatree.errors import BrokenStore, ToolFailed, UserError
+from metatree.errors import BrokenStore, ToolFailed, UntrustedStore, UserError
 from metatree.notes.archive import export_memory, import_memory
 from metatree.notes.erasure import Said, forget_said, meant, wipe
 from metatree.notes.feedback import MOST_OF_ONE, flag, flags
@@ -39,8 +39,10 @@ from metatree.notes.permissions import Permissions
 from metatree.notes.replication import apply_changes, changes_since
 from metatree.notes.wishes import standing
 from metatree.storage import acceptance
+from metatree.storage import store as store_module
 from metatree.storage.acceptance import accept, survey
 from metatree.storage.schema import FILES
+from metatree.storage.store import Store
 from metatree.storage.trust import NAMED_FILE
 from metatree.testing.parts import FunctionRouter
 from metatree.tools.tool import Tool, tool
@@ -811,3 +813,80 @@ def test_tools_of_the_web_that_are_given_open_nothing_that_a_node_of_somebody_el
         follow_link.function(node=page, tree=by_hand, query="the harbour")
     with pytest.raises(ToolFailed, match="was made elsewhere"):
         screenshot.function(node=page, tree=by_hand, board=None)
+
+
+@pytest.mark.parametrize("meanwhile", ["other settings", "none"])
+def test_settings_are_taken_back_whatever_they_say_at_that_moment(
+    clone: Clone, capfd: pytest.CaptureFixture[str], meanwhile: str
+) -> None:
+    """git may exchange them, and bring back what was accepted once."""
+    settings = clone.folder / "metatree.toml"
+    for text in ('router = "decisions/x@http://127.0.0.1:9"\n', 'web = "http://127.0.0.1:9"\n'):
+        settings.write_text(text)
+        assert run(["trust", "--yes", str(clone.folder)]) == 0
+    if meanwhile == "none":
+        settings.unlink()
+    else:
+        settings.write_text('tree = "elsewhere"\n')
+    assert run(["trust", "--revoke", str(clone.folder)]) == 0
+    for text in ('router = "decisions/x@http://127.0.0.1:9"\n', 'web = "http://127.0.0.1:9"\n'):
+        settings.write_text(text)
+        capfd.readouterr()
+        run(["trust", "--show", str(clone.folder)])
+        assert "metatree.toml: not accepted" in capfd.readouterr().out
+
+
+def test_a_key_is_masked_whatever_an_accepted_index_says_of_its_file(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = "ghp_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    (clone.folder / "till.md").write_text(
+        f"# Till\n\nThe token of the till is {token}, says Ann, who keeps the till, its book and the kettle.\n"
+    )
+    with as_user(clone.attacker):
+        build_tree(clone.folder).close()
+        with Store.open(clone.metatree / "index.db") as store:
+            store.execute("UPDATE file SET facts = json_remove(facts, '$.masked')")
+    monkeypatch.setattr(store_module, "writable", lambda file: False)
+    monkeypatch.setattr(acceptance, "writable", lambda file: False)
+    for file in ("index.db", "memory.db"):
+        accept(clone.metatree / file)
+    with Tree.open(clone.folder) as tree:
+        assert tree.index.accepted
+        assert "The token of the till is ****" in tree.content("till.md")
+
+
+def test_what_was_accepted_at_a_place_is_taken_back_where_nothing_is(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "writable", lambda file: False)
+    monkeypatch.setattr(acceptance, "writable", lambda file: False)
+    accept(clone.metatree / "memory.db")
+    clone.metatree.rename(clone.folder / "away")
+    clone.metatree.mkdir()
+    assert run(["trust", "--revoke", str(clone.folder)]) == 0
+    clone.metatree.rmdir()
+    (clone.folder / "away").rename(clone.metatree)
+    with pytest.raises(UntrustedStore):
+        Store.open(clone.metatree / "memory.db")
+
+
+def test_a_node_of_an_accepted_memory_takes_no_place_of_a_built_one(clone: Clone) -> None:
+    with as_user(clone.attacker), Tree.open(clone.folder) as tree:
+        remember(tree, "The shop opens at nine.", who="stranger")
+        with tree.memory.transaction():
+            for node_id in ("a.md", "."):
+                tree.memory.execute(
+                    "INSERT INTO node(id, parent, position, kind, title, description, attributes, digest, kept)"
+                    " VALUES (?, NULL, 0, 'file', 'Theirs', 'Theirs', '{}', '', 1)",
+                    (node_id,),
+                )
+                tree.memory.execute(
+                    "INSERT INTO content VALUES (?, 'The harbour is in the moon.')", (node_id,)
+                )
+    accept(clone.metatree / "memory.db")
+    build_tree(clone.folder).close()
+    with Tree.open(clone.folder) as tree:
+        assert "The harbour is in the south." in tree.content("a.md")
+        assert tree.get(tree.root).title != "Theirs"
+        assert "The shop opens at nine." in [node.title for _, node in tree.walk()]

@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import sqlite3
 import zipfile
+from base64 import urlsafe_b64encode
 from email.message import EmailMessage
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.tools import _code_look
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.build._outline_check import MOST_PARTS
 from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
 from metatree_memory_tools.git.log import read_history
+from metatree_memory_tools.mcp_server.connection import _LAST_CHARS, ServerConnection
 from metatree_memory_tools.mcp_server.source import _is_public
 from metatree_memory_tools.openapi import _call
+from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
 from metatree_memory_tools.text.lines import text_of
+from metatree_memory_tools.web import _page
 from metatree_memory_tools.web._page import FetchedPage
 from metatree_memory_tools.web.fetch import Fetched
 from metatree_routers.decisions._server import JsonServer
@@ -26,7 +31,7 @@ from metatree_routers.llm.errors import without_key
 
 from metatree import Node, Tree
 from metatree._util.secret_text import masked
-from metatree.errors import UserError
+from metatree.errors import FetchFailed, UserError
 from metatree.node import Source
 from metatree.notes.archive import export_memory
 from metatree.notes.archive._writer import _redacted_json
@@ -377,3 +382,74 @@ def test_trust_says_which_password_or_key_goes_where_settings_lead(
     (clone.folder / "metatree.toml").write_text(setting + "\n")
     run(["trust", "--show", str(clone.folder)])
     assert said in capfd.readouterr().out
+
+
+def page_of(monkeypatch: pytest.MonkeyPatch, body: str, kind: str, **options: Any) -> FetchedPage:
+    """Return what is read of a page that a server gives."""
+    url = f"https://example.org/hours?token={TOKEN}"
+    answer = Fetched(url=url, status=200, body=body.encode(), headers={"content-type": kind})
+    monkeypatch.setattr(_page, "fetch", lambda *_, **__: answer)
+    return _page.read_page(url, {}, **options)
+
+
+@pytest.mark.parametrize("kind", ["text/markdown", "text/plain", "text/html", "text/x-python"])
+def test_a_page_of_any_kind_is_masked_as_it_is_read(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    body = f"# Key {TOKEN}\n\nThe till has {TOKEN} today.\n\n## More\n\nThe shop opens at nine.\n"
+    page = page_of(monkeypatch, body, kind, named=False)
+    said = f"{page.node()} {list(page.nodes())}"
+    assert "The shop opens at nine." in said
+    assert TOKEN not in said
+
+
+def test_an_address_that_nobody_named_is_shown_without_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert TOKEN in page_of(monkeypatch, "Kettle", "text/plain").address
+    assert TOKEN not in page_of(monkeypatch, "Kettle", "text/plain", named=False).address
+    with pytest.raises(FetchFailed) as refused:
+        page_of(monkeypatch, "\0Kettle", "application/octet-stream", named=False)
+    assert TOKEN not in f"{refused.value} {refused.value.url}"
+
+
+def test_a_letter_is_known_by_its_file_where_a_change_lies_far_below(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "mail")
+    head = "From: a@example.org\nSubject: keys\nMIME-Version: 1.0\nContent-Type: text/plain\n"
+    head += "Content-Transfer-Encoding: quoted-printable\n\n" + "Of tea and kettles.\n" * 40
+    keys = f"The token is {TOKEN[:20]}=\n{TOKEN[20:]} and no other.\n"
+    mbox = f"From a@example.org Mon Jan  1 10:00:00 2024\n{head}"
+    repository.commit("one", {"inbox": mbox + keys, "m.eml": head + keys})
+    repository.git("mv", "m.eml", "m.txt")
+    repository.commit("two", {"inbox": mbox + keys + "More.\n", "m.txt": head + keys + "More.\n"})
+    said = commit_text(repository.root, "HEAD").text
+    said += changes_of_text(repository.root, "inbox", TOKEN[20:])
+    assert "not shown" in said
+    assert TOKEN[20:] not in said
+
+
+def test_a_token_of_thousands_of_letters_is_known_where_a_text_is_cut() -> None:
+    def coded(value: object) -> str:
+        return urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    groups = [f"{number:032x}" for number in range(80)]
+    token = (
+        f"{coded({'alg': 'RS256', 'typ': 'JWT'})}.{coded({'name': 'Ann', 'groups': groups})}.{'aB3-' * 80}"
+    )
+    for cut in (shorten_masked, cut_masked):
+        assert token[:30] not in cut(f"log in with {token} today", 200)
+
+
+def test_the_last_words_of_a_server_are_masked_before_they_are_cut() -> None:
+    connection = ServerConnection.__new__(ServerConnection)
+    words = "Tea. " * 10 + ADDRESS[: ADDRESS.index("@")] + "@db.example.org is not there."
+    words += " tea" * ((_LAST_CHARS - 40) // 4)
+    connection._process = cast(Any, SimpleNamespace(last_words=words, garbage=0))
+    connection._name, connection._address = "shop", cast(Any, SimpleNamespace(url=""))
+    said = str(connection._failed("it ended"))
+    assert "is not there." in said
+    assert "hunter2" not in said
+
+
+def test_a_page_of_too_many_headings_is_a_text_without_secrets(clone: Clone) -> None:
+    (clone.folder / "p.html").write_text(f"<p>The key is {TOKEN}.</p>" + "<h2>a</h2>" * (MOST_PARTS + 1))
+    with build_tree(clone.folder) as tree:
+        assert "more than 200,000 parts" in str(tree.get("p.html").attributes["note"])
+        assert "The key is ****" in tree.content("p.html")
+        assert "The harbour is in the south." in tree.content("a.md")
