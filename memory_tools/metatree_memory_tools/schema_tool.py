@@ -40,7 +40,6 @@ _MOST_REFERENCES = 10_000
 """References that are followed for one call: thirty that each name the next one twice make a thousand million."""
 
 _VALUES = ("default", "enum", "const", "example", "examples")
-_SAID = ("description", "title", "$comment")
 
 _MORE = ("patternProperties", "allOf", "anyOf", "oneOf", "$ref", "if")
 """Keywords under which there may be arguments besides the properties."""
@@ -184,12 +183,12 @@ def _public(schema: Any, name: str = "") -> Any:
     """
     if isinstance(schema, list):
         return [_public(each, name) for each in schema]
+    if isinstance(schema, str):
+        return masked(schema)[0]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: masked(value)[0]
-        if key in _SAID and isinstance(value, str)
-        else _public(value, f"{name} {key}"[-60:])
+        key: _public(value, f"{name} {key}"[-60:])
         for key, value in schema.items()
         if key not in _VALUES or not _has_secret(value, name)
     }

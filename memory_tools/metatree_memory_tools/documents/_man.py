@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from metatree_memory_tools.documents._document_text import Extracted, Heading, tidy
 from metatree_memory_tools.documents._mdoc import in_mdoc
 from metatree_memory_tools.documents._roff_text import Strings, arguments, names
-from metatree_memory_tools.text.descriptions import MOST_HEADINGS, shorten
+from metatree_memory_tools.text.descriptions import MOST_HEADINGS, shorten_masked
 
 _WIDTH = 80
 _STEP = 4
@@ -167,7 +167,7 @@ class _Page:
         self.bases.clear()
         self.lists.clear()
         self.blank()
-        title = shorten(tidy(said), _TITLE_CHARS)
+        title = shorten_masked(tidy(said), _TITLE_CHARS)
         self.emit(title)
         if len(self.result.headings) < MOST_HEADINGS:
             self.result.headings.append(Heading(level, title, len(self.result.lines)))
@@ -188,7 +188,7 @@ class _Page:
         elif name in ("TH", "Dt"):
             words = [self.strings.said(each) for each in arguments(rest)][:2]
             title = f"{words[0].lower()}({words[1]})" if len(words) == 2 else " ".join(words)
-            self.result.title = self.result.title or shorten(tidy(title), _TITLE_CHARS)
+            self.result.title = self.result.title or shorten_masked(tidy(title), _TITLE_CHARS)
         elif name in ("SH", "SS", "Sh", "Ss"):
             self.flush()
             self.has_tag = False

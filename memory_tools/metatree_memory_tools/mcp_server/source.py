@@ -123,7 +123,7 @@ class McpServer:
             ROOT,
         )
         for each in unique:
-            attributes = {"uri": str(each.uri), "media_type": _line(each.mime_type or "", 100)}
+            attributes = {"uri": str(each.uri), "media_type": masked(_line(each.mime_type or "", 100))[0]}
             title = _line(each.title or each.name or str(each.uri), 120)
             node = Node(
                 f"resources/{each.uri}",

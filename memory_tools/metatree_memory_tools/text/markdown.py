@@ -16,6 +16,7 @@ from metatree_memory_tools.text.descriptions import (
     beginning,
     first_sentence,
     shorten,
+    shorten_masked,
     unmarked_by,
     with_names,
 )
@@ -156,7 +157,7 @@ def _headings(text: str, lines: Sequence[str]) -> list[_Heading]:
     headings = []
     for token, inline in pairwise(tokens):
         if token.type == "heading_open" and token.level == 0 and token.map:
-            title = shorten(plain(inline.content), 120)
+            title = shorten_masked(plain(inline.content), 120)
             headings.append(_Heading(int(token.tag[1]), title or "(untitled)", token.map[0] + 1))
     slugs = UniqueNames("-", first=1)
     for heading in headings:
