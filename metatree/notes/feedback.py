@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 from metatree.errors import UserError
 from metatree.node import Node
@@ -89,9 +89,9 @@ def flag(
     result = Flag(FLAG + digest.hexdigest(), node.id, text, why, who, source[:MAX_QUESTION], at)
     layer = Layer(tree.memory)
     with tree.memory.durable(), tree.memory.transaction():
-        known = layer.fact(result.id)
+        known = _flag_of(layer.fact(result.id))
         if known is not None:
-            return Flag(**known)
+            return known
         layer.set_fact(result.id, asdict(result))
         # Those of an export go first, whenever they are said to have been made, and in whose name they are.
         imported = {key.removeprefix(IMPORTED_NODE) for key in layer.fact_keys(IMPORTED_NODE + FLAG)}
@@ -105,7 +105,16 @@ def flag(
 
 def flags(store: Store) -> list[Flag]:
     """Return the flags that a memory holds, in no order."""
-    return [Flag(**fact) for fact in Layer(store).facts(FLAG).values()]
+    return [each for fact in Layer(store).facts(FLAG).values() if (each := _flag_of(fact)) is not None]
+
+
+def _flag_of(fact: Any) -> Flag | None:
+    """Return a flag as it was kept; None for what is none, as a memory of somebody else may have it."""
+    names = {each.name for each in fields(Flag)}
+    is_flag = (
+        isinstance(fact, dict) and fact.keys() == names and all(isinstance(v, str) for v in fact.values())
+    )
+    return Flag(**fact) if is_flag else None
 
 
 def flag_ids(store: Store) -> tuple[str, ...]:
@@ -122,10 +131,11 @@ def take_back(tree: Tree, flag_id: str) -> Flag:
     layer = Layer(tree.memory)
     with tree.memory.durable(), tree.memory.transaction():
         fact = layer.fact(flag_id) if flag_id.startswith(FLAG) else None
-        if fact is None:
+        found = _flag_of(fact)
+        if found is None:
             raise UserError(f"no flag {flag_id!r}: `metatree memories --flags` lists them")
         layer.drop_fact(flag_id)
-    return Flag(**fact)
+    return found
 
 
 def share_left(likeness: Iterable[tuple[str, float]]) -> float:

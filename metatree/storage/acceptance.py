@@ -261,6 +261,7 @@ def _drop_what_was_not_shown(store: Store, own: bool) -> None:
 
 def _drop_what_acts_for_others(store: Store) -> None:
     """Drop facts that say what was done here, what is there for users who are not, and answers of persons."""
+    store.execute("DELETE FROM meta WHERE NOT json_valid(value)")
     begins = " OR ".join("substr(key, 1, ?) = ?" for _ in _KEPT_FACTS)
     store.execute(
         f"DELETE FROM meta WHERE key NOT IN ({', '.join('?' * len(_KEPT_ALONE))}) AND NOT ({begins})",

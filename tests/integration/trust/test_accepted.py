@@ -890,3 +890,16 @@ def test_a_node_of_an_accepted_memory_takes_no_place_of_a_built_one(clone: Clone
         assert "The harbour is in the south." in tree.content("a.md")
         assert tree.get(tree.root).title != "Theirs"
         assert "The shop opens at nine." in [node.title for _, node in tree.walk()]
+
+
+def test_facts_of_an_accepted_memory_that_are_out_of_form_end_no_search(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with as_user(clone.attacker), Store.open(clone.metatree / "memory.db") as store:
+        for key, value in (("flag:0123456789", '{"a": 1}'), ("flag:9876543210", "7"), ("files:x", '{"a"')):
+            store.execute("INSERT INTO meta VALUES (?, ?)", (key, value))
+    accept(clone.metatree / "memory.db")
+    build_tree(clone.folder).close()
+    assert run(["find", "harbour", "--tree", str(clone.metatree)]) == 0
+    assert "a.md" in capfd.readouterr().out
+    assert run(["memories", "--flags", "--tree", str(clone.metatree)]) in (0, 1)
