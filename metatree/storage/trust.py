@@ -329,11 +329,10 @@ def _fits(facts: dict[str, str], file: Path) -> bool:
 
 def _leads_out(facts: dict[str, str], file: Path) -> bool:
     """Whether a source is kept by a way out of the folder with the tree: where that is moved, to another folder."""
-    inside = ".." if file.parent.name == ".metatree" else "."
-    ways = (Path(record.get("place", inside)) for record in json.loads(facts.get("sources", "[]")))
-    return any(
-        not way.is_absolute() and Path(os.path.relpath(way, inside)).parts[:1] == (os.pardir,) for way in ways
-    )
+    inside = 1 if file.parent.name == ".metatree" else 0
+    ways = (str(record.get("place", ".")) for record in json.loads(facts.get("sources", "[]")))
+    # Without the current folder, as `relpath` would take it: near the root of the disk there is nothing further up.
+    return any(Path(os.path.normpath(way)).parts[: inside + 1].count(os.pardir) > inside for way in ways)
 
 
 def _places(file: Path, now: Path | None = None) -> Iterator[tuple[str, str]]:

@@ -645,8 +645,12 @@ def test_rights_are_taken_through_no_link(tmp_path: Path) -> None:
     assert rights == {"tool": 0o755, "twice": 0o755, "service.db": 0o600}
 
 
-def test_a_tree_that_was_moved_reads_no_other_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize("current", ["/", "/tmp", "."])
+def test_a_tree_that_was_moved_reads_no_other_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, current: str
+) -> None:
     """It keeps its source as a way up, and who may move its folder would choose where that leads."""
+    monkeypatch.chdir(current)
     for path in ("diary.md", "shared/a.md", "shared/a/b/b.md"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(f"# {path}\n")
