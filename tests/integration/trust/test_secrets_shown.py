@@ -16,11 +16,13 @@ from metatree_agents.cli._main import run
 from metatree_agents.tools import _code_look
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build._outline_check import MOST_PARTS
+from metatree_memory_tools.documents._man import extract_man
 from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
 from metatree_memory_tools.git.log import read_history
 from metatree_memory_tools.mcp_server.connection import _LAST_CHARS, ServerConnection
 from metatree_memory_tools.mcp_server.source import _is_public
 from metatree_memory_tools.openapi import _call
+from metatree_memory_tools.schema_tool import usable_schema
 from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
 from metatree_memory_tools.text.lines import text_of
 from metatree_memory_tools.web import _page
@@ -453,3 +455,19 @@ def test_a_page_of_too_many_headings_is_a_text_without_secrets(clone: Clone) -> 
         assert "more than 200,000 parts" in str(tree.get("p.html").attributes["note"])
         assert "The key is ****" in tree.content("p.html")
         assert "The harbour is in the south." in tree.content("a.md")
+
+
+def test_a_token_in_a_long_heading_of_a_manual_page_is_masked() -> None:
+    groups = urlsafe_b64encode(json.dumps({"name": "Ann", "groups": ["kettles"] * 12}).encode()).decode()
+    token = f"eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.{groups.rstrip('=')}.{'aB3-' * 80}"
+    page = extract_man(f".TH tea 1\n.SH \\fBLog in\\fR with {token}\nGreen tea.\n")
+    assert "Green tea." in "\n".join(page.lines)
+    assert token[:30] not in "\n".join([*page.lines, *(heading.title for heading in page.headings)])
+
+
+def test_keywords_that_no_schema_has_are_masked() -> None:
+    more = {"x-note": f"the key is {TOKEN}", "x-more": [{"dsn": ADDRESS}]}
+    said = str(usable_schema({"type": "object", "properties": {"q": {"type": "string", **more}}, **more}))
+    assert "x-note" in said
+    assert TOKEN not in said
+    assert "hunter2" not in said
