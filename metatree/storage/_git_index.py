@@ -35,9 +35,13 @@ _GIT_ENVIRONMENT: Final = {
 }
 _ALL: Final = ("ls-files", "-z", "--", ":(top)")
 """Not only the name that is looked for, since a disk may have several for one file, such as `memory.db-WAL`."""
-_ENTRY: Final = re.compile(rb"\d+ [0-9a-f]+ (\d)\t([^\0]*)\0  ctime: [\d:]+\n  mtime: (\d+):(\d+)\n")
+_ENTRY: Final = re.compile(
+    rb"\d{6} [0-9a-f]{40,64} (\d)\t([^\0]{0,4096})\0  ctime: \d{1,20}:\d{1,20}\n  mtime: (\d{1,20}):(\d{1,20})\n"
+)
 """Stage, name and time of one entry of the index, as git lists it."""
 _LONGEST_ENTRY: Final = _LONGEST_NAME + 500
+_LARGE_INDEX: Final = 100_000_000
+"""Bytes; git itself, whose memory is bounded, is asked about a larger one."""
 T = TypeVar("T")
 
 
@@ -118,6 +122,8 @@ def _may_list(above: Path, file: Path) -> bool:
             mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as whole,
         ):
             written_out = whole[:8] in (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3")
+            if len(whole) > _LARGE_INDEX:
+                return True
             # A disk may tell no case apart, and an index may name a folder in the place of its files.
             said = whole[:].lower()
             return not written_out or any(each in said for each in (os.fsencode(file.name).lower(), b"sdir"))
