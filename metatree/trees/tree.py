@@ -175,8 +175,8 @@ class Tree:
     @classmethod
     def _open_folder(cls, folder: Path, trust: bool) -> Self:
         beside = folder.name == FOLDER
-        command = f"metatree build {folder.parent if beside else f'SOURCE --tree {folder}'}"
-        again = f"build it again with `{command}`, nothing that was added is lost"
+        named = quote(str(folder.parent)) if beside else f"SOURCE --tree {quote(str(folder))}"
+        again = f"build it again with `metatree build {named}`, nothing that was added is lost"
         keep = memory_advice(folder)
         index = None
         try:

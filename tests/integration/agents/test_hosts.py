@@ -534,6 +534,22 @@ def test_doctor_lists_which_hosts_have_it(home: Path, capsys: pytest.CaptureFixt
     assert "`metatree install claude-code vscode opencode windsurf`" in detail
 
 
+@pytest.mark.parametrize("changed", [{"command": "sh"}, {"args": ["ask"]}, {"args": 1}, {"env": {"A": "b"}}])
+def test_doctor_says_that_a_project_brings_another_entry(
+    home: Path, capsys: pytest.CaptureFixture[str], changed: dict[str, Any]
+) -> None:
+    run(["install", "cursor", "opencode", "--project"])
+    file = Path(".cursor/mcp.json")
+    said = json.loads(file.read_text())
+    said["mcpServers"]["metatree"] |= changed
+    file.write_text(json.dumps(said))
+    capsys.readouterr()
+    run(["doctor", "--json"])
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    [detail] = [check["detail"] for check in checks if check["name"] == "agent hosts"]
+    assert "cursor (project: not as `install` writes it)" in detail and "opencode (project)" in detail
+
+
 def test_an_unknown_host_and_none_at_all(
     home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

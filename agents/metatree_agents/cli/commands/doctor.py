@@ -227,7 +227,10 @@ def _hosts() -> str:
             rows.append(f"{name} ({unreadable})")
             continue
         if levels:
-            rows.append(f"{name} ({', '.join(levels)})")
+            said = [
+                level if ours else f"{level}: not as `install` writes it" for level, ours in levels.items()
+            ]
+            rows.append(f"{name} ({', '.join(said)})")
         elif name in detected():
             without.append(name)
     text = f"set up: {', '.join(rows)}" if rows else "none set up"
