@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from metatree import plugins
+from metatree import Node, Source, Tree, plugins
 from metatree.trees.source_types import register_type
 from tests.integration.trust.prepared import Clone, Vault
 
@@ -27,3 +29,17 @@ def vault() -> Iterator[Vault]:
     register_type(made)
     yield made
     plugins.unregister(plugins.SOURCES, "vault")
+
+
+@pytest.fixture
+def by_hand(tmp_path: Path) -> Iterator[Tree]:
+    """A tree over a folder with private files, one of which its maker named."""
+    folder = tmp_path / "made"
+    folder.mkdir()
+    for name in (".env", "diary.md", "named.md"):
+        (folder / name).write_text(f"the harbour of {name}\n")
+    with closing(sqlite3.connect(folder / "private.sqlite")) as store:
+        store.execute("CREATE TABLE harbour(name TEXT)")
+    with Tree.create(tmp_path / "hand.db", source_root=folder) as tree:
+        tree.add(Node("named", "Named", source=Source(path="named.md")))
+        yield tree

@@ -38,11 +38,14 @@ from metatree.node import Source
 from metatree.notes.archive import export_memory
 from metatree.notes.archive._writer import _redacted_json
 from metatree.notes.notes import remember
+from metatree.storage import acceptance
+from metatree.storage import store as store_module
+from metatree.storage.acceptance import accept
 from metatree.storage.store import Store
 from metatree.trees.history import commits
 from metatree.trees.source_types import Outline, SourceFile
 from tests.integration.git_repository import Repository
-from tests.integration.trust.prepared import Clone
+from tests.integration.trust.prepared import Clone, as_user
 
 pytestmark = pytest.mark.integration
 
@@ -471,3 +474,39 @@ def test_keywords_that_no_schema_has_are_masked() -> None:
     assert "x-note" in said
     assert TOKEN not in said
     assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        '{"db": "https:\\/\\/bob:%s@db.example.com\\/x"}',
+        "db.url=jdbc\\:postgresql\\://bob\\:%s@db.example.com/x",
+        '[{"name": "DB_PASSWORD", "value": "%s"}]',
+        "env:\n  - name: DB_PASSWORD\n    value: %s\n",
+    ],
+)
+def test_passwords_apart_from_their_names_are_masked(form: str) -> None:
+    secret = "Xk29fjQmZp77LwQnn"
+    for code in (False, True):
+        assert secret not in masked(form % secret, code=code)[0]
+    assert masked(form % "${PASSWORD}")[1] == 0
+
+
+def test_a_key_is_masked_whatever_an_accepted_index_says_of_its_file(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = "ghp_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    (clone.folder / "till.md").write_text(
+        f"# Till\n\nThe token of the till is {token}, says Ann, who keeps the till, its book and the kettle.\n"
+    )
+    with as_user(clone.attacker):
+        build_tree(clone.folder).close()
+        with Store.open(clone.metatree / "index.db") as store:
+            store.execute("UPDATE file SET facts = json_remove(facts, '$.masked')")
+    monkeypatch.setattr(store_module, "writable", lambda file: False)
+    monkeypatch.setattr(acceptance, "writable", lambda file: False)
+    for file in ("index.db", "memory.db"):
+        accept(clone.metatree / file)
+    with Tree.open(clone.folder) as tree:
+        assert tree.index.accepted
+        assert "The token of the till is ****" in tree.content("till.md")

@@ -1,0 +1,53 @@
+"""`metatree trust --revoke` takes back all that was accepted at a place."""
+
+from __future__ import annotations
+
+import pytest
+from metatree_agents.cli._main import run
+
+from metatree.errors import UntrustedStore
+from metatree.storage import acceptance
+from metatree.storage import store as store_module
+from metatree.storage.acceptance import accept
+from metatree.storage.store import Store
+from tests.integration.trust.prepared import (
+    Clone,
+)
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("meanwhile", ["other settings", "none"])
+def test_settings_are_taken_back_whatever_they_say_at_that_moment(
+    clone: Clone, capfd: pytest.CaptureFixture[str], meanwhile: str
+) -> None:
+    """git may exchange them, and bring back what was accepted once."""
+    settings = clone.folder / "metatree.toml"
+    for text in ('router = "decisions/x@http://127.0.0.1:9"\n', 'web = "http://127.0.0.1:9"\n'):
+        settings.write_text(text)
+        assert run(["trust", "--yes", str(clone.folder)]) == 0
+    if meanwhile == "none":
+        settings.unlink()
+    else:
+        settings.write_text('tree = "elsewhere"\n')
+    assert run(["trust", "--revoke", str(clone.folder)]) == 0
+    for text in ('router = "decisions/x@http://127.0.0.1:9"\n', 'web = "http://127.0.0.1:9"\n'):
+        settings.write_text(text)
+        capfd.readouterr()
+        run(["trust", "--show", str(clone.folder)])
+        assert "metatree.toml: not accepted" in capfd.readouterr().out
+
+
+def test_what_was_accepted_at_a_place_is_taken_back_where_nothing_is(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "writable", lambda file: False)
+    monkeypatch.setattr(acceptance, "writable", lambda file: False)
+    accept(clone.metatree / "memory.db")
+    clone.metatree.rename(clone.folder / "away")
+    clone.metatree.mkdir()
+    assert run(["trust", "--revoke", str(clone.folder)]) == 0
+    clone.metatree.rmdir()
+    (clone.folder / "away").rename(clone.metatree)
+    with pytest.raises(UntrustedStore):
+        Store.open(clone.metatree / "memory.db")
