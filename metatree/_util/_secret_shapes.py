@@ -187,8 +187,10 @@ SHAPES: Final = (
     _shape(
         "a password or key",
         "machine",
+        r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
         r"machine\s+\S{1,253}\s+login\s+\S{1,200}(?:\s+account\s+\S{1,200})?\s+password\s+"
         r"(?P<value>(?:(?![\"'`,;()\[\]{}<>=:|]\S{0,40}machine\s|\\[nrt]|[\"'`](?:[,\]}]|\s|\Z))\S){3,200})",
+        inside=True,
         spaced=True,
     ),
     _shape("a key of a provider", "hf_ api_org_", r"(?:hf|api_org)_[A-Za-z]{34}(?![A-Za-z0-9])"),

@@ -55,7 +55,7 @@ def workbook() -> bytes:
     return saved(made.save)
 
 
-def book() -> bytes:
+def book(about: str = "") -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr("mimetype", "application/epub+zip")
@@ -67,7 +67,8 @@ def book() -> bytes:
         archive.writestr(
             "OEBPS/content.opf",
             '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata>'
-            "<dc:title>The tea book</dc:title><dc:creator>Ann Leaf</dc:creator></metadata><manifest>"
+            "<dc:title>The tea book</dc:title><dc:creator>Ann Leaf</dc:creator>"
+            f"{about}</metadata><manifest>"
             '<item id="a" href="a.xhtml"/><item id="b" href="b.xhtml"/></manifest>'
             '<spine><itemref idref="a"/><itemref idref="b"/></spine></package>',
         )
@@ -151,6 +152,16 @@ def test_a_book_is_its_chapters(tree: Tree) -> None:
     assert tree.get("a.epub").attributes["author"] == "Ann Leaf"
     assert [node.title for node in tree.children("a.epub")] == ["Green", "Black"]
     assert "Steep for four." in tree.content(tree.children("a.epub")[1])
+
+
+def test_a_key_in_the_description_of_a_book_is_masked(tmp_path: Path) -> None:
+    line = "QyaHGG3NtX8z5dK1vPw2Jc7RmEoU4bTfYs6LiZhDqAxWnVkCgBpFuSeOIj09MlHr"
+    key = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{line}\n{line}\n-----END OPENSSH PRIVATE KEY-----"
+    (tmp_path / "a.epub").write_bytes(book(f"<dc:description>Of tea. {key}</dc:description>"))
+    with build_tree(tmp_path) as tree:
+        nodes = [node for _, node in tree.walk("a.epub")]
+        said = "".join(tree.content(node) for node in nodes if node.has_content) + repr(nodes)
+    assert "Steep for four." in said and line[:30] not in said
 
 
 def test_a_notebook_is_its_headings_and_comments_of_code_are_none(tree: Tree) -> None:

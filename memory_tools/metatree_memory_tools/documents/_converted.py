@@ -36,7 +36,8 @@ CONVERTED: Final = frozenset({"pptx", "xlsx", "epub", "odt", "notebook"})
 _SLIDE = re.compile(r"\s*<!-- Slide number: \d+ -->\s*$")
 _IMAGE = re.compile(r"!\[([^\]\n]{0,500})\]\([^)\n]{0,500}\)")
 _LINK = re.compile(r"\]\((https?://[^)\s]{1,500})\)")
-_FACT = re.compile(r"\*\*(Title|Authors|Description|Publisher|Language):\*\* (.+)$")
+_FACT = re.compile(r"\*\*(Title|Authors|Description|Publisher|Language):\*\* (?!.*---- ?BEGIN )(.+)$")
+"""One in which a private key begins stays with the lines of the key, so that these are masked."""
 _MOST_BYTES = 200_000_000
 """A document that unpacks to more is not read."""
 _MOST_LINKS = 1_000

@@ -196,14 +196,16 @@ def _file_masked(root: Path, changes: str) -> str:
     path = paths[-1] if paths else ""
     said = _CHANGED.sub("", changes[:_HEAD]).encode("utf-8", "replace")
     if any(_is_encoded(each, head) for each in paths for head in (said, _bytes_now(root, each)[:_HEAD])):
-        return f"the changes of {path} are not shown: a letter is read whole, not by its lines\n"
+        return f"the changes of {path} are not shown: it is read whole, not by its lines\n"
     return _masked(changes, path)
 
 
 def _is_encoded(path: str, head: bytes) -> bool:
-    """Whether the lines of a file are none that people read: those of a letter may break a key in two."""
+    """Whether the lines of a file are none that people read: those of a letter or a PDF may break a key in two."""
     known = next((each for each in memory_types() if each.knows(path, head, binary=False)), None)
-    return known is not None and known.traits.text is None and known.traits.encoded(path, head)
+    if known is None:
+        return False
+    return known.traits.binary or (known.traits.text is None and known.traits.encoded(path, head))
 
 
 def _masked(lines: str, path: str) -> str:

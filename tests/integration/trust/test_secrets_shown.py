@@ -309,8 +309,16 @@ def test_a_sign_that_a_converter_escapes_is_part_of_a_token() -> None:
         ("share = 'smb://CORP\\\\ann:hunter2hunter@files/office'\n", "hunter2"),
         (f'{{"text": "Use this:\\n{TOKEN}\\nand no other."}}\n', TOKEN),
         (f'print("Use this:\\t{TOKEN}")\n', TOKEN),
+        ('{"netrc": "\\nmachine m.example.org login ann password LD1w25QOJN9y\\n"}\n', "LD1w25QOJN9y"),
     ],
-    ids=["long armor headers", "domain", "escaped domain", "behind an escape in JSON", "in code"],
+    ids=[
+        "long armor headers",
+        "domain",
+        "escaped domain",
+        "behind an escape in JSON",
+        "in code",
+        "netrc in JSON",
+    ],
 )
 @pytest.mark.parametrize("code", [False, True])
 def test_a_secret_in_other_surroundings_is_masked(text: str, secret: str, code: bool) -> None:
@@ -330,6 +338,19 @@ def test_git_shows_no_lines_of_a_letter(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="is no text"):
             blame_text(repository.root, path)
     assert "harbour" not in said + changes_of_text(repository.root, "a.eml", "the key of the harbour")
+
+
+def test_git_shows_no_lines_of_a_document_that_is_text(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "prints")
+    (repository.root / "a.pdf").write_text(
+        f"%PDF-1.4\n1 0 obj\n<< /Title (harbour \\012{TOKEN}) >>\nendobj\n"
+    )
+    repository.commit("prints", {"a.md": "The prints.\n"})
+    said = commit_text(repository.root, "HEAD").text
+    assert "+The prints." in said and "the changes of a.pdf are not shown" in said
+    with pytest.raises(UserError, match="is no text"):
+        blame_text(repository.root, "a.pdf")
+    assert TOKEN not in said + changes_of_text(repository.root, "a.pdf", "harbour")
 
 
 def test_a_key_that_a_page_has_in_pieces_is_masked_as_it_is_read(tmp_path: Path) -> None:
