@@ -13,8 +13,15 @@ def real(place: Path) -> Path:
 
 
 def links(place: Path) -> Iterator[Path]:
-    """Yield the links among a path and what is above it."""
-    return filter(os.path.islink, [Path(*place.parts[: end + 1]) for end in range(len(place.parts))])
+    """Yield the links among a path and what is above it.
+
+    In `new/../link/tree`, `new` may be made by whoever makes the tree: what is not there is left by its name.
+    """
+    way = Path()
+    for part in place.parts:
+        way = way.parent if part == ".." and not os.path.lexists(way) else way / part
+        if os.path.islink(way):  # noqa: PTH114  # raises nothing where a name is too long
+            yield way
 
 
 def link_out(place: Path, folder: Path) -> Path | None:

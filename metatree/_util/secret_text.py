@@ -25,7 +25,7 @@ from metatree._util._secret_shapes import (
 from metatree._util.entities import unescaped
 from metatree._util.private_keys import private_keys
 
-SHAPES_VERSION: Final = "16"
+SHAPES_VERSION: Final = "17"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(
@@ -111,7 +111,7 @@ _HEADS = tuple(re.compile(rf"[^\s;,\"'`()\[\]{{}}<>@|{more}]{{3,}}") for more in
 _NO_BLANK = re.compile(r"\S")
 _OF_KEY = re.compile(r"(\\u[0-9A-Fa-f]{4}|\\.|[\s\",]+)|.")
 """What holds the lines of a key together in JSON stays: a notebook with one in it is to be read."""
-_LONGEST_VALUE = 200
+_LEAST_VALUE, _LONGEST_VALUE = 3, 200
 _REST = re.compile(r"[^\s\"'`\\,;<>]*")
 """What may stand behind the last letter of a value that a shape looks at."""
 
@@ -206,9 +206,10 @@ def _matches(kind: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[int,
         value = match[group]
         if value is None:
             continue
-        if group and _PLACEHOLDER.search(value):
+        if group and (placeholder := _PLACEHOLDER.search(value)):
             # What a shape takes may run into what stands behind a value: `…22;{x}`.
-            heads = (found[0] for each in _HEADS if (found := each.match(value)))
+            heads = [found[0] for each in _HEADS if (found := each.match(value))]
+            heads += [value[: placeholder.start()]] if placeholder.start() >= _LEAST_VALUE else []
             if head := next((each for each in heads if not _PLACEHOLDER.search(each)), ""):
                 yield match.start(group), match.start(group) + len(head), kind
             continue

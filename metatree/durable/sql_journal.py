@@ -231,8 +231,9 @@ class SqlJournal:
             own += " AND owner IS NOT NULL"
         if not self.database.shared:
             marked = "EXISTS (SELECT 1 FROM meta WHERE key ="
-            own += f" AND (NOT {marked} ? || run.id) OR {marked} ?))"
-            values = (*values, IMPORTED_RUN, IMPORTED_RUN + (family or ""))
+            named = f" OR {marked} ?)" if family else ""
+            own += f" AND (NOT {marked} ? || run.id){named})"
+            values = (*values, IMPORTED_RUN, *([IMPORTED_RUN + family] if family else []))
         rows = self.database.rows(
             f"SELECT id, owner, expires_at > {self.database.now} FROM run WHERE machine = ?{own}"
             " AND (ended IS NULL OR ended = 'waiting')"

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from metatree._util.private import keep_private
 from metatree.errors import MetatreeError, UserError
 from metatree.storage.schema import DEFINITIONS, FILES
 from metatree.storage.store import APPLICATION_ID, Store, reading_only, writable
@@ -39,6 +40,7 @@ from metatree.storage.trust import (
     sign,
     signed_facts,
 )
+from metatree.storage.user_key import config_folder
 
 _NAMES: Final = 100
 """How many names of each kind a survey lists."""
@@ -210,6 +212,12 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
                         _hold_places(store, seen.sources, file.parent)
                         sign(store)
             store.rows("PRAGMA wal_checkpoint")  # the seal belongs into the file
+            # git and archives give rights that let others of this machine read what is remembered from now on.
+            for each in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
+                keep_private(each)
+            if file.parent.name == ".metatree":
+                with suppress(OSError):
+                    file.parent.chmod(0o700)
             return
         facts = signed_facts(store)
     if facts != seen.signed:
@@ -227,7 +235,7 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
     try:
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         mark.touch(mode=0o600)
-        mark.write_text(f"{accepted_state(file, facts)} {content}")
+        mark.write_text(f"{accepted_state(file, facts)} {content}\n{json.dumps(os.path.realpath(file))}\n")
     except OSError as exc:
         raise UserError(
             f"cannot write in {str(mark.parent)!r}: {exc.strerror}; set METATREE_CONFIG_DIR to a folder of yours"
@@ -253,6 +261,7 @@ def _drop_what_was_not_shown(store: Store, own: bool) -> None:
             " (SELECT 1 FROM run WHERE substr(item.id, 1, length(run.id) + 2) = run.id || ':q' AND item.run = run.id"
             " AND substr(item.id, length(run.id) + 3) NOT GLOB '*[^0-9]*')"
         )
+        store.execute("DELETE FROM meta WHERE substr(key, 1, ?) = ?", (len(IMPORTED_RUN), IMPORTED_RUN))
         store.execute(
             "INSERT OR REPLACE INTO meta(key, value) SELECT ? || id, 'true' FROM run NOT INDEXED",
             (IMPORTED_RUN,),
@@ -352,6 +361,21 @@ def drop_acceptance(file: Path) -> bool:
         return False
     mark.unlink()
     return True
+
+
+def accepted_in(place: Path) -> list[Path]:
+    """Return the stores in a folder, or the one at a place, that were accepted where they could not be written.
+
+    By what was recorded then, whatever lies there now.
+    """
+    folder, real = config_folder(), os.path.realpath(place)
+    found = []
+    for mark in () if folder is None else sorted((folder / "accepted").glob("*")):
+        with suppress(OSError, ValueError):
+            file = json.loads(mark.read_text().split("\n")[1])
+            if isinstance(file, str) and real in (file, os.path.dirname(file)):  # noqa: PTH120  # as it was written
+                found.append(Path(file))
+    return found
 
 
 def _is_store(file: Path) -> bool:

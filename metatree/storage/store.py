@@ -116,7 +116,9 @@ class Store(Database):
         with _opening:
             known_alone = file is None or cls._is_known_alone(file)
             alone = trust or known_alone
-            read_only = file is not None and not (alone and writable(file))
+            read_only = file is not None and not (
+                alone and writable(file) and (trust or not _trust.is_beside_log_of_another(file))
+            )
             if file is not None and not read_only:
                 require_room(file)
             try:

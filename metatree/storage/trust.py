@@ -156,6 +156,18 @@ def is_known_alone(file: Path) -> bool:
     return False
 
 
+def is_beside_log_of_another(file: Path) -> bool:
+    """Whether git has put a store beside a log that is not its own, and nothing may be written into either.
+
+    Who has it open for writing and closes it last writes the log into it, and then it is no longer as git has put it
+    there, and passes for one's own.
+    """
+    try:
+        return _log_of(file).stat().st_size > 0 and put_by_git(file)
+    except OSError:
+        return False
+
+
 def is_new(connection: sqlite3.Connection) -> bool:
     """Whether a file has no table yet, nor other pages, whose list could give those out twice that are in use."""
     if connection.execute("PRAGMA page_count").fetchone()[0] > 1:
@@ -273,7 +285,7 @@ def _is_accepted(file: Path, facts: dict[str, str]) -> bool:
     mark = acceptance(file)
     if mark is None or not mark.exists():
         return False
-    state, _, content = mark.read_text().partition(" ")
+    state, _, content = mark.read_text().partition("\n")[0].partition(" ")
     # The sizes fit, so a file of a terabyte that somebody else made is not read to refuse it.
     return state == accepted_state(file, facts) and content == content_digest(file)
 
@@ -344,7 +356,9 @@ def _places(file: Path, now: Path | None = None) -> Iterator[tuple[str, str]]:
     place = Path(os.path.realpath(file))
     path = str(place)
     with contextlib.suppress(RuntimeError, ValueError):
-        path = f"~/{place.relative_to(os.path.realpath(Path.home())).as_posix()}"
+        home = Path.home()
+        if home.is_absolute():  # of any other one it would depend on the current folder
+            path = f"~/{place.relative_to(os.path.realpath(home)).as_posix()}"
     yield "path", path
     with contextlib.suppress(OSError):
         state = (now or place).stat()

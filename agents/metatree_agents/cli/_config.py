@@ -24,7 +24,6 @@ from metatree.errors import UserError
 from metatree.settings_files import OWN, PROJECT, SettingsFile, read_settings, settings_in
 from metatree.storage.store_files import is_exempt
 from metatree.storage.user_key import config_folder, signature
-from metatree.trees.sources import public_location
 from metatree_agents.cli._output import plain
 
 USER_FILE: Final = "config.toml"
@@ -198,43 +197,51 @@ def wishes(folder: Path) -> Wishes | None:
     if there is None:
         return None
     lines = [
-        f"sets {each.name} to {plain(json.dumps(_shown(each.value), ensure_ascii=True))}{_sends(each)}"
+        f"sets {each.name} to {plain(json.dumps(_shown(each.value)))}{_sends(each)}"
         for each in _settings(there)
         if not KEYS[each.key].of_folder or _is_above(each)
     ]
     return Wishes(there, lines, _is_accepted(there)) if lines else None
 
 
-_SENT: Final = {"router": "OPENAI_API_KEY", "service": "METATREE_SECRET"}
-"""Variables whose content a server is given that these settings name."""
-
-
+KEYS_OF_MODELS: Final = "OPENAI_API_KEY, SYSTEMONE_API_KEY or TYPESAFE_API_KEY"
+"""Where the key is that a model server is given."""
 PASSWORDS: Final = "PGPASSWORD, METATREE_DATABASE_PASSWORD or ~/.pgpass"
 """Where the password is that a database is given."""
-_DATABASE: Final = re.compile(r"(?:database:)?postgres(?:ql)?://", re.IGNORECASE)
 
 
 def _sends(setting: _Setting) -> str:
-    said = [str(each) for each in (setting.value if isinstance(setting.value, list) else [setting.value])]
-    if setting.key == "source" and any(map(_DATABASE.match, said)):
-        return f", and gives the database the password in {PASSWORDS}, if it asks"
-    variable = _SENT.get(setting.key)
-    if variable is None or "://" not in said[0]:
-        return ""
-    if said[0].startswith("systemone/"):
-        variable = "SYSTEMONE_API_KEY or TYPESAFE_API_KEY"
-    return f", and sends what {variable} holds to it"
+    """Say which secret of the user a setting has sent, rather once too often."""
+    values = setting.value if isinstance(setting.value, list) else [str(setting.value)]
+    said = "".join(
+        "".join(values).split()
+    ).casefold()  # who reads addresses passes over tabs and ends of lines
+    match setting.key:
+        case "source" if "postgres" in said:
+            return f", and gives the database the password in {PASSWORDS}, if it asks"
+        case "router" if "@" in said or "://" in said:
+            return f", and sends what {KEYS_OF_MODELS} holds to it"
+        case "service":
+            return ", and sends what METATREE_SECRET holds to it"
+    return ""
 
 
-_ADDRESS = re.compile(r"(?:(?:database|openapi|web):|[^\s@]{1,200}@)?[a-z][a-z0-9+]{1,30}://\S+")
+_WITH_PASSWORD: Final = re.compile(
+    r"((?:[\w.-]{1,200}:)?(?:[\w./-]{1,200}@)?[a-z][a-z0-9+]{0,30}://[\w.~-]{0,200}):[^\s/@?#:]{1,200}"
+    r"(@[\w.-]{1,253}(?::\d{1,5})?(?:[/?#](?:(?!://)[^\s@])*)?)",
+    re.IGNORECASE,
+)
 
 
 def _shown(value: Any) -> Any:
-    """Return a value as it is, but for passwords in addresses: what is hidden of a command would run unseen."""
+    """Return a value as it is, but for a password in an address that cannot be read in any other way.
+
+    What was hidden of a command, a path or a second address would be accepted unseen.
+    """
     if isinstance(value, list):
         return [_shown(each) for each in value]
-    is_address = isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
-    return public_location(value) if is_address else value
+    found = _WITH_PASSWORD.fullmatch(value) if isinstance(value, str) else None
+    return f"{found[1]}:***{found[2]}" if found else value
 
 
 def accept(settings: SettingsFile) -> None:

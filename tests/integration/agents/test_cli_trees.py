@@ -143,7 +143,7 @@ def test_a_folder_behind_a_question_is_no_question(project: Path, capsys: pytest
     assert "docs is asked as a question: --source docs searches that folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["docs", "docs/inner"])
+@pytest.mark.parametrize("name", ["docs", "docs/inner", "src/../docs", "none/../docs/inner"])
 def test_a_link_out_of_the_folder_is_not_followed_by_its_name(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:

@@ -151,7 +151,9 @@ def test_no_server_is_at_work_on_a_service_that_was_accepted(clone: Clone) -> No
     assert asyncio.run(servers()) == []
 
 
-@pytest.mark.parametrize("begins", ["a schedule", "an agent", "one that waits for a time"])
+@pytest.mark.parametrize(
+    "begins", ["a schedule", "an agent", "one that waits for a time", "one beside a fact of no run"]
+)
 def test_nothing_of_a_store_that_was_accepted_runs_by_itself(clone: Clone, begins: str) -> None:
     paid: list[str] = []
     domain = Domain("shop")
@@ -171,6 +173,8 @@ def test_nothing_of_a_store_that_was_accepted_runs_by_itself(clone: Clone, begin
             theirs.start("pay(mallory)", id="own.1")  # as if it were a child of one's own
     if begins == "a schedule":
         change(agents, ("UPDATE schedule SET next_at = 1700000000.0", ()))
+    elif begins == "one beside a fact of no run":
+        change(agents, ("INSERT INTO meta VALUES ('imported-run:', 'true')", ()))
     elif begins != "an agent":
         change(agents, ("UPDATE run SET ended = 'waiting', wake_at = 1700000000.0", ()))
     held = survey(agents)

@@ -460,6 +460,32 @@ def test_a_store_without_tables_that_was_there_is_not_made_ones_own(tmp_path: Pa
     assert file.read_bytes() == before
 
 
+@pytest.mark.parametrize("home", [".", "home"])
+def test_a_copy_elsewhere_is_not_ones_own_where_the_home_depends_on_the_current_folder(
+    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    monkeypatch.setenv("HOME", home)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "a.md").write_text("# Mine\n")
+    monkeypatch.chdir(tmp_path / "own")
+    build_tree(Path()).close()
+    shutil.rmtree(clone.metatree)
+    shutil.copytree(tmp_path / "own" / ".metatree", clone.metatree)
+    monkeypatch.chdir(clone.folder)
+    with pytest.raises(UntrustedStore):
+        Store.open(clone.metatree / "index.db")
+
+
+def test_what_is_accepted_is_kept_for_ones_own_user_alone(clone: Clone) -> None:
+    """git and archives give rights to others, who would read what is remembered from then on."""
+    clone.metatree.chmod(0o777)
+    stores = [clone.metatree / "index.db", clone.metatree / "memory.db"]
+    for store in stores:
+        store.chmod(0o666)
+    assert run(["trust", "--yes"]) == 0
+    assert [each.stat().st_mode & 0o777 for each in (clone.metatree, *stores)] == [0o700, 0o600, 0o600]
+
+
 def test_base_folders_that_depend_on_the_current_one_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """XDG Base Directory Specification: "If an implementation encounters a relative path … ignore it"."""
     for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):

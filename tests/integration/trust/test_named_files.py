@@ -166,6 +166,8 @@ def test_what_a_shell_puts_in_the_place_of_a_command_is_read(clone: Clone) -> No
         "goals start house.toml visit(harbour) --store kb/agents.db",
         "goals list --store kb/agents.db",
         "plan house.toml visit(harbour) --run --store kb/agents.db",
+        "build . --tree new/../kb/t",
+        "ask harbour --tree new/deep/../../kb/t",
         "serve kb=kb --port 0",
         "serve --port 0 --tree kb",
         "serve --port 0 --agents kb/agents.db",

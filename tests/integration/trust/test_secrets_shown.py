@@ -163,9 +163,8 @@ def test_trust_says_which_of_ones_own_keys_a_server_gets(
     )
     assert run(["trust", "--show"]) in (0, 2)
     shown = "".join(capsys.readouterr())
-    assert (
-        "sends what OPENAI_API_KEY holds to it" in shown and "sends what METATREE_SECRET holds to it" in shown
-    )
+    assert "sends what OPENAI_API_KEY, SYSTEMONE_API_KEY or TYPESAFE_API_KEY holds to it" in shown
+    assert "sends what METATREE_SECRET holds to it" in shown
 
 
 def test_a_server_that_repeats_the_key_that_it_refuses_is_told_without_it() -> None:
@@ -309,6 +308,9 @@ def test_a_sign_that_a_converter_escapes_is_part_of_a_token() -> None:
         ("share = 'smb://CORP\\\\ann:hunter2hunter@files/office'\n", "hunter2"),
         (f'{{"text": "Use this:\\n{TOKEN}\\nand no other."}}\n', TOKEN),
         (f'print("Use this:\\t{TOKEN}")\n', TOKEN),
+        ('printf "machine git.example.org login bot password p@ss22kettle";cd=${WORK}\n', "ss22kettle"),
+        ('N = f"machine git.example.org login bot password (ab)33kettle";X={home}\n', "33kettle"),
+        ("Use [machine git.example.org login bot password x|y44kettle](${URL}).\n", "44kettle"),
         ('{"netrc": "\\nmachine m.example.org login ann password LD1w25QOJN9y\\n"}\n', "LD1w25QOJN9y"),
     ],
     ids=[
@@ -317,6 +319,9 @@ def test_a_sign_that_a_converter_escapes_is_part_of_a_token() -> None:
         "escaped domain",
         "behind an escape in JSON",
         "in code",
+        "netrc before a variable",
+        "netrc before a name",
+        "netrc in a link",
         "netrc in JSON",
     ],
 )
@@ -386,6 +391,24 @@ def test_trust_shows_no_password_in_the_address_of_a_router(
 
 
 @pytest.mark.parametrize(
+    "setting",
+    [
+        'router = "logits/m@https://api.openai.com/v1?token=x@http://127.0.0.1:9/v1"',
+        'router = "openai/m@https://ann:hunter2hunter2@http://127.0.0.1:9/v1"',
+        'source = "x@docs://?token=/../../../private"',
+        'source = "mcp:a@bb://c?token=x/tools/run.sh"',
+        'tree = "x@docs://ann:/../../private@x/.metatree"',
+    ],
+)
+def test_trust_hides_nothing_of_a_setting_that_may_be_read_in_two_ways(
+    clone: Clone, capfd: pytest.CaptureFixture[str], setting: str
+) -> None:
+    (clone.folder / "metatree.toml").write_text(setting + "\n")
+    run(["trust", "--show", str(clone.folder)])
+    assert setting.split('"')[1] in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
     ("setting", "said"),
     [
         (
@@ -397,9 +420,14 @@ def test_trust_shows_no_password_in_the_address_of_a_router(
             "gives the database the password in PGPASSWORD",
         ),
         (
-            'router = "systemone/x@https://x.example/v1"',
-            "sends what SYSTEMONE_API_KEY or TYPESAFE_API_KEY holds",
+            'source = ["post\\tgresql://db.example.org/shop"]',
+            "gives the database the password in PGPASSWORD",
         ),
+        (
+            'router = " Systemone/x@http:\\t//x.example/v1"',
+            "sends what OPENAI_API_KEY, SYSTEMONE_API_KEY or TYPESAFE_API_KEY holds",
+        ),
+        ('service = "127.0.0.1:8000"', "sends what METATREE_SECRET holds"),
     ],
 )
 def test_trust_says_which_password_or_key_goes_where_settings_lead(

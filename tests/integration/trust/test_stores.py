@@ -686,13 +686,18 @@ def test_what_is_published_has_no_mark(clone: Clone, tmp_path: Path) -> None:
     assert not any(json.loads(mark)["seal"].encode() in published for mark in marks if "seal" in mark)
 
 
-@pytest.mark.parametrize("how", ["a conflict", "another encoding"])
+@pytest.mark.parametrize("how", ["beside a log", "a conflict", "another encoding"])
 def test_a_store_that_git_put_there_in_another_form_is_not_ones_own(tmp_path: Path, how: str) -> None:
     shop = Repository(tmp_path / "shop")
     shop.commit("first", {"a.md": "# The shop\n"})
     with build_tree(shop.root) as tree:
         remember(tree, "Mine", who="victim")
     memory = shop.root / ".metatree" / "memory.db"
+    log = memory.with_name("memory.db-wal")
+    with closing(sqlite3.connect(memory)) as connection:  # of a process that will be killed
+        connection.execute("UPDATE node SET title = 'Mine'")
+        connection.commit()
+        left = log.read_bytes()
     shop.git("add", "-f", str(memory))
     shop.commit("second", {})
     shop.git("checkout", "-q", "-b", "theirs")
@@ -706,13 +711,17 @@ def test_a_store_that_git_put_there_in_another_form_is_not_ones_own(tmp_path: Pa
     shop.git("commit", "-q", "-m", "theirs")
     changed = memory.read_bytes()
     shop.git("checkout", "-q", "main")
-    shop.git("rm", "-q", str(memory))
-    shop.git("commit", "-q", "-m", "taken out")
+    if how != "beside a log":
+        shop.git("rm", "-q", str(memory))
+        shop.git("commit", "-q", "-m", "taken out")
     with suppress(subprocess.CalledProcessError):  # of a conflict
         shop.git("merge", "-q", "theirs")
     assert memory.read_bytes() == changed
-    with pytest.raises(UserError, match="git has put"):
-        Store.open(memory)
+    if how == "beside a log":
+        log.write_bytes(left)
+    for _ in range(2):
+        with pytest.raises(UserError, match="git has put"):
+            Store.open(memory)
 
 
 def test_a_journal_is_not_played_into_a_store_that_is_trusted(clone: Clone) -> None:

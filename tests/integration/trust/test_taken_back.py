@@ -38,16 +38,24 @@ def test_settings_are_taken_back_whatever_they_say_at_that_moment(
         assert "metatree.toml: not accepted" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["memory.db", "board.db", "../kb.db"])
 def test_what_was_accepted_at_a_place_is_taken_back_where_nothing_is(
-    clone: Clone, monkeypatch: pytest.MonkeyPatch
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    (clone.metatree / "memory.db").rename(clone.metatree / name)
+    file = (clone.metatree / name).resolve()
     monkeypatch.setattr(store_module, "writable", lambda file: False)
     monkeypatch.setattr(acceptance, "writable", lambda file: False)
-    accept(clone.metatree / "memory.db")
+    accept(file)
     clone.metatree.rename(clone.folder / "away")
     clone.metatree.mkdir()
-    assert run(["trust", "--revoke", str(clone.folder)]) == 0
+    kept = file.read_bytes() if file.exists() else b""
+    if kept:
+        file.unlink()
+    assert run(["trust", "--revoke", str(file if kept else clone.folder)]) == 0
     clone.metatree.rmdir()
     (clone.folder / "away").rename(clone.metatree)
+    if kept:
+        file.write_bytes(kept)
     with pytest.raises(UntrustedStore):
-        Store.open(clone.metatree / "memory.db")
+        Store.open(file)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from metatree.errors import UserError
-from metatree.trees.sources import FILES, public_location
+from metatree.trees.sources import FILES
 from metatree_agents.cli import _config as config
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _FOREIGN: Final = re.compile(r"(?<=\s)\s|[^ -~]")
 """The same in a command, where letters that look like others, or are written from right to left, mislead as well."""
-_ANY_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://(?!\S*/\.\./)\S*", re.IGNORECASE)
 """In which a password is not shown; a path is shown as it is."""
 _STORES: Final = ("index.db", "memory.db", "service.db", "agents.db")
 """Of which one may have been accepted in a folder where it is not now."""
@@ -66,6 +65,7 @@ def trust(
     folder = _place(place or Path())
     if revoke:
         return _take_back(folder, json)
+    _check_there(folder)
     wished = _wishes(folder)
     try:
         surveys = [survey(file) for file in stores_in(folder)]
@@ -110,12 +110,15 @@ def trust(
 
 def _take_back(folder: Path, json: bool) -> int:
     """Take back all that was accepted in a folder, also what is not there at this moment; return the exit code."""
-    from metatree.storage.acceptance import drop_acceptance, revoke, stores_in, survey
+    from metatree.storage.acceptance import accepted_in, drop_acceptance, revoke, stores_in, survey
 
     settings = config.revoke(folder.parent if folder.name == FOLDER else folder) if folder.is_dir() else []
     for name in settings:
         output.note(f"{name}: not trusted any more")
-    kept = [folder / name for name in _STORES if folder.is_dir() and drop_acceptance(folder / name)]
+    places = {folder, *accepted_in(folder), *(folder / name for name in _STORES if folder.is_dir())}
+    kept = sorted(file for file in places if drop_acceptance(file))
+    if not (settings or kept):
+        _check_there(folder)
     try:
         surveys = [survey(file) for file in stores_in(folder)]
     except UserError:
@@ -150,9 +153,12 @@ def _place(given: Path) -> Path:
         and (path / FOLDER).is_dir()
     ):
         return path / FOLDER
-    if not path.exists():
-        raise UserError(f"there is nothing at {str(path)!r}")
     return path
+
+
+def _check_there(place: Path) -> None:
+    if not place.exists():
+        raise UserError(f"there is nothing at {str(place)!r}")
 
 
 def _sources_of(survey: Survey) -> list[SourceRef]:
@@ -259,7 +265,7 @@ def _source(record: dict[str, Any], place: Path) -> str:
         return (
             f"starts {source.location}{with_}"  # as it is: what hides passwords would hide parts of a command
         )
-    shown = public_location(source.location) if _ANY_ADDRESS.match(source.location) else source.location
-    is_server = source.type == "database" and "://" in source.location
+    location = source.location.casefold()
+    is_server = source.type == "database" and ("://" in location or "postgres" in "".join(location.split()))
     password = f", and gives it the password in {config.PASSWORDS}, if it asks" if is_server else ""
-    return f"reads {source.type}:{shown}{with_}{password}"
+    return f"reads {source.type}:{source.location}{with_}{password}"
