@@ -34,10 +34,15 @@ def keep_private(path: Path) -> None:
 def private_folder(path: Path) -> None:
     """Make a folder that only its owner may enter, and those above it; one that is there stays as it is.
 
+    Also those above: who may write in one of them could put another folder in the place of this one.
+
     Raises:
         OSError: it cannot be made.
     """
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for above in reversed(path.parents):
+        if not above.exists():
+            above.mkdir(mode=0o700, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
 
 
 def publish(part: Path, file: Path) -> None:

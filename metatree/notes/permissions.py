@@ -111,7 +111,7 @@ class Permissions:
 
     def may_ask(self, run_id: str) -> bool:
         """Whether a person's answer in a run counts, and its board: not in one that was imported or accepted."""
-        return self._layer.fact(IMPORTED_RUN + run_id) is None
+        return not self._layer.has_fact(IMPORTED_RUN + run_id)
 
     def grant(self, tool: Tool, *, who: str = "unknown") -> Permission:
         """Allow a tool from now on; whoever asked the person calls this."""

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from metatree._util.private import keep_private
+from metatree._util.private import keep_private, private_folder
 from metatree.errors import MetatreeError, UserError
 from metatree.storage.schema import DEFINITIONS, FILES
 from metatree.storage.store import APPLICATION_ID, Store, reading_only, writable
@@ -233,7 +233,7 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
             "there is no home to keep it in: set METATREE_CONFIG_DIR to a folder, or METATREE_TRUST"
         )
     try:
-        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(mark.parent)
         mark.touch(mode=0o600)
         mark.write_text(f"{accepted_state(file, facts)} {content}\n{json.dumps(os.path.realpath(file))}\n")
     except OSError as exc:
@@ -300,6 +300,8 @@ def _keep_sources_alone(store: Store, sources: list[dict[str, Any]]) -> None:
     """
     store.execute("DELETE FROM meta WHERE substr(key, 1, ?) = ?", (len(NAMED_FILE), NAMED_FILE))
     store.execute("INSERT INTO meta(key, value) VALUES (?, 'true')", (NAMED_FILE,))
+    # Of no other ones, which would tell of nodes that come later.
+    store.execute("DELETE FROM meta WHERE substr(key, 1, ?) = ?", (len(IMPORTED_NODE), IMPORTED_NODE))
     store.execute(
         "INSERT OR REPLACE INTO meta(key, value) SELECT ? || id, 'true' FROM node NOT INDEXED",
         (IMPORTED_NODE,),

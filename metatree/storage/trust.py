@@ -109,7 +109,8 @@ def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = No
             if put_by_git(file):
                 raise UserError(
                     f"git has put {str(file)!r} there with your mark in it, so what others commit would pass for yours:"
-                    " take it out of the repository (git rm --cached), and put a copy of your own in its place"
+                    " put a copy of your own in its place, or delete it, and then take it out of the repository"
+                    " (git rm --cached)"
                 )
             return True
         if _is_accepted(file, facts):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from metatree._util.cache_folder import named_folder
-from metatree._util.private import publish
+from metatree._util.private import private_folder, publish
 from metatree.errors import UserError
 
 KEY_BYTES: Final = 32
@@ -65,7 +65,7 @@ def _process_key() -> bytes:
 def _stored_key(folder: Path) -> bytes:
     file = folder / "trust.key"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(folder)
         if not file.exists():
             _make_key(file)
         state = file.stat()

@@ -79,6 +79,10 @@ class Layer:
         text = self.store.value("SELECT value FROM meta WHERE key = ?", (key,))
         return None if text is None else json.loads(text)
 
+    def has_fact(self, key: str) -> bool:
+        """Whether anything was kept under a key, also null."""
+        return self.store.value("SELECT 1 FROM meta WHERE key = ?", (key,)) is not None
+
     def fact_keys(self, prefix: str, *, most: int = -1) -> list[str]:
         """Return the keys that begin with a text, in order; at most so many, -1 for all."""
         sql = "SELECT key FROM meta WHERE key >= ? AND key < ? ORDER BY key LIMIT ?"
@@ -106,9 +110,7 @@ class Layer:
 
     def mark_imported(self, node_id: str) -> None:
         """Keep that a node was made by somebody else."""
-        self.store.execute(
-            "INSERT OR IGNORE INTO meta(key, value) VALUES (?, 'true')", (IMPORTED_NODE + node_id,)
-        )
+        self.set_fact(IMPORTED_NODE + node_id, True)
 
     def forget_imported(self, ids: Iterable[str]) -> None:
         """Forget that nodes were made by somebody else: this user made others of these ids."""
@@ -123,7 +125,7 @@ class Layer:
 
     def is_imported(self, node_id: str) -> bool:
         """Whether this layer has a node that somebody else made."""
-        return self.has(node_id) and (self.store.accepted or self.fact(IMPORTED_NODE + node_id) is not None)
+        return self.has(node_id) and (self.store.accepted or self.has_fact(IMPORTED_NODE + node_id))
 
     # reading nodes
 

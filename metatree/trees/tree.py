@@ -535,11 +535,19 @@ class Tree:
 
     def is_imported(self, node: str | Node) -> bool:
         """Whether a node came by an import or with a memory that was accepted: nothing is fetched for what it says."""
-        return self._memory.is_imported(_id(node))
+        node_id = _id(node)
+        return self._memory.is_imported(node_id) or (
+            self._has_imported_index() and self._built is not None and self._built.is_imported(node_id)
+        )
 
     def has_imported(self) -> bool:
         """Whether any node came so."""
-        return self._memory.has_imported()
+        return self._memory.has_imported() or self._has_imported_index()
+
+    def _has_imported_index(self) -> bool:
+        """Whether the nodes of the index were accepted with it; those of one that was built come from its sources."""
+        has_any = self._built is not None and self._built.has_imported()
+        return has_any and not any(source.type for source in self.sources())
 
     def add_imported(self, node: Node, parent: str) -> None:
         """Add a node that somebody else made, as the last one under a parent; raises as `add`."""

@@ -45,6 +45,22 @@ def test_a_tree_beside_its_source_is_for_its_owner_alone(tmp_path: Path) -> None
     assert rights(tmp_path / "copy.db") == 0o600
 
 
+def test_folders_above_the_key_and_the_caches_are_for_their_owner_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may write in one of them puts another folder there, with settings that start something."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for variable in ("METATREE_CONFIG_DIR", "METATREE_CACHE_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "a.md").write_text("# Tea\n\nGreen.\n")
+    with build_tree(tmp_path / "source") as tree:
+        search("Which tea?", tree=tree)
+    made = [path for path in (tmp_path / "home").rglob("*") if path.is_dir()]
+    assert (tmp_path / "home" / ".config" / "metatree") in made
+    assert {str(path): oct(rights(path)) for path in made if rights(path) != 0o700} == {}
+
+
 def test_trees_journals_and_boards_in_one_file_are_too(tmp_path: Path) -> None:
     with Tree.create(tmp_path / "tree.db") as tree:
         tree.add(Node(id="a", title="A", content="text"), parent=tree.root)

@@ -22,7 +22,7 @@ from metatree._util.links import link_out
 from metatree._util.private import private_folder, write_whole
 from metatree.errors import UserError
 from metatree.settings_files import OWN, PROJECT, SettingsFile, read_settings, settings_in
-from metatree.storage.store_files import is_exempt
+from metatree.storage.store_files import is_exempt, is_of_another
 from metatree.storage.user_key import config_folder, signature
 from metatree_agents.cli._output import plain
 
@@ -150,6 +150,8 @@ def defaults(folder: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """
     own_path = user_file()
     own = None if own_path is None else read_settings(own_path)
+    if own is not None and is_of_another(own.path.lstat()):
+        raise UserError(f"{str(own.path)!r} belongs to another user: look at it, then delete it")
     found: dict[str, dict[str, Any]] = {}
     for setting in () if own is None else _settings(own):
         if setting.key == "ignore":

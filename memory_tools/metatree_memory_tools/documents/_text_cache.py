@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 
 from metatree._util.named_file import read_regular
-from metatree._util.private import write_whole
+from metatree._util.private import private_folder, write_whole
 from metatree_memory_tools.documents._document_text import Extracted
 
 MOST_BYTES = 300_000_000
@@ -46,7 +46,7 @@ class KeptTexts:
     def put(self, key: str, text: Extracted) -> None:
         """Keep a text under a key of letters, digits, dots and hyphens."""
         with contextlib.suppress(OSError, MemoryError):
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_folder(self._folder)
             packed = zlib.compress(json.dumps(text.as_json()).encode("ascii"), 1)
             write_whole(self._folder / key, packed, mode=0o600)
             self._make_room()

@@ -56,7 +56,7 @@ class BoardMerge(Merge):
         asks = ASKED.fullmatch(text(row["id"]))
         if asks is None and row["section"] != "questions":
             return True
-        return asks is not None and self.layer.fact(IMPORTED_RUN + asks["run"]) is not None
+        return asks is not None and self.layer.has_fact(IMPORTED_RUN + asks["run"])
 
     def _item(self, board: int, row: dict[str, Any]) -> None:
         names = _ITEM

@@ -251,6 +251,17 @@ def test_no_password_of_an_address_in_settings_is_shown(
         assert "ann:***" in said.out + said.err and "hunter2hunter" not in said.out + said.err, command
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs two users")
+def test_the_settings_of_another_user_are_not_ones_own(
+    clone: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = home / "config.toml"
+    file.write_text('source = "mcp:touch ran"\n')
+    os.chown(file, 65534, 65534)
+    assert run(["find", "kettle"]) == 2
+    assert "belongs to another user" in capsys.readouterr().err
+
+
 def test_settings_alone_can_be_accepted_before_there_is_a_tree(
     clone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

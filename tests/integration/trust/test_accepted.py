@@ -33,11 +33,7 @@ from metatree.testing.parts import FunctionRouter
 from metatree.tools.tool import tool
 from metatree.trees.layer import Layer
 from metatree.trees.source_types import SourceRef
-from tests.integration.trust.prepared import (
-    Clone,
-    Vault,
-    as_user,
-)
+from tests.integration.trust.prepared import Clone, Vault, as_user, change
 
 pytestmark = pytest.mark.integration
 
@@ -320,6 +316,32 @@ def test_a_node_of_an_accepted_memory_takes_no_place_of_a_built_one(clone: Clone
         assert "The harbour is in the south." in tree.content("a.md")
         assert tree.get(tree.root).title != "Theirs"
         assert "The shop opens at nine." in [node.title for _, node in tree.walk()]
+
+
+@pytest.mark.parametrize("sources", ["[]", '[{"type": "", "place": "..", "options": {}}]'])
+def test_the_nodes_of_an_accepted_index_that_names_no_source_are_no_files_of_ones_own(
+    clone: Clone, capfd: pytest.CaptureFixture[str], sources: str
+) -> None:
+    change(clone.metatree / "index.db", ("UPDATE meta SET value = ? WHERE key = 'sources'", (sources,)))
+    assert run(["trust", "--yes"]) == 0
+    with Tree.open(clone.folder) as tree:
+        assert tree.is_imported("a.md") and tree.has_imported()
+    capfd.readouterr()
+    assert run(["files", "the harbour", "--no-refresh"]) == 1
+    assert "a.md" not in capfd.readouterr().out
+
+
+def test_a_mark_of_a_node_that_is_not_there_yet_is_not_accepted(clone: Clone) -> None:
+    memory = clone.metatree / "memory.db"
+    change(memory, ("INSERT INTO meta VALUES ('imported-node:later', 'null')", ()))
+    accept(memory)
+    build_tree(clone.folder).close()
+    with Tree.open(clone.folder) as tree:
+        tree.add(Node("later", "Mine"))
+        assert not tree.is_imported("later")
+        tree.memory.execute("INSERT OR REPLACE INTO meta VALUES ('imported-node:other', 'null')")
+        tree.add_imported(Node("other", "Theirs"), tree.root)
+        assert tree.is_imported("other")
 
 
 def test_facts_of_an_accepted_memory_that_are_out_of_form_end_no_search(
