@@ -206,6 +206,7 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
             with store.transaction():
                 sign(store, seen=seen.signed)
                 if not seen.trusted:
+                    _check_nodes(store)
                     _drop_what_was_not_shown(store, own)
                     if not own:
                         _keep_sources_alone(store, seen.sources)
@@ -242,6 +243,45 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
         ) from exc
 
 
+def _check_nodes(store: Store) -> None:
+    """Refuse nodes that no program of ours could write or read: they would end every command.
+
+    Raises:
+        UserError: there is such a node.
+    """
+    texts = " OR ".join(
+        f"typeof({column}) <> 'text'" for column in ("id", "kind", "title", "description", "digest")
+    )
+    bad = store.rows(f"SELECT id FROM node NOT INDEXED WHERE {texts} LIMIT 1")
+    seq = -1
+    while not bad and (
+        page := store.rows(
+            "SELECT seq, id, attributes, provenance, parts FROM node NOT INDEXED WHERE seq > ? AND"
+            " (attributes IS NOT NULL OR provenance IS NOT NULL OR parts IS NOT NULL) ORDER BY seq LIMIT 1000",
+            (seq,),
+        )
+    ):
+        forms = ((2, dict), (3, dict), (4, list))
+        bad = [
+            row[1:2]
+            for row in page
+            if not all(row[at] is None or _is_json(row[at], form) for at, form in forms)
+        ]
+        seq = page[-1][0]
+    if bad:
+        raise UserError(
+            f"{store.name!r} cannot be accepted: its node {str(bad[0][0])[:_CHARS]!r} is out of form; ask who made it"
+        )
+
+
+def _is_json(text: object, form: type) -> bool:
+    """Whether a text is JSON that Python reads: SQLite reads deeper values, and longer numbers."""
+    try:
+        return isinstance(text, str) and isinstance(json.loads(text), form)
+    except (ValueError, RecursionError):
+        return False
+
+
 def _drop_what_was_not_shown(store: Store, own: bool) -> None:
     """Drop what others are said to have offered, where somebody listens, and what a person permitted in runs."""
     store.execute("DELETE FROM meta WHERE key = ?", (OFFERED,))
@@ -270,7 +310,9 @@ def _drop_what_was_not_shown(store: Store, own: bool) -> None:
 
 def _drop_what_acts_for_others(store: Store) -> None:
     """Drop facts that say what was done here, what is there for users who are not, and answers of persons."""
-    store.execute("DELETE FROM meta WHERE NOT json_valid(value)")
+    for key, value in store.rows("SELECT key, value FROM meta"):
+        if not _is_json(value, object):
+            store.execute("DELETE FROM meta WHERE key = ?", (key,))
     begins = " OR ".join("substr(key, 1, ?) = ?" for _ in _KEPT_FACTS)
     store.execute(
         f"DELETE FROM meta WHERE key NOT IN ({', '.join('?' * len(_KEPT_ALONE))}) AND NOT ({begins})",

@@ -331,6 +331,33 @@ def test_the_nodes_of_an_accepted_index_that_names_no_source_are_no_files_of_one
     assert "a.md" not in capfd.readouterr().out
 
 
+DEEP, LONG = "[" * 100_000 + "]" * 100_000, "9" * 6000
+
+
+@pytest.mark.parametrize("value", [f'{{"x": {DEEP}}}', f'{{"x": {LONG}}}', "[]", "x", b"x"])
+@pytest.mark.parametrize("column", ["attributes", "provenance"])
+def test_a_node_that_nothing_can_read_is_not_accepted(clone: Clone, column: str, value: str | bytes) -> None:
+    memory = clone.metatree / "memory.db"
+    with as_user(clone.attacker), Tree.open(clone.folder) as tree:
+        remember(tree, "The shop opens at nine.", who="stranger")
+    change(memory, (f"UPDATE node SET {column} = ? WHERE kind = 'memory'", (value,)))
+    with pytest.raises(UserError, match=r"cannot be accepted: its node '.*' is out of form"):
+        accept(memory)
+    change(memory, (f"UPDATE node SET {column} = NULL", ()))
+    accept(memory)
+
+
+@pytest.mark.parametrize("value", [DEEP, LONG])
+@pytest.mark.parametrize("key", ["flag:x", "permission:ff", "files:r1"])
+def test_a_fact_that_nothing_can_read_is_dropped(clone: Clone, key: str, value: str) -> None:
+    memory = clone.metatree / "memory.db"
+    change(memory, ("INSERT INTO meta VALUES (?, ?)", (key, value)))
+    accept(memory)
+    build_tree(clone.folder).close()
+    assert run(["ask", "Where is the harbour?"]) == 0
+    assert run(["memories"]) in (0, 1)
+
+
 def test_a_mark_of_a_node_that_is_not_there_yet_is_not_accepted(clone: Clone) -> None:
     memory = clone.metatree / "memory.db"
     change(memory, ("INSERT INTO meta VALUES ('imported-node:later', 'null')", ()))
