@@ -28,9 +28,11 @@ import shlex
 import sqlite3
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from metatree._util.private import private_folder
 from metatree.errors import UntrustedStore, UserError
 from metatree.storage._git_index import put_by_git
 from metatree.storage.errors import primary_code
@@ -67,6 +69,8 @@ _PLAIN: Final = re.compile(
 )
 """How all definitions of ours are: no trigger, view or virtual table, nothing that computes a value or compares texts
 otherwise than to the letter."""
+_MOST_BESIDE: Final = 20
+"""Stores beside one that git has put there, which are refused with it."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 """How all of ours are called: SQLite finds a table in any case, and a question to its list of tables does not."""
 _SEAL: Final = "seal"
@@ -107,15 +111,50 @@ def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = No
     if facts is not None and (is_known_alone(file) if alone is None else alone):
         if _fits(facts, file):
             if put_by_git(file):
+                for beside in {file, *islice(file.parent.glob("*.db"), _MOST_BESIDE)}:
+                    if beside == file or put_by_git(beside):
+                        _record_refusal(beside)
                 raise UserError(
                     f"git has put {str(file)!r} there with your mark in it, so what others commit would pass for yours:"
                     " put a copy of your own in its place, or delete it, and then take it out of the repository"
                     " (git rm --cached)"
                 )
+            if _was_refused(file):
+                raise untrusted(file)
             return True
         if _is_accepted(file, facts):
             return False
     raise untrusted(file)
+
+
+def _record_refusal(file: Path) -> None:
+    """Keep that git has put a store there as it is now: out of the repository, nothing tells that any more."""
+    with contextlib.suppress(OSError):
+        if (record := _refusal(file)) is not None:
+            private_folder(record.parent)
+            record.write_text(_size_and_time(file))
+
+
+def _was_refused(file: Path) -> bool:
+    record = _refusal(file)
+    try:
+        return record is not None and record.read_text() == _size_and_time(file)
+    except OSError:
+        return False
+
+
+def _refusal(file: Path) -> Path | None:
+    folder = config_folder()
+    return (
+        None
+        if folder is None
+        else folder / "refused" / _mark(user_key(), {}, "refused", dict(_places(file))["path"])
+    )
+
+
+def _size_and_time(file: Path) -> str:
+    state = file.stat()
+    return f"{state.st_size} {state.st_mtime_ns}"
 
 
 def untrusted(file: Path) -> UntrustedStore:

@@ -25,7 +25,7 @@ from metatree.errors import BrokenStore, UntrustedStore, UserError
 from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
 from metatree.storage import store, store_files, trust
-from metatree.storage.acceptance import survey
+from metatree.storage.acceptance import accept, survey
 from metatree.storage.store import APPLICATION_ID, Store
 from metatree.storage.store_files import FIRST_NAME, check_files
 from tests.integration.git_repository import Repository
@@ -571,8 +571,12 @@ def test_a_store_that_one_committed_is_not_ones_own_any_more(clone: Clone) -> No
             Tree.open(repository.root)
     repository.git("rm", "-q", "--cached", ".metatree/index.db")
     with pytest.raises(UserError, match=r"git has put '.*memory\.db' there with your mark"):
-        Tree.open(repository.root)
+        Store.open(repository.root / ".metatree" / "memory.db")
     repository.git("rm", "-q", "--cached", ".metatree/memory.db")
+    with pytest.raises(UntrustedStore):  # others may have changed it by then
+        Store.open(repository.root / ".metatree" / "memory.db")
+    build_tree(repository.root).close()
+    accept(repository.root / ".metatree" / "memory.db")
     with Tree.open(repository.root) as tree:
         assert "Mine" in [node.title for _, node in tree.walk()]
 
@@ -722,6 +726,12 @@ def test_a_store_that_git_put_there_in_another_form_is_not_ones_own(tmp_path: Pa
     for _ in range(2):
         with pytest.raises(UserError, match="git has put"):
             Store.open(memory)
+    shop.git("rm", "-q", "-f", "--cached", str(memory))
+    with pytest.raises(UntrustedStore):  # it is what others made of it
+        Store.open(memory)
+    if how != "beside a log":
+        accept(memory)
+        Store.open(memory).close()
 
 
 def test_a_journal_is_not_played_into_a_store_that_is_trusted(clone: Clone) -> None:
