@@ -186,6 +186,10 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
     Raises:
         UserError: it cannot be read, or there is no place to keep that it was accepted.
     """
+    if config_folder() is None and not is_exempt(file):
+        raise UserError(
+            "there is no home to keep it in: set METATREE_CONFIG_DIR to a folder, or METATREE_TRUST"
+        )
     seen = survey(file) if seen is None else seen
     if seen.problem:
         raise UserError(f"{str(file)!r} cannot be accepted: {seen.problem}; delete it, or ask who made it")
@@ -229,10 +233,7 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
             f"{str(file)!r} has a log and cannot be written here: have its owner stop what uses it"
         )
     mark = acceptance(file)
-    if mark is None:
-        raise UserError(
-            "there is no home to keep it in: set METATREE_CONFIG_DIR to a folder, or METATREE_TRUST"
-        )
+    assert mark is not None
     try:
         private_folder(mark.parent)
         mark.touch(mode=0o600)

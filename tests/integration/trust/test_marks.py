@@ -399,6 +399,22 @@ def test_a_user_without_a_home_can_work(
     assert run(["remember", "The harbour lies in the north"]) == 0
 
 
+def test_nothing_is_accepted_where_no_mark_can_be_kept(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("METATREE_CONFIG_DIR")
+    monkeypatch.setattr(Path, "home", home)
+    before = (clone.metatree / "memory.db").read_bytes()
+    assert run(["trust", "--yes"]) == 2
+    assert "no home to keep it in: set METATREE_CONFIG_DIR" in capsys.readouterr().err
+    assert (clone.metatree / "memory.db").read_bytes() == before
+    assert run(["doctor"]) == 5
+    assert "this user has no home, where hosts keep their settings" in capsys.readouterr().out
+
+
 def test_a_key_is_kept_where_files_have_one_name_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -219,6 +219,10 @@ def _hosts() -> str:
     from metatree_agents.hosts.install import detected, state
     from metatree_agents.hosts.table import HOSTS
 
+    try:
+        Path.home()
+    except RuntimeError as error:
+        raise Bad("this user has no home, where hosts keep their settings: set HOME") from error
     rows, without = [], []
     for name, host in HOSTS.items():
         try:
