@@ -417,7 +417,7 @@ def accepted_in(place: Path) -> list[Path]:
     found = []
     for mark in () if folder is None else sorted((folder / "accepted").glob("*")):
         with suppress(OSError, ValueError):
-            file = json.loads(mark.read_text().split("\n")[1])
+            file = json.loads(mark.read_text().partition("\n")[2])
             if isinstance(file, str) and real in (file, os.path.dirname(file)):  # noqa: PTH120  # as it was written
                 found.append(Path(file))
     return found
@@ -562,6 +562,8 @@ def _records(text: str | None) -> list[dict[str, Any]] | None:
 def _is_record(record: Any) -> bool:
     if not isinstance(record, dict) or ("place" in record) == ("location" in record):
         return False
+    if "location" in record and not record.get("type"):  # whoever reads it next would find a type for it
+        return False
     texts = [value for key, value in record.items() if key != "options"]
     known = {"type"} <= record.keys() <= {"type", "place", "location", "options", "mount"}
     options = record.get("options")
@@ -580,7 +582,7 @@ def _fits(options: dict[str, Any], mount: str) -> bool:
 
 def _is_nearby(record: dict[str, Any], folder: Path) -> bool:
     """Whether a record has what is a path from here as a location, where metatree keeps the whole path as a place."""
-    location = str(record.get("location", "")).removeprefix(f"{record['type']}:")
+    location = str(record.get("location", "")).removeprefix(f"{record['type']}:").strip()
     bases = (Path(), folder, folder.parent) if location else ()
     return any(os.path.lexists(base / location) for base in bases)
 

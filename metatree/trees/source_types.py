@@ -294,6 +294,8 @@ class SourceTraits:
     """A location as it may be written down, without a password."""
     leaves_out: bool = False
     """Whether it reads a source without the nodes whose attribute `identity` is in the option `left_out`."""
+    command: bool = False
+    """Whether a location is a command line, whose program is one of PATH where its name has no `/`."""
     on_disk: bool = False
     """Whether a location is a file or a folder of this machine, which is there when it is named first."""
 

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from metatree import plugins
 from metatree._util.links import link_out, links, real
 from metatree.errors import UserError
 from metatree.trees.layer import Layer
-from metatree.trees.source_types import SourceRef
+from metatree.trees.source_types import SourceRef, load_source_type, source_traits_of
 
 FILES = ("folder", "file", "")
 """Types of sources that are read from the disk, file by file; the last is that of a tree made by hand."""
@@ -24,6 +25,7 @@ FOLDER = ".metatree"
 """Name of the folder that a tree lives in, beside its source."""
 
 _ENDS = ("/", "::", "#")
+_REMOTE = re.compile(r"\s*(?:https?|postgres(?:ql)?)://", re.IGNORECASE)
 
 
 def typed_path(given: str | os.PathLike[str]) -> Path:
@@ -32,14 +34,20 @@ def typed_path(given: str | os.PathLike[str]) -> Path:
     `metatree build *` names what a clone has, which may be a folder called `~`.
 
     Raises:
-        UserError: there is no user of the name after `~`.
+        UserError: both are there, or there is no user of the name after `~`.
     """
     path = Path(given)
-    if os.path.lexists(path):
+    is_here = os.path.lexists(path)
+    if is_here and not str(path).startswith("~"):
         return path
     try:
-        return path.expanduser()
+        at_home = path.expanduser()
+        if is_here and at_home.exists():
+            raise UserError(f"{str(given)!r} is here and in a home: write './{path}' or {str(at_home)!r}")
+        return path if is_here else at_home
     except RuntimeError:
+        if is_here:
+            return path
         raise UserError(f"{str(given)!r} does not exist, and no user has that home: give a path") from None
 
 
@@ -132,8 +140,8 @@ def check_place(source: SourceRef) -> None:
     Raises:
         UserError: the message says where it leads.
     """
-    path = source.location.removeprefix(f"{source.type}:")
-    if not is_path(source) and os.path.lexists(typed_path(path)):
+    path = source.location.removeprefix(f"{source.type}:").strip()
+    if not is_path(source) and not is_no_path(source.type, path) and os.path.lexists(typed_path(path)):
         raise UserError(
             f"{source.location!r} would be looked for in whatever folder is current, so it is not read: build the"
             " tree again"
@@ -143,6 +151,24 @@ def check_place(source: SourceRef) -> None:
             f"{source.location!r} leads to {str(place)!r} now, and did not when the tree was built: it is not read;"
             " build the tree again if that is meant"
         )
+
+
+def is_no_path(kind: str, location: str) -> bool:
+    """Whether a type of sources takes a location for an address, or for a command, whatever files there are here.
+
+    A clone may have a file called `uvx server`, or a folder `https:`, in the place of what the user has named.
+    """
+    if kind in FILES or kind not in plugins.names(plugins.SOURCES):
+        return False
+    traits = source_traits_of(load_source_type(kind))
+    if is_remote(location):
+        return not traits.on_disk
+    return traits.command and (not {"/", "\\"} & set(location) or len(location.split()) > 1)
+
+
+def is_remote(location: str) -> bool:
+    """Whether a location is an address of a kind that is never taken for a path."""
+    return _REMOTE.match(location) is not None
 
 
 def source_of(sources: Sequence[SourceRef], node_id: str) -> SourceRef | None:

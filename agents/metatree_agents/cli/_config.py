@@ -158,7 +158,7 @@ def defaults(folder: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
             raise UserError(
                 f"{setting.where}: ignore is for the {folder.name or 'source'} folder's metatree.toml"
             )
-        _put(found, setting, setting.value)
+        _put(found, setting, _at_home(setting.value) if setting.key in _PLACES else setting.value)
     there = settings_in(folder)
     if there is None:
         return found, []
@@ -177,6 +177,14 @@ def defaults(folder: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
         else:
             _put(found, setting, setting.value)
     return found, refused
+
+
+def _at_home(value: str | list[str]) -> str | list[str]:
+    """Return places of the user's own settings with their home for `~`: a clone may have a folder of that name."""
+    if isinstance(value, list):
+        return [str(_at_home(each)) for each in value]
+    kind, mark, place = value.rpartition(":")
+    return kind + mark + os.path.expanduser(place)  # noqa: PTH111  # it may be an address
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +237,7 @@ def _sends(setting: _Setting) -> str:
 
 
 _WITH_PASSWORD: Final = re.compile(
-    r"((?:[\w.-]{1,200}:)?(?:[\w./-]{1,200}@)?[a-z][a-z0-9+]{0,30}://[\w.~-]{0,200}):[^\s/@?#:]{1,200}"
+    r"((?:(?:database|openapi|web):|mcp:(?=https?://))?(?:[\w./-]{1,200}@)?[a-z][a-z0-9+]{0,30}://[\w.~-]{0,200}):[^\s/@?#:]{1,200}"
     r"(@[\w.-]{1,253}(?::\d{1,5})?(?:[/?#](?:(?!://)[^\s@])*)?)",
     re.IGNORECASE,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,16 @@ from urllib.parse import urlsplit
 from metatree import plugins
 from metatree.errors import UserError
 from metatree.trees.source_types import SourceRef, SourceType, load_source_type, source_traits_of
-from metatree.trees.sources import FILES, FOLDER, is_path, public_location, refuse_link_out, typed_path
+from metatree.trees.sources import (
+    FILES,
+    FOLDER,
+    is_no_path,
+    is_path,
+    is_remote,
+    public_location,
+    refuse_link_out,
+    typed_path,
+)
 from metatree_memory_tools.file_names import is_secret
 from metatree_memory_tools.trees.source import is_tree
 
@@ -22,6 +32,8 @@ Given = str | Path | SourceRef | Mapping[str, Any]
 
 _INTERPRETER = re.compile(r"(?:python[\d.]*|node|npx|uvx|uv|run|sh|bash|exec|bun|deno|java)(?:\.exe)?")
 _MOUNT_CHARS = 60
+_ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+"""How any address begins, also one of a plug-in."""
 
 
 def located(given: Sequence[Given], options: dict[str, Any]) -> list[SourceRef]:
@@ -133,7 +145,9 @@ def _typed(given: Given) -> SourceRef:
         raise UserError("a source is empty: give a folder, a file, or another location")
     if source.type:
         return _read_by(source, source.type, location)
-    place = typed_path(location)
+    if is_remote(location):
+        return _addressed(source)
+    place = _path(location)
     if (
         os.path.lexists(place) and not place.exists()
     ):  # `build *` names it too, and it may be called `mcp:PROGRAM`
@@ -143,7 +157,7 @@ def _typed(given: Given) -> SourceRef:
     plain = not isinstance(given, Path) and not rest.startswith("//")
     named = plain and mark and rest and not place.exists()
     if named and name in ("folder", "file", *plugins.names(plugins.SOURCES)):
-        return _read_by(source, name, rest)
+        return _read_by(source, name, rest.strip())
     if place.is_dir():
         return replace(source, type="tree" if is_tree(place) else "folder", location=str(place.resolve()))
     there = place.exists()
@@ -156,18 +170,35 @@ def _typed(given: Given) -> SourceRef:
     if there:
         return replace(source, type="file", location=_file(place))
     if "://" in location:
-        known = ", ".join(kind.name for kind in source_types()) or "none"
-        raise UserError(
-            f"{public_location(location)!r} is an address that no installed type of sources reads (installed: {known}):"
-            " save it to a folder first and build that"
-        )
+        raise _unread(location)
     raise UserError(
         f"{public_location(location)!r} does not exist: give a folder or a file that the tree is to be built from"
     )
 
 
+def _addressed(source: SourceRef) -> SourceRef:
+    """Return a source at an address with its type."""
+    for kind in source_types():
+        if _recognises(kind, source.location):
+            return replace(source, type=kind.name)
+    raise _unread(source.location)
+
+
+def _unread(location: str) -> UserError:
+    known = ", ".join(kind.name for kind in source_types()) or "none"
+    return UserError(
+        f"{public_location(location)!r} is an address that no installed type of sources reads (installed: {known}):"
+        " save it to a folder first and build that"
+    )
+
+
 def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
-    place = typed_path(location.removeprefix(f"{kind}:"))
+    named = location.removeprefix(f"{kind}:")
+    if is_no_path(kind, named):
+        return replace(source, type=kind, location=location)
+    if is_remote(named) and kind in plugins.names(plugins.SOURCES):
+        raise UserError(f"{location!r} is an address: give a file or a folder of {kind}")
+    place = _path(named)
     refuse_link_out(place)
     if kind in ("folder", "file"):
         if not (place.is_dir() if kind == "folder" else place.is_file()):
@@ -178,7 +209,18 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
         raise UserError(f"no type of sources {kind!r} is installed (installed: {known})")
     if not (source.mount or place.exists()) and source_traits_of(load_source_type(kind)).on_disk:
         raise UserError(f"{location!r} does not exist: give a file or a folder of {kind}")
-    return replace(source, type=kind, location=str(place.resolve()) if place.exists() else location)
+    where = str(place.resolve()) if place.exists() else location
+    return replace(
+        source, type=kind, location=shlex.quote(where) if kind == "mcp" and where != location else where
+    )
+
+
+def _path(location: str) -> Path:
+    """Return a location as a path. Raises UserError where it is the address of a plug-in, too."""
+    place = typed_path(location)
+    if _ADDRESS.match(location) and os.path.lexists(place):
+        raise UserError(f"{location!r} is an address, and a path here: write ./{location} for the path")
+    return place
 
 
 def _file(place: Path) -> str:

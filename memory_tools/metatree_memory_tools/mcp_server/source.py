@@ -53,6 +53,7 @@ class McpServer:
 
     name = "mcp"
     version = "1"
+    command = True
 
     def recognises(self, location: str) -> bool:
         """Whether a location begins with `mcp:`."""

@@ -18,10 +18,7 @@ from metatree.notes.notes import remember
 from metatree.notes.wishes import standing
 from metatree.storage.trust import NAMED_FILE
 from metatree.trees.layer import ROOT, Layer
-from tests.integration.trust.prepared import (
-    Clone,
-    as_user,
-)
+from tests.integration.trust.prepared import Clone, as_user
 
 pytestmark = pytest.mark.integration
 

@@ -298,6 +298,7 @@ def test_nothing_that_is_shown_looks_like_something_else(
         [{"type": "mcp", "location": ["sh"], "options": {}, "mount": "tools"}],
         [{"type": "mcp", "location": "sh", "options": [], "mount": "tools"}],
         [{"location": "sh", "options": {}, "mount": "tools", "more": "x"}],
+        [{"type": "", "location": "mcp:sh", "options": {}, "mount": "tools"}],
     ],
 )
 def test_sources_that_cannot_be_shown_are_not_accepted(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from metatree_agents.cli._main import run
@@ -14,9 +17,7 @@ from metatree_memory_tools.build._scan import scan
 from metatree import Tree, plugins
 from metatree.errors import UserError
 from metatree.notes.notes import forget, remember
-from tests.integration.trust.prepared import (
-    Clone,
-)
+from tests.integration.trust.prepared import Clone
 
 pytestmark = pytest.mark.integration
 
@@ -79,13 +80,97 @@ def test_a_folder_that_is_called_as_the_home_is_that_folder(
 ) -> None:
     home = clone.secret.parent
     monkeypatch.setenv("HOME", str(home))
-    (clone.folder / "~").mkdir()
-    (clone.folder / "~" / "b.md").write_text("# The lake\n\nThe lake is in the north.\n")
-    with build_tree("~") as tree:
-        assert tree.source_root == clone.folder / "~"
-    assert run(["build", "~"]) == 0 and not (home / ".metatree").exists()
+    (clone.folder / "~" / "notes").mkdir(parents=True)
+    (clone.folder / "~" / "notes" / "b.md").write_text("# The lake\n\nThe lake is in the north.\n")
+    with build_tree("~/notes") as tree:
+        assert tree.source_root == clone.folder / "~" / "notes"
+    (home / "notes").mkdir()
+    for name in ("~", "~/notes"):
+        with pytest.raises(UserError, match="is here and in a home"):
+            build_tree(name)
+        assert run(["build", name]) == 2
+    assert not (home / ".metatree").exists() and not (home / "notes" / ".metatree").exists()
     with pytest.raises(UserError, match="no user has that home"):
         build_tree("~nobody-of-this-name")
+
+
+def test_ones_own_settings_name_ones_own_home_whatever_a_clone_has(
+    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("METATREE_CONFIG_DIR", str(home / "config"))
+    for folder, said in ((home, "north"), (clone.folder / "~", "south")):
+        (folder / "notes").mkdir(parents=True)
+        (folder / "notes" / "a.md").write_text(f"# The lake\n\nThe lake is in the {said}.\n")
+    (home / "config").mkdir()
+    for value in ("~/notes", "folder:~/notes"):
+        (home / "config" / "config.toml").write_text(f'source = ["{value}"]\n')
+        assert run(["ask", "Where is the lake?"]) == 0
+        assert "The lake is in the north." in capsys.readouterr().out
+
+
+@pytest.fixture
+def programs(clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Programs in PATH, and others of the same names in the clone; what runs says so in a file."""
+    log = tmp_path / "log"
+    (tmp_path / "bin").mkdir()
+    (clone.folder / "https:" / "mcp.example.org").mkdir(parents=True)
+    for folder, who in ((tmp_path / "bin", "own"), (clone.folder, "theirs")):
+        for name in ("uvx", "weather-server", "https:/mcp.example.org/mcp")[: 2 if who == "own" else 3]:
+            (folder / name).write_text(f"#!/bin/sh\necho {who} >> {log}\n")
+            (folder / name).chmod(0o755)
+    (clone.folder / "uvx weather-server").touch()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    return log
+
+
+@pytest.mark.skipif(os.name == "nt", reason="programs are scripts")
+@pytest.mark.parametrize("server", ["mcp:uvx weather-server", "mcp:weather-server", "mcp: weather-server"])
+def test_a_server_that_is_named_is_the_program_in_path(programs: Path, server: str) -> None:
+    run(["build", "a.md", server])
+    run(["build", "--add", "a.md"])
+    assert programs.read_text().split() and set(programs.read_text().split()) == {"own"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="programs are scripts")
+def test_an_address_is_no_file_of_that_name(
+    clone: Clone, programs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    (clone.folder / "https:" / "docs.example.org").mkdir()
+    (clone.folder / "https:" / "docs.example.org" / "guide").write_text("# The lake\n\nThe lake is theirs.\n")
+    (clone.folder / "https:" / "docs.example.org" / "api.json").write_text(
+        '{"openapi": "3.0.0", "paths": {}}'
+    )
+    (clone.folder / "postgresql:" / "127.0.0.1:9").mkdir(parents=True)
+    with closing(sqlite3.connect(clone.folder / "postgresql:" / "127.0.0.1:9" / "shop")) as store:
+        store.execute("CREATE TABLE lake(name TEXT)")
+    shutil.rmtree(clone.metatree)
+    for source in (
+        "mcp:https://mcp.example.org/mcp",
+        "https://docs.example.org/guide",
+        "openapi:https://docs.example.org/api.json",
+        "postgresql://127.0.0.1:9/shop",
+        "database:postgresql://127.0.0.1:9/shop",
+        "tree:https://docs.example.org/guide",
+    ):
+        assert run(["build", source]) != 0, source
+    assert not programs.exists()
+    (clone.folder / "wss:" / "x").mkdir(parents=True)
+    assert run(["build", "wss://x"]) == 2
+    assert "is an address, and a path here: write ./wss://x for the path" in capsys.readouterr().err
+    assert run(["build", "./wss://x"]) == 0
+
+
+def test_a_blank_behind_a_type_hides_no_link(clone: Clone, capsys: pytest.CaptureFixture[str]) -> None:
+    (clone.folder / "api.yaml").symlink_to(clone.secret)
+    (clone.folder / "metatree.toml").write_text('source = ["openapi: api.yaml", "a.md"]\n')
+    assert run(["trust", "--yes"]) == 0
+    assert run(["ask", "Where is the harbour?"]) == 2
+    assert "is a link that leads to" in capsys.readouterr().err
+    assert run(["build", "openapi: api.yaml"]) == 2
+    assert "is a link that leads to" in capsys.readouterr().err
 
 
 def test_what_is_installed_into_a_project_is_written_through_no_link_of_it(clone: Clone) -> None:

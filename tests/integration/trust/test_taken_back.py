@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from metatree_agents.cli._main import run
 
@@ -10,9 +12,7 @@ from metatree.storage import acceptance
 from metatree.storage import store as store_module
 from metatree.storage.acceptance import accept
 from metatree.storage.store import Store
-from tests.integration.trust.prepared import (
-    Clone,
-)
+from tests.integration.trust.prepared import Clone
 
 pytestmark = pytest.mark.integration
 
@@ -36,6 +36,24 @@ def test_settings_are_taken_back_whatever_they_say_at_that_moment(
         capfd.readouterr()
         run(["trust", "--show", str(clone.folder)])
         assert "metatree.toml: not accepted" in capfd.readouterr().out
+
+
+def test_a_tree_is_taken_back_whatever_lies_beside_it(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    memory = clone.metatree / "memory.db"
+    (clone.folder / "metatree.toml").write_text("no-refresh = true\n")
+    assert run(["trust", "--yes"]) == 0
+    Store.open(memory).close()
+    (clone.metatree / "zzz.db").symlink_to("index.db")
+    shutil.copy(clone.metatree / "index.db", clone.folder / "index.db")
+    capfd.readouterr()
+    assert run(["trust", "--revoke", "."]) == 0
+    said = capfd.readouterr()
+    assert "zzz.db is a link, and passed over" in said.err and "stores not trusted any more" in said.out
+    (clone.folder / "index.db").unlink()
+    with pytest.raises(UntrustedStore):
+        Store.open(memory)
 
 
 @pytest.mark.parametrize("name", ["memory.db", "board.db", "../kb.db"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_text
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -62,10 +63,9 @@ def trust(
 
     if revoke and (show or yes):
         raise UserError("--revoke goes with neither --show nor --yes")
-    folder = _place(place or Path())
     if revoke:
-        return _take_back(folder, json)
-    _check_there(folder)
+        return _take_back((place or Path()).expanduser(), json)
+    folder = _place(place or Path())
     wished = _wishes(folder)
     try:
         surveys = [survey(file) for file in stores_in(folder)]
@@ -108,28 +108,42 @@ def trust(
     return _finish(folder, surveys, json, "accepted", True, settings)
 
 
-def _take_back(folder: Path, json: bool) -> int:
-    """Take back all that was accepted in a folder, also what is not there at this moment; return the exit code."""
+def _take_back(place: Path, json: bool) -> int:
+    """Take back all that was accepted in a folder and its tree, also what is not there now; return the exit code."""
     from metatree.storage.acceptance import accepted_in, drop_acceptance, revoke, stores_in, survey
 
-    settings = config.revoke(folder.parent if folder.name == FOLDER else folder) if folder.is_dir() else []
+    settings: list[str] = []
+    folders = [place]
+    if place.is_dir():
+        settings = config.revoke(place.parent if place.name == FOLDER else place)
+        folders += [place / FOLDER] if place.name != FOLDER else []
     for name in settings:
         output.note(f"{name}: not trusted any more")
-    places = {folder, *accepted_in(folder), *(folder / name for name in _STORES if folder.is_dir())}
-    kept = sorted(file for file in places if drop_acceptance(file))
-    if not (settings or kept):
-        _check_there(folder)
-    try:
-        surveys = [survey(file) for file in stores_in(folder)]
-    except UserError:
-        if not (settings or kept):
-            raise
-        surveys = []
+    recorded = {*folders, *(file for folder in folders for file in accepted_in(folder))}
+    recorded |= {folder / name for folder in folders for name in _STORES}
+    kept = sorted(file for file in recorded if drop_acceptance(file))
+    files = [
+        file for folder in folders for file in (sorted(folder.glob("*.db")) if folder.is_dir() else [folder])
+    ]
+    surveys = []
+    for file in files:
+        if file.is_symlink():
+            output.note(f"{output.visible(str(file))} is a link, and passed over")
+            continue
+        with suppress(UserError):  # it is no store
+            surveys += [survey(each) for each in stores_in(file)]
+    if not (settings or kept or surveys):
+        _check_there(place)
+        raise UserError(f"there is no tree and no other store of metatree in {str(place)!r}")
+    for each in surveys:
+        if each.problem:
+            output.note(f"{output.visible(str(each.file))} stays as it is: {each.problem}")
     revoked = {each.file for each in surveys if not each.problem and revoke(each.file)}.union(kept)
     if settings and not (surveys or kept):
         return FOUND
+    surveys = [replace(each, trusted=each.trusted and each.file not in revoked) for each in surveys]
     said = f"{output.counted(len(revoked), 'store')} not trusted any more"
-    return _finish(folder, surveys, json, said, bool(revoked))
+    return _finish(place, surveys, json, said, bool(revoked))
 
 
 def _wishes(folder: Path) -> config.Wishes | None:
@@ -153,6 +167,7 @@ def _place(given: Path) -> Path:
         and (path / FOLDER).is_dir()
     ):
         return path / FOLDER
+    _check_there(path)
     return path
 
 
