@@ -48,6 +48,8 @@ _MOST: Final = 1_000_000
 """How many of each it compares to choose those; they take 150 bytes each, ten times what they take in a file."""
 _CHARS: Final = 200
 _SECONDS: Final = 25.0
+_MOST_NUMBER: Final = 1 << 60
+"""Of rows: SQLite ends at 2^63 - 1."""
 _MOST_BYTES: Final = 8_000_000_000
 """Of a larger store not even a digest is made within that time."""
 _PERMISSION: Final = "permission:"
@@ -245,11 +247,21 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
 
 
 def _check_nodes(store: Store) -> None:
-    """Refuse nodes that no program of ours could write or read: they would end every command.
+    """Refuse nodes that no program of ours could write or read, and numbers after which there are no more.
+
+    They would end every command.
 
     Raises:
-        UserError: there is such a node.
+        UserError: there is such a node, or such a number.
     """
+    for (table,) in store.rows("SELECT name FROM sqlite_master WHERE type = 'table'"):
+        columns = {name for _, name, *_ in store.rows(f"PRAGMA table_info({table})")}
+        for column in sorted(columns & {"seq", "number", "position"}):
+            most = store.value(f"SELECT max({column}) FROM {table}")
+            if most is not None and not (isinstance(most, int) and most < _MOST_NUMBER):
+                raise UserError(
+                    f"{store.name!r} cannot be accepted: a {column} in {table} is out of form; ask who made it"
+                )
     texts = " OR ".join(
         f"typeof({column}) <> 'text'" for column in ("id", "kind", "title", "description", "digest")
     )
@@ -363,6 +375,11 @@ def _keep_sources_alone(store: Store, sources: list[dict[str, Any]]) -> None:
     for table in _OF_SOURCES:
         store.execute(f"DELETE FROM {table}")
     store.execute("DELETE FROM node WHERE id <> '.'")
+    store.execute(  # with a digest that is none, so that the build writes it again
+        "UPDATE node SET seq = 1, parent = NULL, position = 0, kind = 'folder', title = '', description = '',"
+        " source_type = NULL, source_path = NULL, start_line = NULL, end_line = NULL, parts = NULL, provenance = NULL,"
+        " attributes = NULL, digest = '', kept = 0, home = NULL"
+    )
     store.execute("DELETE FROM meta WHERE key <> 'sources' AND substr(key, 1, ?) <> ?", (len(FACTS), FACTS))
     store.execute("INSERT INTO meta(key, value) VALUES ('generation', ?)", (json.dumps(uuid.uuid4().hex),))
     for record in sources:

@@ -6,16 +6,17 @@ walks from tree to tree (marks, evidence and counts are of one store).
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from metatree._util.secret_text import masked, without_secrets
-from metatree.errors import UserError
+from metatree.errors import MetatreeError, UntrustedStore, UserError
 from metatree.node import Node, Source
 from metatree.notes.notes import IMPORTED_KIND
-from metatree.storage.store import APPLICATION_ID
+from metatree.storage.store import APPLICATION_ID, Store
 from metatree.trees.content import Contents, shows_secrets
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.source_types import Progress, SourceRef
@@ -25,6 +26,8 @@ from metatree.trees.tree import INDEX, Tree
 _OPEN = 8
 _BETWEEN = 1000
 _SQLITE = b"SQLite format 3\0"
+_OF_TREE = re.compile(r"\.gitignore|build\.lock|[\w.-]+\.db(?:-wal|-shm|-journal|\.images|-servers)?")
+"""What is in the folder of a tree, by its name."""
 
 
 class TreeSource:
@@ -121,9 +124,22 @@ class TreeSource:
 
 
 def is_tree(folder: Path) -> bool:
-    """Whether a folder is that of a tree, as `.metatree` is; one with a file of another program called so is none."""
+    """Whether a folder is that of a tree, as `.metatree` is; one with a file of another program called so is none.
+
+    Nor is a folder of files that somebody has put an index into: none of its files would be read.
+    """
     index = folder / INDEX
-    return index.is_file() if folder.name == FOLDER else _is_store(index)
+    if folder.name == FOLDER or not _is_store(index):
+        return index.is_file() and folder.name == FOLDER
+    if all(_OF_TREE.fullmatch(each.name) for each in folder.iterdir()):
+        return True
+    try:
+        Store.open(index, create=False).close()
+    except UntrustedStore:
+        return False
+    except MetatreeError:  # and whoever reads it says what is wrong
+        pass
+    return True
 
 
 def _is_store(file: Path) -> bool:

@@ -347,6 +347,23 @@ def test_a_node_that_nothing_can_read_is_not_accepted(clone: Clone, column: str,
     accept(memory)
 
 
+@pytest.mark.parametrize(
+    ("file", "what"),
+    [("index.db", "seq in node"), ("memory.db", "seq in node"), ("memory.db", "seq in gone")],
+)
+def test_numbers_after_which_there_are_no_more_are_not_accepted(clone: Clone, file: str, what: str) -> None:
+    column, _, table = what.split()
+    if table == "gone":
+        change(clone.metatree / file, ("INSERT INTO gone VALUES (1, 'x')", ()))
+    else:
+        with as_user(clone.attacker), Tree.open(clone.folder) as tree:
+            remember(tree, "The shop opens at nine.", who="stranger")
+    last = f"id = (SELECT max(id) FROM {table})"
+    change(clone.metatree / file, (f"UPDATE {table} SET {column} = ? WHERE {last}", ((1 << 63) - 1,)))
+    with pytest.raises(UserError, match=f"a {what} is out of form"):
+        accept(clone.metatree / file)
+
+
 @pytest.mark.parametrize("value", [DEEP, LONG])
 @pytest.mark.parametrize("key", ["flag:x", "permission:ff", "files:r1"])
 def test_a_fact_that_nothing_can_read_is_dropped(clone: Clone, key: str, value: str) -> None:

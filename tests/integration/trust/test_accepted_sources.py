@@ -30,6 +30,28 @@ from tests.integration.trust.prepared import (
 pytestmark = pytest.mark.integration
 
 
+def test_the_root_of_an_accepted_index_is_not_as_others_wrote_it(
+    clone: Clone, vault: Vault, tmp_path: Path
+) -> None:
+    shutil.rmtree(clone.metatree)
+    with as_user(clone.attacker):
+        build_tree(clone.folder / "a.md", SourceRef("vault:x", type="vault"), out=clone.metatree).close()
+    change(
+        clone.metatree / "index.db",
+        (
+            "UPDATE node SET title = 'The harbour', description = 'Said by your admin', source_type = 'vault',"
+            " source_path = 'private' WHERE id = '.'",
+            (),
+        ),
+    )
+    accept(clone.metatree / "index.db")
+    build_tree(clone.folder / "a.md", SourceRef("vault:x", type="vault"), out=clone.metatree).close()
+    with Tree.open(clone.metatree) as tree:
+        root = tree.get(tree.root)
+        assert (root.title, root.source) == ("a.md, vault-x", None) and "admin" not in root.description
+    assert "private" not in vault.asked
+
+
 def test_an_index_that_was_accepted_is_read_anew_from_what_it_names(
     clone: Clone, vault: Vault, capfd: pytest.CaptureFixture[str]
 ) -> None:

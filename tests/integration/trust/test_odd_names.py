@@ -17,7 +17,7 @@ from metatree_memory_tools.build._scan import scan
 from metatree import Tree, plugins
 from metatree.errors import UserError
 from metatree.notes.notes import forget, remember
-from tests.integration.trust.prepared import Clone
+from tests.integration.trust.prepared import Clone, as_user
 
 pytestmark = pytest.mark.integration
 
@@ -92,6 +92,17 @@ def test_a_folder_that_is_called_as_the_home_is_that_folder(
     assert not (home / ".metatree").exists() and not (home / "notes" / ".metatree").exists()
     with pytest.raises(UserError, match="no user has that home"):
         build_tree("~nobody-of-this-name")
+
+
+def test_an_index_of_others_among_files_is_no_tree(clone: Clone, tmp_path: Path) -> None:
+    with as_user(clone.attacker):
+        build_tree(clone.secret, out=tmp_path / "theirs").close()
+    shutil.copy(tmp_path / "theirs" / "index.db", clone.folder / "index.db")
+    shutil.rmtree(clone.metatree)
+    assert run(["ask", "Where is the harbour?"]) == 0
+    assert run(["build", "."]) == 0
+    with build_tree(tmp_path / "theirs", out=tmp_path / "mine") as tree:  # and that folder is one
+        assert [source.type for source in tree.sources()] == ["tree"] and len(tree) == 2
 
 
 def test_ones_own_settings_name_ones_own_home_whatever_a_clone_has(
