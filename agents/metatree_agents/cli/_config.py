@@ -69,7 +69,7 @@ class _Key:
     commands: tuple[str, ...] = ()
     """The commands that have it; empty for all that have such an option."""
     most: float | None = None
-    """From a folder: at most so much. None for what a folder may not set, unless it was accepted."""
+    """From a folder: at most so much, accepted or not. None for what a folder may not set, unless it was accepted."""
     anywhere: bool = False
     """Whether a folder may set it although it has no bound."""
 
@@ -105,6 +105,9 @@ KEYS: Final[Mapping[str, _Key]] = {
 """What can be set. Lost: every option of every command, among them those that delete or accept something."""
 
 _PLACES: Final = ("source", "tree")
+_LIMITS: Final = ("max-calls", "max-seconds")
+_LOWER: Final[Mapping[tuple[str, str], float]] = {("mcp", "max-seconds"): 120}
+"""Limits of commands where these are lower than those of others; `tools.toolkit.MAX_SECONDS`."""
 _NOT: Final[Mapping[str, frozenset[str]]] = {
     "build": frozenset(["source", "tree"]),  # they would join those that are named
     "install": frozenset(["source"]),  # it would be written into the settings of a host
@@ -172,7 +175,9 @@ def defaults(folder: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
             raise UserError(
                 f"{setting.where}: {out!r} goes through a link that leads out of this folder: name where it leads"
             )
-        elif known.most is not None and not accepted:
+        elif (
+            known.most is not None
+        ):  # accepted or not: what is accepted is what was shown, and limits are not
             _put(found, setting, setting.value, known.most)
         else:
             _put(found, setting, setting.value)
@@ -366,7 +371,7 @@ def _put(
         if key in _NOT.get(command, ()):
             continue
         own = found.setdefault(command, {})
-        bound = own.get(parameter, most) if key in ("max-calls", "max-seconds") else most
+        bound = own.get(parameter, _LOWER.get((command, key), most)) if key in _LIMITS else most
         own[parameter] = value if most is None else min(value, most, bound)
 
 

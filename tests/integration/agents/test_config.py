@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 import typer
-from metatree_agents.cli._config import COMMANDS, KEYS
+from metatree_agents.cli._config import COMMANDS, KEYS, defaults
 from metatree_agents.cli._main import app, run
+from metatree_agents.tools.toolkit import MAX_SECONDS
 
 from metatree.settings import Settings
 
@@ -260,6 +261,19 @@ def test_the_settings_of_another_user_are_not_ones_own(
     os.chown(file, 65534, 65534)
     assert run(["find", "kettle"]) == 2
     assert "belongs to another user" in capsys.readouterr().err
+
+
+def test_settings_that_were_accepted_raise_no_limit_that_was_not_shown(
+    clone: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "config.toml").write_text("max-calls = 5\n")
+    (clone / "metatree.toml").write_text("sure = 0.7\nmax-calls = 200\nmax-seconds = 600\nk = 1000\n")
+    for _ in range(2):
+        found, _ = defaults(clone)
+        assert (found["ask"]["max_calls"], found["ask"]["max_seconds"], found["ask"]["k"]) == (5, 600, 100)
+        assert found["mcp"]["max_seconds"] == MAX_SECONDS
+        assert run(["trust", "--yes"]) == 0
+    assert found["ask"]["sure"] == 0.7
 
 
 def test_settings_alone_can_be_accepted_before_there_is_a_tree(
