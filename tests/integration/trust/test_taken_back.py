@@ -17,24 +17,28 @@ from tests.integration.trust.prepared import Clone
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.parametrize("meanwhile", ["other settings", "none"])
+@pytest.mark.parametrize("meanwhile", ["other settings", "none", "no folder"])
 def test_settings_are_taken_back_whatever_they_say_at_that_moment(
     clone: Clone, capfd: pytest.CaptureFixture[str], meanwhile: str
 ) -> None:
     """git may exchange them, and bring back what was accepted once."""
-    settings = clone.folder / "metatree.toml"
+    settings = clone.folder / "sub" / "metatree.toml"
+    settings.parent.mkdir()
     for text in ('router = "decisions/x@http://127.0.0.1:9"\n', 'web = "http://127.0.0.1:9"\n'):
         settings.write_text(text)
-        assert run(["trust", "--yes", str(clone.folder)]) == 0
+        assert run(["trust", "--yes", "sub"]) == 0
     if meanwhile == "none":
         settings.unlink()
+    elif meanwhile == "no folder":
+        shutil.rmtree(settings.parent)
     else:
         settings.write_text('tree = "elsewhere"\n')
-    assert run(["trust", "--revoke", str(clone.folder)]) == 0
+    assert run(["trust", "--revoke", "sub"]) == 0
+    settings.parent.mkdir(exist_ok=True)
     for text in ('router = "decisions/x@http://127.0.0.1:9"\n', 'web = "http://127.0.0.1:9"\n'):
         settings.write_text(text)
         capfd.readouterr()
-        run(["trust", "--show", str(clone.folder)])
+        run(["trust", "--show", "sub"])
         assert "metatree.toml: not accepted" in capfd.readouterr().out
 
 

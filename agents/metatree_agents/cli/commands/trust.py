@@ -112,19 +112,15 @@ def _take_back(place: Path, json: bool) -> int:
     """Take back all that was accepted in a folder and its tree, also what is not there now; return the exit code."""
     from metatree.storage.acceptance import accepted_in, drop_acceptance, revoke, stores_in, survey
 
-    settings: list[str] = []
-    folders = [place]
-    if place.is_dir():
-        settings = config.revoke(place.parent if place.name == FOLDER else place)
-        folders += [place / FOLDER] if place.name != FOLDER else []
+    settings = config.revoke(place.parent if place.name == FOLDER else place)
+    folders = [place, *([place / FOLDER] if place.name != FOLDER else [])]
     for name in settings:
         output.note(f"{name}: not trusted any more")
     recorded = {*folders, *(file for folder in folders for file in accepted_in(folder))}
     recorded |= {folder / name for folder in folders for name in _STORES}
     kept = sorted(file for file in recorded if drop_acceptance(file))
-    files = [
-        file for folder in folders for file in (sorted(folder.glob("*.db")) if folder.is_dir() else [folder])
-    ]
+    there = [folder for folder in folders if folder.exists()]
+    files = [file for each in there for file in (sorted(each.glob("*.db")) if each.is_dir() else [each])]
     surveys = []
     for file in files:
         if file.is_symlink():
