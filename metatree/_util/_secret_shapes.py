@@ -188,7 +188,7 @@ SHAPES: Final = (
         "a password or key",
         "machine",
         r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
-        r"machine\s+\S{1,253}\s+login\s+\S{1,200}(?:\s+account\s+\S{1,200})?\s+password\s+"
+        r"machine\s+\S{1,253}\s+login\s+\S{1,200}(?:\s+account\s+\S{1,200})?\s+password\s+(?!(?:machine|login|account)\s)"
         r"(?P<value>(?:(?![\"'`,;()\[\]{}<>=:|]\S{0,40}machine\s|\\[nrt]|[\"'`](?:[,\]}]|\s|\Z))\S){3,200})",
         inside=True,
         spaced=True,

@@ -24,6 +24,15 @@ def links(place: Path) -> Iterator[Path]:
             yield way
 
 
+def former_places(place: Path) -> set[str]:
+    """Return where a path may have led before a part of it became a link: each beginning followed, the rest by name."""
+    parts = Path(os.path.normpath(place.absolute())).parts
+    return {
+        os.path.join(os.path.realpath(Path(*parts[:end])), *parts[end:])  # noqa: PTH118  # as it was recorded
+        for end in range(1, len(parts) + 1)
+    }
+
+
 def link_out(place: Path, folder: Path) -> Path | None:
     """Return the first link in a folder that leads out of it on the way to a path, whoever has named that, and how.
 

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from metatree._util.links import former_places
 from metatree._util.private import keep_private, private_folder
 from metatree.errors import MetatreeError, UserError
 from metatree.storage.schema import DEFINITIONS, FILES
@@ -425,19 +426,20 @@ def drop_acceptance(file: Path) -> bool:
     return True
 
 
-def accepted_in(place: Path) -> list[Path]:
-    """Return the stores in a folder, or the one at a place, that were accepted where they could not be written.
+def drop_acceptances(place: Path) -> list[Path]:
+    """Forget the stores in a folder, or the one at a place, that were accepted where they could not be written.
 
-    By what was recorded then, whatever lies there now.
+    By what was recorded then, whatever lies there now; return them.
     """
-    folder, real = config_folder(), os.path.realpath(place)
-    found = []
+    folder, places = config_folder(), former_places(place)
+    dropped = []
     for mark in () if folder is None else sorted((folder / "accepted").glob("*")):
         with suppress(OSError, ValueError):
             file = json.loads(mark.read_text().partition("\n")[2])
-            if isinstance(file, str) and real in (file, os.path.dirname(file)):  # noqa: PTH120  # as it was written
-                found.append(Path(file))
-    return found
+            if isinstance(file, str) and not places.isdisjoint({file, os.path.dirname(file)}):  # noqa: PTH120
+                mark.unlink()
+                dropped.append(Path(file))
+    return dropped
 
 
 def _is_store(file: Path) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from metatree._util.links import link_out
+from metatree._util.links import former_places, link_out
 from metatree._util.private import private_folder, write_whole
 from metatree.errors import UserError
 from metatree.settings_files import OWN, PROJECT, SettingsFile, read_settings, settings_in
@@ -276,10 +276,11 @@ def revoke(folder: Path) -> list[str]:
     """Take back all that files of settings of a folder ever said, and return their names."""
     revoked = []
     for name in (OWN, PROJECT):
-        mark = _mark(folder / name)
-        if mark is not None and mark.exists():
-            mark.unlink()
-            revoked.append(name)
+        marks = [_mark_of(os.path.join(place, name)) for place in former_places(folder)]  # noqa: PTH118
+        for mark in marks:
+            if mark is not None and mark.exists():
+                mark.unlink()
+                revoked.append(name)
     return revoked
 
 
@@ -305,11 +306,13 @@ def _content(settings: SettingsFile) -> str:
 
 def _mark(settings: Path) -> Path | None:
     """Return the file that says which settings were accepted in this place."""
+    return _mark_of(os.path.join(os.path.realpath(settings.parent), settings.name))  # noqa: PTH118
+
+
+def _mark_of(place: str) -> Path | None:
     folder = config_folder()
-    if folder is None:
-        return None
-    place = os.path.realpath(settings).encode("utf-8", "surrogatepass")
-    return folder / "accepted" / signature("settings", place)
+    said = place.encode("utf-8", "surrogatepass")
+    return None if folder is None else folder / "accepted" / signature("settings", said)
 
 
 def _settings(file: SettingsFile) -> Iterator[_Setting]:

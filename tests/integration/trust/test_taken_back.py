@@ -17,7 +17,7 @@ from tests.integration.trust.prepared import Clone
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.parametrize("meanwhile", ["other settings", "none", "no folder"])
+@pytest.mark.parametrize("meanwhile", ["other settings", "none", "no folder", "a link"])
 def test_settings_are_taken_back_whatever_they_say_at_that_moment(
     clone: Clone, capfd: pytest.CaptureFixture[str], meanwhile: str
 ) -> None:
@@ -29,12 +29,16 @@ def test_settings_are_taken_back_whatever_they_say_at_that_moment(
         assert run(["trust", "--yes", "sub"]) == 0
     if meanwhile == "none":
         settings.unlink()
+    elif meanwhile == "a link":
+        settings.unlink()
+        settings.symlink_to("../a.md")
     elif meanwhile == "no folder":
         shutil.rmtree(settings.parent)
     else:
         settings.write_text('tree = "elsewhere"\n')
     assert run(["trust", "--revoke", "sub"]) == 0
     settings.parent.mkdir(exist_ok=True)
+    settings.unlink(missing_ok=True)
     for text in ('router = "decisions/x@http://127.0.0.1:9"\n', 'web = "http://127.0.0.1:9"\n'):
         settings.write_text(text)
         capfd.readouterr()
@@ -60,9 +64,10 @@ def test_a_tree_is_taken_back_whatever_lies_beside_it(
         Store.open(memory)
 
 
+@pytest.mark.parametrize("meanwhile", ["an empty folder", "a link"])
 @pytest.mark.parametrize("name", ["memory.db", "board.db", "../kb.db"])
 def test_what_was_accepted_at_a_place_is_taken_back_where_nothing_is(
-    clone: Clone, monkeypatch: pytest.MonkeyPatch, name: str
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, name: str, meanwhile: str
 ) -> None:
     (clone.metatree / "memory.db").rename(clone.metatree / name)
     file = (clone.metatree / name).resolve()
@@ -70,12 +75,18 @@ def test_what_was_accepted_at_a_place_is_taken_back_where_nothing_is(
     monkeypatch.setattr(acceptance, "writable", lambda file: False)
     accept(file)
     clone.metatree.rename(clone.folder / "away")
-    clone.metatree.mkdir()
+    if meanwhile == "a link":
+        clone.metatree.symlink_to("away")
+    else:
+        clone.metatree.mkdir()
     kept = file.read_bytes() if file.exists() else b""
     if kept:
         file.unlink()
     assert run(["trust", "--revoke", str(file if kept else clone.folder)]) == 0
-    clone.metatree.rmdir()
+    if meanwhile == "a link":
+        clone.metatree.unlink()
+    else:
+        clone.metatree.rmdir()
     (clone.folder / "away").rename(clone.metatree)
     if kept:
         file.write_bytes(kept)

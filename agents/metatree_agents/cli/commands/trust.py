@@ -110,15 +110,14 @@ def trust(
 
 def _take_back(place: Path, json: bool) -> int:
     """Take back all that was accepted in a folder and its tree, also what is not there now; return the exit code."""
-    from metatree.storage.acceptance import accepted_in, drop_acceptance, revoke, stores_in, survey
+    from metatree.storage.acceptance import drop_acceptance, drop_acceptances, revoke, stores_in, survey
 
     settings = config.revoke(place.parent if place.name == FOLDER else place)
     folders = [place, *([place / FOLDER] if place.name != FOLDER else [])]
     for name in settings:
         output.note(f"{name}: not trusted any more")
-    recorded = {*folders, *(file for folder in folders for file in accepted_in(folder))}
-    recorded |= {folder / name for folder in folders for name in _STORES}
-    kept = sorted(file for file in recorded if drop_acceptance(file))
+    kept = [file for folder in folders for file in drop_acceptances(folder)]
+    kept += [folder / name for folder in folders for name in _STORES if drop_acceptance(folder / name)]
     there = [folder for folder in folders if folder.exists()]
     files = [file for each in there for file in (sorted(each.glob("*.db")) if each.is_dir() else [each])]
     surveys = []
