@@ -303,6 +303,7 @@ def _drop_what_was_not_shown(store: Store, own: bool) -> None:
         if store.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)):
             store.execute(f"DELETE FROM {table}")
     if not own:
+        store.execute("UPDATE override SET parent = NULL, position = NULL, hidden = 0 WHERE id = '.'")
         _drop_what_acts_for_others(store)
         store.execute(f"DELETE FROM {_BEGINS}")
         # Else the next run of this user, or board, would have the number of one that is not there.

@@ -492,6 +492,7 @@ class Overlay:
         with self.memory.store.transaction():
             self.wrote()
             self._drop_in_place_of_built()
+            self.undo_loops()
             if self.has_edits:
                 anchored = self.memory.fact("anchored") or {}
                 same = anchored.get("store") == state["store"]
@@ -500,6 +501,29 @@ class Overlay:
                 self._reattach(anchored["seq"] if same else None)
             self.memory.set_fact("anchored", state)
             self.wrote()
+
+    def undo_loops(self) -> None:
+        """Take back where built nodes were put below themselves: they were in no list any more, or in endless ones.
+
+        No edit of this user does that; what somebody else says of places may.
+        """
+        store = self.memory.store
+        for node_id, parent in store.rows("SELECT id, parent FROM override WHERE parent IS NOT NULL"):
+            way, current = {node_id}, parent
+            while current is not None and current != ROOT and current not in way:
+                way.add(current)
+                current = self._place_above(current)
+            if node_id == ROOT or current in way:
+                store.execute("UPDATE override SET parent = NULL, position = NULL WHERE id = ?", (node_id,))
+                self.wrote()
+
+    def _place_above(self, node_id: str) -> str | None:
+        """Return the parent of a node in whichever layer has it; None for one that no layer has, or a detached one."""
+        override = self.override(node_id)
+        if override is not None and override.parent is not None:
+            return override.parent
+        place = self.memory.place(node_id) or (None if self.built is None else self.built.place(node_id))
+        return None if place is None else place[0]
 
     def _drop_in_place_of_built(self) -> None:
         """Remove nodes of somebody else that have the id of a built one: what they say would pass for the file's."""

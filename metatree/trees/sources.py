@@ -37,9 +37,9 @@ def typed_path(given: str | os.PathLike[str]) -> Path:
         UserError: both are there, or there is no user of the name after `~`.
     """
     path = Path(given)
-    is_here = os.path.lexists(path)
-    if is_here and not str(path).startswith("~"):
+    if not os.fspath(given).startswith("~"):
         return path
+    is_here = os.path.lexists(path)
     try:
         at_home = path.expanduser()
         if is_here and at_home.exists():
@@ -141,7 +141,9 @@ def check_place(source: SourceRef) -> None:
         UserError: the message says where it leads.
     """
     path = source.location.removeprefix(f"{source.type}:").strip()
-    if not is_path(source) and not is_no_path(source.type, path) and os.path.lexists(typed_path(path)):
+    if is_no_path(source.type, path):
+        return
+    if not is_path(source) and os.path.lexists(typed_path(path)):
         raise UserError(
             f"{source.location!r} would be looked for in whatever folder is current, so it is not read: build the"
             " tree again"

@@ -377,11 +377,18 @@ def test_a_folder_that_is_called_tilde_is_that_folder(
         (folder / "a.md").write_text(f"# A\n\n{text}\n")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(clone)
-    for name, text in (("~", "Of the clone."), ("~nobody_here", "Of it, too.")):
-        for given in (name, Path(name)):
-            with build_tree(given, out=tmp_path / "tree") as tree:
-                assert text in tree.content("a.md")
-            shutil.rmtree(tmp_path / "tree")
+    for given in ("~", Path("~")):
+        with pytest.raises(UserError, match="is here and in a home"):
+            build_tree(given, out=tmp_path / "tree")
+    for given, text in (
+        ("./~", "Of the clone."),
+        (Path("~").absolute(), "Of the clone."),
+        ("~nobody_here", "Of it, too."),
+        (Path("~nobody_here"), "Of it, too."),
+    ):
+        with build_tree(given, out=tmp_path / "tree") as tree:
+            assert text in tree.content("a.md")
+        shutil.rmtree(tmp_path / "tree")
     with pytest.raises(UserError, match="no user has that home"):
         build_tree("~nobody_else/notes", out=tmp_path / "tree")
     monkeypatch.chdir(tmp_path)

@@ -32,6 +32,7 @@ class NodeMerge(Merge):
         """Merge all; standing wishes, which go to agents with each answer, and what is hidden only when asked for."""
         self._nodes(wishes=wishes)
         self.each("overrides", self._override if deletions else self._shown)
+        self.tree._overlay.undo_loops()
 
     def _nodes(self, *, wishes: bool) -> None:
         def taken(node: Node) -> Node | None:

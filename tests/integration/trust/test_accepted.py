@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 from contextlib import closing
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -329,6 +330,43 @@ def test_the_nodes_of_an_accepted_index_that_names_no_source_are_no_files_of_one
     capfd.readouterr()
     assert run(["files", "the harbour", "--no-refresh"]) == 1
     assert "a.md" not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("way", ["import", "accept"])
+@pytest.mark.parametrize(
+    "moves",
+    [
+        {"a.md": "a.md"},
+        {"d": "d/e.md"},
+        {"a.md": "d", "d": "a.md"},
+        {".": "a.md"},
+        {"a.md": "nowhere", ".": "d"},
+    ],
+)
+def test_nobody_puts_built_nodes_below_themselves(
+    clone: Clone, tmp_path: Path, moves: dict[str, str], way: str
+) -> None:
+    shutil.rmtree(clone.metatree)
+    (clone.folder / "d").mkdir()
+    (clone.folder / "d" / "e.md").write_text("# The lake\n\nThe lake is in the north.\n")
+    sql = "INSERT INTO override(seq, id, parent, position, hidden) VALUES (?, ?, ?, 0, 0)"
+    rows = [(sql, (1000 + at, *move)) for at, move in enumerate(moves.items())]
+    with as_user(clone.attacker):
+        build_tree(clone.folder).close()
+        change(clone.metatree / "memory.db", *rows)
+        if way == "import":
+            with Tree.open(clone.folder) as tree:
+                export_memory(tree, tmp_path / "export")
+    if way == "import":
+        shutil.rmtree(clone.metatree)
+        with build_tree(clone.folder) as tree:
+            import_memory(tree, tmp_path / "export", trust=True)
+    else:
+        accept(clone.metatree / "memory.db")
+        build_tree(clone.folder).close()
+    with Tree.open(clone.folder) as tree:
+        assert {".", "a.md", "d", "d/e.md"} <= {node.id for _, node in islice(tree.walk(), 1000)}
+    assert run(["ask", "Where is the lake?"]) == 0
 
 
 DEEP, LONG = "[" * 100_000 + "]" * 100_000, "9" * 6000
