@@ -209,7 +209,8 @@ def _matches(kind: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[int,
         if group and (placeholder := _PLACEHOLDER.search(value)):
             # What a shape takes may run into what stands behind a value: `…22;{x}`.
             heads = [found[0] for each in _HEADS if (found := each.match(value))]
-            heads += [value[: placeholder.start()]] if placeholder.start() >= _LEAST_VALUE else []
+            if placeholder.start() >= _LEAST_VALUE and placeholder[0] not in ("...", "***"):
+                heads.append(value[: placeholder.start()])
             if head := next((each for each in heads if not _PLACEHOLDER.search(each)), ""):
                 yield match.start(group), match.start(group) + len(head), kind
             continue

@@ -117,10 +117,10 @@ def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = No
                 raise UserError(
                     f"git has put {str(file)!r} there with your mark in it, so what others commit would pass for yours:"
                     " put a copy of your own in its place, or delete it, and then take it out of the repository"
-                    " (git rm --cached)"
+                    " (git rm --cached); `metatree trust` then shows what is in it, and accepts it"
                 )
             if _was_refused(file):
-                raise untrusted(file)
+                raise untrusted(file, "was put there by git, and is unchanged since")
             return True
         if _is_accepted(file, facts):
             return False
@@ -157,10 +157,12 @@ def _size_and_time(file: Path) -> str:
     return f"{state.st_size} {state.st_mtime_ns}"
 
 
-def untrusted(file: Path) -> UntrustedStore:
+def untrusted(
+    file: Path, why: str = "was not made by you on this machine, or was copied here"
+) -> UntrustedStore:
     """Return the error for a store that somebody else made."""
     return UntrustedStore(
-        f"{str(file)!r} was not made by you on this machine, or was copied here: it is not used;"
+        f"{str(file)!r} {why}: it is not used;"
         f" `metatree trust {shlex.quote(str(file.parent))}` shows what is in it, and accepts it",
         path=str(file),
     )

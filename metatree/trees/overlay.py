@@ -492,20 +492,20 @@ class Overlay:
         with self.memory.store.transaction():
             self.wrote()
             self._drop_in_place_of_built()
-            self.undo_loops()
             if self.has_edits:
                 anchored = self.memory.fact("anchored") or {}
                 same = anchored.get("store") == state["store"]
                 if same:
                     self._follow_renames(anchored["rename"])
                 self._reattach(anchored["seq"] if same else None)
+                self.undo_loops()
             self.memory.set_fact("anchored", state)
             self.wrote()
 
     def undo_loops(self) -> None:
         """Take back where built nodes were put below themselves: they were in no list any more, or in endless ones.
 
-        No edit of this user does that; what somebody else says of places may.
+        No edit does that, but one that is followed by a rename on the disk, and what somebody else says of places.
         """
         store = self.memory.store
         for node_id, parent in store.rows("SELECT id, parent FROM override WHERE parent IS NOT NULL"):

@@ -105,6 +105,7 @@ KEYS: Final[Mapping[str, _Key]] = {
 """What can be set. Lost: every option of every command, among them those that delete or accept something."""
 
 _PLACES: Final = ("source", "tree")
+_OF_TYPE: Final = re.compile(r"[a-z]{2,20}:(?=~)")
 _LIMITS: Final = ("max-calls", "max-seconds")
 _LOWER: Final[Mapping[tuple[str, str], float]] = {("mcp", "max-seconds"): 120}
 """Limits of commands where these are lower than those of others; `tools.toolkit.MAX_SECONDS`."""
@@ -153,8 +154,11 @@ def defaults(folder: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """
     own_path = user_file()
     own = None if own_path is None else read_settings(own_path)
-    if own is not None and is_of_another(own.path.lstat()):
-        raise UserError(f"{str(own.path)!r} belongs to another user: look at it, then delete it")
+    if own is not None and is_of_another(own.path.lstat()) and not is_exempt(own.path):
+        raise UserError(
+            f"{str(own.path)!r} belongs to another user: set METATREE_CONFIG_DIR to a folder of yours, or name that"
+            " folder in METATREE_TRUST"
+        )
     found: dict[str, dict[str, Any]] = {}
     for setting in () if own is None else _settings(own):
         if setting.key == "ignore":
@@ -188,8 +192,9 @@ def _at_home(value: str | list[str]) -> str | list[str]:
     """Return places of the user's own settings with their home for `~`: a clone may have a folder of that name."""
     if isinstance(value, list):
         return [str(_at_home(each)) for each in value]
-    kind, mark, place = value.rpartition(":")
-    return kind + mark + os.path.expanduser(place)  # noqa: PTH111  # it may be an address
+    kind = _OF_TYPE.match(value)
+    begin = kind[0] if kind else ""
+    return begin + os.path.expanduser(value[len(begin) :])  # noqa: PTH111  # it may be an address
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,10 @@ from metatree.trees.tree import INDEX, Tree
 _OPEN = 8
 _BETWEEN = 1000
 _SQLITE = b"SQLite format 3\0"
-_OF_TREE = re.compile(r"\.gitignore|build\.lock|[\w.-]+\.db(?:-wal|-shm|-journal|\.images|-servers)?")
-"""What is in the folder of a tree, by its name."""
+_OF_TREE = re.compile(
+    r"\..*|build\.lock|[\w.-]+\.db(?:-wal|-shm|-journal|\.images|-servers)?|desktop\.ini|Thumbs\.db|README.*"
+)
+"""What is in the folder of a tree, by its name, also what systems and people put into any folder."""
 
 
 class TreeSource:

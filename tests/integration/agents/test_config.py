@@ -254,13 +254,16 @@ def test_no_password_of_an_address_in_settings_is_shown(
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs two users")
 def test_the_settings_of_another_user_are_not_ones_own(
-    clone: Path, home: Path, capsys: pytest.CaptureFixture[str]
+    clone: Path, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = home / "config.toml"
     file.write_text('source = "mcp:touch ran"\n')
     os.chown(file, 65534, 65534)
     assert run(["find", "kettle"]) == 2
-    assert "belongs to another user" in capsys.readouterr().err
+    assert "belongs to another user: set METATREE_CONFIG_DIR" in capsys.readouterr().err
+    file.write_text("max-calls = 30\n")
+    monkeypatch.setenv("METATREE_TRUST", str(home))
+    assert defaults(clone)[0]["ask"]["max_calls"] == 30
 
 
 def test_settings_that_were_accepted_raise_no_limit_that_was_not_shown(

@@ -369,6 +369,20 @@ def test_nobody_puts_built_nodes_below_themselves(
     assert run(["ask", "Where is the lake?"]) == 0
 
 
+def test_a_move_that_a_rename_on_the_disk_puts_below_itself_is_taken_back(clone: Clone) -> None:
+    for name in ("notes", "archive"):
+        (clone.folder / name).mkdir()
+        (clone.folder / name / f"{name}.md").write_text(
+            f"# The {name}\n\nThe {name} are in the north of town.\n"
+        )
+    shutil.rmtree(clone.metatree)
+    with build_tree(clone.folder) as tree:
+        tree.move("notes", "archive")
+    (clone.folder / "archive").rename(clone.folder / "notes" / "archive")
+    with build_tree(clone.folder) as tree:
+        assert {"notes/notes.md", "notes/archive/archive.md"} <= {node.id for _, node in tree.walk()}
+
+
 DEEP, LONG = "[" * 100_000 + "]" * 100_000, "9" * 6000
 
 

@@ -101,6 +101,7 @@ def test_an_index_of_others_among_files_is_no_tree(clone: Clone, tmp_path: Path)
     shutil.rmtree(clone.metatree)
     assert run(["ask", "Where is the harbour?"]) == 0
     assert run(["build", "."]) == 0
+    (tmp_path / "theirs" / ".DS_Store").touch()
     with build_tree(tmp_path / "theirs", out=tmp_path / "mine") as tree:  # and that folder is one
         assert [source.type for source in tree.sources()] == ["tree"] and len(tree) == 2
 
@@ -115,7 +116,9 @@ def test_ones_own_settings_name_ones_own_home_whatever_a_clone_has(
         (folder / "notes").mkdir(parents=True)
         (folder / "notes" / "a.md").write_text(f"# The lake\n\nThe lake is in the {said}.\n")
     (home / "config").mkdir()
-    for value in ("~/notes", "folder:~/notes"):
+    for folder in (home, clone.folder / "~"):
+        shutil.copytree(folder / "notes", folder / "no:tes")
+    for value in ("~/notes", "folder:~/notes", "~/no:tes"):
         (home / "config" / "config.toml").write_text(f'source = ["{value}"]\n')
         assert run(["ask", "Where is the lake?"]) == 0
         assert "The lake is in the north." in capsys.readouterr().out

@@ -392,6 +392,16 @@ def test_trust_shows_no_password_in_the_address_of_a_router(
     assert 'sets router to "openai/x@https://ann:***@x.example/v1"' in said
 
 
+def test_trust_shows_no_password_in_an_address_of_ones_own(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run(["build", "--tree", "own", "web:http://ann:hunter2hunter2@127.0.0.1:9/x?token=kkkk1234kkkk", "a.md"])
+    capfd.readouterr()
+    assert run(["trust", "--show", "own"]) == 0
+    said = "".join(capfd.readouterr())
+    assert "127.0.0.1:9/x" in said and "hunter2hunter2" not in said and "kkkk1234" not in said
+
+
 @pytest.mark.parametrize(
     "setting",
     [

@@ -727,7 +727,7 @@ def test_a_store_that_git_put_there_in_another_form_is_not_ones_own(tmp_path: Pa
         with pytest.raises(UserError, match="git has put"):
             Store.open(memory)
     shop.git("rm", "-q", "-f", "--cached", str(memory))
-    with pytest.raises(UntrustedStore):  # it is what others made of it
+    with pytest.raises(UntrustedStore, match="was put there by git, and is unchanged since"):
         Store.open(memory)
     if how != "beside a log":
         accept(memory)

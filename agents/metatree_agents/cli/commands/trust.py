@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from metatree.errors import UserError
-from metatree.trees.sources import FILES
+from metatree.trees.sources import FILES, public_location
 from metatree_agents.cli import _config as config
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
@@ -217,7 +217,7 @@ def _as_output(survey: Survey) -> dict[str, Any]:
     return {
         **asdict(survey),
         "path": str(survey.file),
-        "sources": [_source(record, survey.file.parent) for record in _sources(survey)],
+        "sources": [_source(record, survey) for record in _sources(survey)],
         "users": [f"{name} ({role})" for name, role in survey.users],
     }
 
@@ -253,7 +253,7 @@ def _lines(surveys: list[Survey]) -> Iterator[str]:
             None, [_more(survey, "permissions", "  lets {:,} other tools change things without asking")]
         )
         for record in _sources(survey):
-            text = _source(record, survey.file.parent)
+            text = _source(record, survey)
             yield f"  {output.plain(text, _FOREIGN) if text.startswith('starts ') else output.plain(text)}"
 
 
@@ -262,11 +262,13 @@ def _more(survey: Survey, what: str, text: str) -> str:
     return text.format(number) if number else ""
 
 
-def _source(record: dict[str, Any], place: Path) -> str:
-    """Say what a source of a tree would do."""
+def _source(record: dict[str, Any], survey: Survey) -> str:
+    """Say what a source of a tree would do; whole, but for passwords in addresses of one's own."""
     from metatree.trees.sources import source_from_record
 
-    source = source_from_record(record, place)
+    source = source_from_record(record, survey.file.parent)
+    if survey.trusted and not survey.offered:
+        source = replace(source, location=public_location(source.location))
     option_text = json_text.dumps(dict(source.options), ensure_ascii=False)
     with_ = f" with {option_text}" if source.options else ""
     if source.type in FILES:
