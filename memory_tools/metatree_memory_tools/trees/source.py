@@ -42,6 +42,7 @@ class TreeSource:
 
     name = "tree"
     version = "1"
+    on_disk = True
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -167,9 +167,10 @@ def test_an_address_is_no_file_of_that_name(
         "openapi:https://docs.example.org/api.json",
         "postgresql://127.0.0.1:9/shop",
         "database:postgresql://127.0.0.1:9/shop",
-        "tree:https://docs.example.org/guide",
     ):
         assert run(["build", source]) != 0, source
+    assert run(["build", "tree:https://docs.example.org/guide"]) == 2
+    assert "is an address: give a file or a folder of tree" in capsys.readouterr().err
     assert not programs.exists()
     (clone.folder / "wss:" / "x").mkdir(parents=True)
     assert run(["build", "wss://x"]) == 2

@@ -1,0 +1,174 @@
+"""Stores and logs that git tracks, and what git is asked about them."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from metatree_memory_tools import build_tree
+
+from metatree import Tree
+from metatree.errors import UntrustedStore, UserError
+from metatree.notes.notes import remember
+from metatree.storage.acceptance import accept
+from metatree.storage.store import Store
+from tests.integration.git_repository import Repository
+from tests.integration.trust.prepared import Clone
+
+pytestmark = pytest.mark.integration
+
+
+def _repository_that_runs(command: Path, folder: Path) -> None:
+    """Make a repository whose index lacks a folder that is fetched by a program which its settings name."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *arguments],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout.strip()
+
+    (folder / ".metatree" / "far").mkdir(parents=True, exist_ok=True)
+    (folder / ".metatree" / "far" / "b").write_text("b")
+    (folder / ".metatree" / "a").write_text("a")
+    git("init", "-q")
+    git("add", "-f", ".metatree/far/b", ".metatree/a")
+    git("commit", "-q", "-m", "first")
+    git("sparse-checkout", "init", "--cone", "--sparse-index")
+    git("sparse-checkout", "set", ".metatree/near")
+    missing = git("rev-parse", "HEAD:.metatree/far")
+    (folder / ".git" / "objects" / missing[:2] / missing[2:]).unlink()
+    for name, value in {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": str(folder),
+        "remote.origin.uploadpack": f"touch {command}; false",
+    }.items():
+        git("config", name, value)
+
+
+def test_no_repository_runs_anything_when_it_is_asked_for_a_log(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    _repository_that_runs(clone.started, clone.folder)
+    build_tree(clone.folder).close()
+    (clone.metatree / "memory.db-wal").write_bytes(b"\0" * 100)
+    with suppress(UserError):
+        Tree.open(clone.folder).close()
+    assert not clone.started.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[core]\n\tcompression = PRIVATE-LINE\n", "bad numeric config"),
+        ("[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\tPRIVATE-LINE = a\n", "unknown repository"),
+    ],
+)
+def test_no_line_of_a_file_is_repeated_that_git_quotes(clone: Clone, text: str, said: str) -> None:
+    """The settings of a repository may be a link to another file of the machine."""
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    (clone.metatree / "memory.db-wal").write_bytes(b"\0" * 100)
+    clone.secret.write_text(text)
+    subprocess.run(["git", "init", "-q"], cwd=clone.folder, check=True)
+    (clone.folder / ".git" / "config").unlink()
+    (clone.folder / ".git" / "config").symlink_to(clone.secret)
+    result = subprocess.run(
+        ["git", "ls-files"], cwd=clone.folder, capture_output=True, text=True, check=False
+    )
+    assert "private-line" in result.stderr.lower()
+    with pytest.raises(UserError, match="git cannot say") as refused:
+        Tree.open(clone.folder)
+    assert said in str(refused.value)
+    assert "private-line" not in str(refused.value).lower()
+
+
+def test_a_tree_that_looks_like_a_repository_hides_no_log_that_git_tracks(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    log = clone.metatree / "memory.db-wal"
+    log.write_bytes(b"\0" * 100)
+    subprocess.run(["git", "init", "-q", "--bare", str(clone.metatree)], check=True)
+    for name, value in {"core.bare": "false", "core.worktree": "/", "core.fsmonitor": clone.command}.items():
+        subprocess.run(["git", "config", "-f", str(clone.metatree / "config"), name, value], check=True)
+    for command in (["init", "-q"], ["add", "-f", str(log)]):
+        subprocess.run(["git", *command], cwd=clone.folder, check=True)
+    with pytest.raises(UserError, match="git cannot say"):
+        Tree.open(clone.folder)
+    assert not clone.started.exists()
+
+
+def test_a_store_that_one_committed_is_not_ones_own_any_more(clone: Clone) -> None:
+    """Others change it in their clones, and `git pull` puts it where the mark is for."""
+    repository = Repository(clone.folder.parent / "shop")
+    repository.commit("first", {"a.md": "# The shop\n"})
+    with build_tree(repository.root) as tree:
+        remember(tree, "Mine", who="victim")
+    Tree.open(repository.root).close()
+    repository.git("add", "-f", ".metatree/memory.db", ".metatree/index.db")
+    for version in ("2", "4"):
+        repository.git("update-index", "--index-version", version)
+        with pytest.raises(UserError, match=r"git has put '.*index\.db' there with your mark"):
+            Tree.open(repository.root)
+    repository.git("rm", "-q", "--cached", ".metatree/index.db")
+    with pytest.raises(UserError, match=r"git has put '.*memory\.db' there with your mark"):
+        Store.open(repository.root / ".metatree" / "memory.db")
+    repository.git("rm", "-q", "--cached", ".metatree/memory.db")
+    with pytest.raises(UntrustedStore):  # others may have changed it by then
+        Store.open(repository.root / ".metatree" / "memory.db")
+    build_tree(repository.root).close()
+    accept(repository.root / ".metatree" / "memory.db")
+    with Tree.open(repository.root) as tree:
+        assert "Mine" in [node.title for _, node in tree.walk()]
+
+
+@pytest.mark.parametrize("how", ["beside a log", "a conflict", "another encoding"])
+def test_a_store_that_git_put_there_in_another_form_is_not_ones_own(tmp_path: Path, how: str) -> None:
+    shop = Repository(tmp_path / "shop")
+    shop.commit("first", {"a.md": "# The shop\n"})
+    with build_tree(shop.root) as tree:
+        remember(tree, "Mine", who="victim")
+    memory = shop.root / ".metatree" / "memory.db"
+    log = memory.with_name("memory.db-wal")
+    with closing(sqlite3.connect(memory)) as connection:  # of a process that will be killed
+        connection.execute("UPDATE node SET title = 'Mine'")
+        connection.commit()
+        left = log.read_bytes()
+    shop.git("add", "-f", str(memory))
+    shop.commit("second", {})
+    shop.git("checkout", "-q", "-b", "theirs")
+    with closing(sqlite3.connect(memory)) as connection, connection:
+        connection.execute("UPDATE node SET title = 'Theirs'")
+    if how == "another encoding":
+        (shop.root / ".gitattributes").write_text(".metatree/memory.db -text working-tree-encoding=IBM037\n")
+        shop.git("add", ".gitattributes")
+        shop.git("update-index", "--force-remove", ".metatree/memory.db")
+    shop.git("add", "-f", str(memory))
+    shop.git("commit", "-q", "-m", "theirs")
+    changed = memory.read_bytes()
+    shop.git("checkout", "-q", "main")
+    if how != "beside a log":
+        shop.git("rm", "-q", str(memory))
+        shop.git("commit", "-q", "-m", "taken out")
+    with suppress(subprocess.CalledProcessError):  # of a conflict
+        shop.git("merge", "-q", "theirs")
+    assert memory.read_bytes() == changed
+    if how == "beside a log":
+        log.write_bytes(left)
+    for _ in range(2):
+        with pytest.raises(UserError, match="git has put"):
+            Store.open(memory)
+    shop.git("rm", "-q", "-f", "--cached", str(memory))
+    with pytest.raises(UntrustedStore, match="was put there by git, and is unchanged since"):
+        Store.open(memory)
+    if how != "beside a log":
+        accept(memory)
+        Store.open(memory).close()
