@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from metatree._util.open_folder import open_folder
+from metatree._util.secret_files import is_secret
 from metatree.errors import UserError
 from metatree.settings_files import ignored_in
 from metatree.trees.source_files import mtime_of
@@ -28,7 +29,7 @@ from metatree_memory_tools.build._ignore import (
     rules_above,
     rules_text,
 )
-from metatree_memory_tools.file_names import is_secret, path_text
+from metatree_memory_tools.file_names import path_text
 
 _OWN: Final = (".git", ".metatree")
 MAX_DEPTH = 100

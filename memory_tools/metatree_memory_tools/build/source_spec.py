@@ -12,6 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from metatree import plugins
+from metatree._util.links import real
+from metatree._util.secret_files import is_link_to_secret
 from metatree.errors import UserError
 from metatree.trees.source_types import SourceRef, SourceType, load_source_type, source_traits_of
 from metatree.trees.sources import (
@@ -24,7 +26,6 @@ from metatree.trees.sources import (
     refuse_link_out,
     typed_path,
 )
-from metatree_memory_tools.file_names import is_secret
 from metatree_memory_tools.trees.source import is_tree
 
 Given = str | Path | SourceRef | Mapping[str, Any]
@@ -153,6 +154,7 @@ def _typed(given: Given) -> SourceRef:
     ):  # `build *` names it too, and it may be called `mcp:PROGRAM`
         raise UserError(f"{location!r} is a link that leads to nothing: give a folder or a file")
     refuse_link_out(place)
+    _refuse_link_to_secret(place)
     name, mark, rest = location.partition(":")
     plain = not isinstance(given, Path) and not rest.startswith("//")
     named = plain and mark and rest and not place.exists()
@@ -168,7 +170,7 @@ def _typed(given: Given) -> SourceRef:
             if _recognises(kind, where):
                 return replace(source, type=kind.name, location=where)
     if there:
-        return replace(source, type="file", location=_file(place))
+        return replace(source, type="file", location=str(real(place)))
     if "://" in location:
         raise _unread(location)
     raise UserError(
@@ -200,10 +202,11 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
         raise UserError(f"{location!r} is an address: give a file or a folder of {kind}")
     place = _path(named)
     refuse_link_out(place)
+    _refuse_link_to_secret(place)
     if kind in ("folder", "file"):
         if not (place.is_dir() if kind == "folder" else place.is_file()):
             raise UserError(f"{location!r} is no {kind}: give the path of one")
-        return replace(source, type=kind, location=str(place.resolve()) if kind == "folder" else _file(place))
+        return replace(source, type=kind, location=str(place.resolve()))
     if kind not in plugins.names(plugins.SOURCES):
         known = ", ".join(plugins.names(plugins.SOURCES)) or "none"
         raise UserError(f"no type of sources {kind!r} is installed (installed: {known})")
@@ -223,18 +226,16 @@ def _path(location: str) -> Path:
     return place
 
 
-def _file(place: Path) -> str:
-    """Return where a file is that is a source by itself, without links.
+def _refuse_link_to_secret(place: Path) -> None:
+    """Refuse a name that a link leads to what is left out of a tree: nobody has named that.
 
     Raises:
-        UserError: it is a link to one that is left out of a tree, which nobody has named.
+        UserError: the message says where it leads.
     """
-    real = Path(os.path.realpath(place))
-    if place.is_symlink() and is_secret(real.name, real.parent.as_posix()):
+    if is_link_to_secret(place):
         raise UserError(
-            f"{str(place)!r} is a link to {str(real)!r}, which is left out: name that to have it read"
+            f"{str(place)!r} is a link to {str(real(place))!r}, which is left out: name that to have it read"
         )
-    return str(real)
 
 
 def source_types() -> list[SourceType]:

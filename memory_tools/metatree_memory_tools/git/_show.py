@@ -15,13 +15,14 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from metatree._util.secret_files import is_secret
 from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.trees.history_text import day
 from metatree.trees.masking import is_code
 from metatree.trees.source_files import read_inside
 from metatree.trees.text import decode, is_binary, lines_of
-from metatree_memory_tools.file_names import is_secret, path_text
+from metatree_memory_tools.file_names import path_text
 from metatree_memory_tools.git._command import GitFailed, Objects, checked_revision, objects_of, rev_parse
 from metatree_memory_tools.git._dates import seconds_of
 from metatree_memory_tools.git.log import masked_message

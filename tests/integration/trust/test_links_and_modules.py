@@ -84,6 +84,21 @@ def test_a_folder_that_is_named_is_no_link_into_git(clone: Clone, capsys: pytest
         assert "leads into '.git'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("folder", [".ssh", ".aws", ".gnupg", ".kube", ".ssh/conf.d"])
+def test_a_file_that_is_named_is_in_no_folder_of_secrets_by_a_link(
+    clone: Clone, capsys: pytest.CaptureFixture[str], folder: str
+) -> None:
+    (clone.folder / folder).mkdir(parents=True)
+    (clone.folder / folder / "config").write_text(HIDDEN)
+    (clone.folder / folder / "id_rsa").write_text(HIDDEN)
+    (clone.folder / "docs").symlink_to(folder)
+    names = ("docs/config", str(clone.folder / "docs" / "config"), "file:docs/config", "docs/id_rsa")
+    for given in (*names, "docs") if folder != ".kube" else names[:3]:
+        assert run(["build", given]) == 2, given
+        assert "which is left out" in capsys.readouterr().err
+    assert run(["build", f"{folder}/config"]) == 0  # it is named
+
+
 @pytest.mark.parametrize(
     "source",
     [

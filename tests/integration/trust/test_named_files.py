@@ -212,3 +212,20 @@ def test_a_tree_may_lie_behind_a_link_that_stays_or_is_above(
         assert run(["build", ".", "--tree", place]) == 0
         assert run(["find", "harbour", "--tree", place]) == 0
     assert (clone.folder / "trees" / "index.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("link", "target"), [("issue.md", ".env"), ("issue.md", ".git/config"), ("docs", ".ssh")]
+)
+def test_a_link_to_what_holds_secrets_is_no_file_of_the_folder(
+    clone: Clone, capsys: pytest.CaptureFixture[str], link: str, target: str
+) -> None:
+    hidden = clone.folder / target if link != "docs" else clone.folder / target / "config"
+    hidden.parent.mkdir(exist_ok=True)
+    hidden.write_text("where is the harbour?")
+    (clone.folder / link).symlink_to(target)
+    name = link if link != "docs" else "docs/config"
+    for command in ("ask", "context", "remember"):
+        assert run([command, f"@{name}"]) == 2
+        assert f"{name!r} is a link to {str(hidden)!r}: name that itself" in capsys.readouterr().err
+    assert run(["ask", f"@{hidden.relative_to(clone.folder)}"]) in (0, 1)  # it is named

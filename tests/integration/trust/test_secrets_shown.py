@@ -571,3 +571,19 @@ def test_a_key_is_masked_whatever_an_accepted_index_says_of_its_file(
     with Tree.open(clone.folder) as tree:
         assert tree.index.accepted
         assert "The token of the till is ****" in tree.content("till.md")
+
+
+def test_a_log_that_looks_like_a_chat_is_not_cut_in_a_secret(clone: Clone) -> None:
+    lines = (
+        "starting",
+        "connecting postgres://ann:s3cretpw99@db.example.org/shop",
+        f"token 123456789:{'AAF3abcDE' * 4}",
+    )
+    log = clone.folder / "app-log.txt"
+    log.write_text("".join(f"[2024-05-17 14:03:2{at}] {line}\n" for at, line in enumerate(lines)))
+    assert run(["build", "app-log.txt"]) == 0
+    with Tree.open(clone.folder / ".metatree") as tree:
+        shown = str([(node.title, node.description, node.content) for _, node in tree.walk()])
+    assert "postgres://ann:***" in shown
+    assert "s3cretpw99" not in shown
+    assert "AAF3abc" not in shown

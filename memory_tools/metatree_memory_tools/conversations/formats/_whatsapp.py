@@ -23,7 +23,7 @@ _WHEN = (
     rf"(?P<before>{_HALF})?\s*(?P<h>\d{{1,2}})[:.](?P<m>\d\d)(?:[:.](?P<s>\d\d))?\s*(?P<after>{_HALF})?"
 )
 _LINE = re.compile(rf"^(?:\[{_WHEN}\]|{_WHEN.replace('P<', 'P<x')}\s*[-–]\s)\s*(?P<rest>.*)$", re.DOTALL)
-_AUTHOR = re.compile(r"^(?P<author>[^:\n]{1,100}?): ?(?P<text>.*)$", re.DOTALL)
+_AUTHOR = re.compile(r"^(?P<author>[^:\n]{1,100}?):(?!\S) ?(?P<text>.*)$", re.DOTALL)
 _NAME = re.compile(
     r"^(?:.{0,20}?WhatsApp.{0,20}?(?:-|with|mit|avec|con|com|met)\s+)?(?P<who>.*?)(?: ?\(\d+\))?\.(?:txt|zip)$",
     re.IGNORECASE,

@@ -9,10 +9,10 @@ from metatree_memory_tools.build._ignore import IgnoreRules
 from metatree_memory_tools.build._index_writer import BuiltFile, arrange
 from metatree_memory_tools.build._renames import Renames
 from metatree_memory_tools.code.imports import Import, Modules, targets
-from metatree_memory_tools.file_names import is_secret
 from metatree_memory_tools.text.descriptions import docstring_prose, first_sentence, shorten, with_names
 from metatree_memory_tools.text.plain import PIECE_LINES, PlainText
 
+from metatree._util.secret_files import is_secret
 from metatree.node import Source
 from metatree.trees.overlay import above
 from metatree.trees.source_types import SourceFile
