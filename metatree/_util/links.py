@@ -33,6 +33,22 @@ def former_places(place: Path) -> set[str]:
     }
 
 
+def link_astray(place: Path) -> Path | None:
+    """Return the first link on the way that leads out of where its maker may have put it, None for a sound way.
+
+    That is out of the current folder, or, of a path below that, out of the folder that the link is in: a clone there
+    is a stranger's.
+    """
+    if link := link_out(place, Path()):
+        return link
+    below = not place.is_absolute() and ".." not in place.parts
+    return next((link for link in links(place) if not _stays(link)), None) if below else None
+
+
+def _stays(link: Path) -> bool:
+    return real(link).is_relative_to(real(link.parent))
+
+
 def link_out(place: Path, folder: Path) -> Path | None:
     """Return the first link in a folder that leads out of it on the way to a path, whoever has named that, and how.
 

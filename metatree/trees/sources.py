@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from metatree import plugins
-from metatree._util.links import link_out, links, real
+from metatree._util.links import link_astray, real
 from metatree.errors import UserError
 from metatree.trees.layer import Layer
 from metatree.trees.source_types import SourceRef, load_source_type, source_traits_of
@@ -63,13 +63,7 @@ def refuse_link_out(place: Path) -> None:
         raise UserError(
             f"{str(place)!r} is a link that leads into {hidden.pop()!r}: what lies there is in no tree"
         )
-    if place.is_absolute():
-        return
-    if ".." in place.parts:  # above the current folder are the user's own links
-        leads_out = link_out(place, Path()) is not None
-    else:
-        leads_out = any(not real(link).is_relative_to(real(link.parent)) for link in links(place))
-    if leads_out:
+    if not place.is_absolute() and link_astray(place):
         raise UserError(
             f"{str(place)!r} is a link that leads to {str(real(place))!r}: name that to have it read"
         )

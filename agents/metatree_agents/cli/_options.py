@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from metatree._util.links import link_out, real
+from metatree._util.links import link_astray, real
 from metatree._util.numbers import whole_number
 from metatree._util.secret_files import is_link_to_secret
 from metatree.errors import UserError
@@ -30,15 +30,15 @@ def path(text: str) -> Path:
     """Return the path that an option or argument names; an empty one is not the current folder.
 
     Raises:
-        UserError: a link in the current folder leads out of it on the way, or a link leads to what holds secrets:
-            whoever made the folder may have put it there.
+        UserError: a link leads out of its folder on the way, or to what holds secrets: whoever made the folder may
+            have put it there.
     """
     named = Path(given(text))
     for way in (named, Path(os.path.expanduser(text))):  # noqa: PTH111  # raises nothing where there is no such user
-        if link := link_out(way, Path()):
+        if link := link_astray(way):
             what = "folder" if os.path.isdir(link) else "file"  # noqa: PTH112  # nor where nobody may look
             raise UserError(
-                f"{str(link)!r} is a link to a {what} outside of this folder: name that {what} itself"
+                f"{str(link)!r} is a link to a {what} outside of its folder: name that {what} itself"
             )
         if is_link_to_secret(way):
             raise UserError(f"{str(way)!r} is a link to {str(real(way))!r}: name that itself")

@@ -53,7 +53,7 @@ class Chats:
     """
 
     name = "chats"
-    version = "4"
+    version = "5"
     leaves_out = True
     on_disk = True
 

@@ -28,7 +28,7 @@ from metatree_memory_tools.documents._document_text import (
     shaped,
     tidy,
 )
-from metatree_memory_tools.text.descriptions import shorten_masked
+from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
 from metatree_memory_tools.text.markdown import headings_of
 
 CONVERTED: Final = frozenset({"pptx", "xlsx", "epub", "odt", "notebook"})
@@ -59,7 +59,7 @@ def extract_converted(kind: str, data: bytes) -> Extracted:
     text = _CONVERT[kind](data) if kind in _CONVERT else _by_markitdown(kind, data)
     result = Extracted()
     if len(text) > MOST_CHARS:
-        text = text[:MOST_CHARS]
+        text = cut_masked(text, MOST_CHARS)
         result.problem = "only the beginning: there is too much text"
     result.lines = list(_lines(kind, text, result))
     while result.lines and not result.lines[-1]:

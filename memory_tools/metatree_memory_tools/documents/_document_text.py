@@ -12,9 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from metatree._util.secret_text import masked, without_secrets
+from metatree_memory_tools.text.descriptions import MOST_HEADINGS
 
 MOST_CHARS = 20_000_000
 """Text beyond this is left out, with a note."""
+_MOST_TEXT_LINES = 500_000
+_MOST_PAGES = 50_000
 
 _UNSAYABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]")
 _SPACES = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u205f\u3000]+")
@@ -76,6 +79,25 @@ class Extracted:
             "facts": self.facts,
             "problem": self.problem,
         }
+
+    def bounded(self) -> Extracted:
+        """Return the same with as many lines, headings and pages as a tree can be made of, and a note of the rest."""
+        bounds = (
+            ("lines", len(self.lines), _MOST_TEXT_LINES),
+            ("headings", len(self.headings), MOST_HEADINGS),
+            ("pages", len(self.pages), _MOST_PAGES),
+        )
+        cut = [f"only its first {most:,} {what}" for what, number, most in bounds if number > most]
+        if not cut:
+            return self
+        lines = self.lines[:_MOST_TEXT_LINES]
+        return replace(
+            self,
+            lines=lines,
+            headings=[each for each in self.headings[:MOST_HEADINGS] if each.line <= len(lines)],
+            pages=[each for each in self.pages[:_MOST_PAGES] if each.line <= len(lines) + 1],
+            problem="; ".join([*filter(None, [self.problem]), *cut]),
+        )
 
     def without_secrets(self) -> Extracted:
         """Return the same with `*` in place of what looks like secrets; itself where nothing does."""

@@ -31,6 +31,8 @@ _MOST_RATIO = 200
 _SMALL_MEMBER = 5_000_000
 _MOST_DEPTH = 500
 _TITLE_CHARS = 120
+_MOST_SAID = 20_000
+"""What a document says of itself in more characters is no title and no name."""
 _HEADING_NAME = re.compile(r"heading\s*([1-9])$", re.IGNORECASE)
 
 
@@ -74,9 +76,9 @@ def _extract(archive: zipfile.ZipFile) -> Extracted:
     if "docProps/core.xml" in names:
         core = _Core()
         _parse(archive, "docProps/core.xml", core)
-        result.title = shorten_masked(tidy(core.values.get("title", "")), _TITLE_CHARS)
+        result.title = shorten_masked(core.said("title"), _TITLE_CHARS)
         for name, key in (("creator", "author"), ("subject", "subject"), ("description", "description")):
-            if value := tidy(core.values.get(name, "")):
+            if value := core.said(name):
                 result.facts[key] = shorten_masked(value, 300)
     result.title = result.title or text.title
     result.links = list(dict.fromkeys(text.links))[:1_000]
@@ -174,8 +176,14 @@ class _Core:
         self._tag = ""
 
     def text(self, text: str) -> None:
-        if self._tag and len(self.values.get(self._tag, "")) < 2_000:
-            self.values[self._tag] = self.values.get(self._tag, "") + text
+        said = self.values.get(self._tag, "")
+        if self._tag and len(said) <= _MOST_SAID:
+            self.values[self._tag] = said + text
+
+    def said(self, name: str) -> str:
+        """Return what stands in an element, '' where that has no end: what is cut may be half of a key."""
+        value = self.values.get(name, "")
+        return "" if len(value) > _MOST_SAID else tidy(value)
 
 
 class _Styles:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from metatree._util.secret_text import masked
 from metatree.trees.text import decode
 from metatree_memory_tools.documents._document_text import MOST_CHARS, Extracted, Heading, shaped, tidy
 from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
@@ -78,7 +79,7 @@ def _is_deep(page: str) -> bool:
 
 
 def _without_structure(page: str) -> Extracted:
-    text = _MARKUP.sub(" ", page[:MOST_CHARS])
+    text = _MARKUP.sub(" ", cut_masked(page, MOST_CHARS))
     lines = [line for row in text.split("\n") if (line := tidy(row))]
     return Extracted(lines, problem=f"read without its structure: it is nested more than {_MOST_DEPTH} deep")
 
@@ -269,6 +270,8 @@ class _HtmlReader:
         self.mark = ""
         if self.heading is not None and not self.where[-1]:
             self.heading[2].append(line)
+        if len(line) > _LINE_CHARS:
+            line = masked(line)[0]  # no key is cut in two
         for start in range(0, len(line), _LINE_CHARS):
             self.lines.append(line[start : start + _LINE_CHARS])
         self.chars += len(line)

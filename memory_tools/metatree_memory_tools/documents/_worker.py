@@ -59,7 +59,7 @@ def extract(kind: str, data: bytes, limit_s: float) -> Extracted:
 
 def _answer(kind: str, data: bytes, limit_s: float) -> bytes:
     try:
-        return _line(extract(kind, data, limit_s))
+        return _line(extract(kind, data, limit_s).bounded())
     except MemoryError:
         problem = "not read: it takes too much memory"
     except RecursionError:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 MOST_MERGED: Final = 100_000
 """Pairs that all merge keys of a text may bring."""
+MOST_NODES: Final = 1_000_000
 MOST_SIGNS: Final = 200
 """Of a number."""
 
@@ -64,12 +65,26 @@ def load_yaml(text: str, *, dates: bool = True, most_values: float = float("inf"
             first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
             for first, resolvers in fast.yaml_implicit_resolvers.items()
         }
+    _refuse_many(text, fast)
     value = yaml.load(text, Loader=Loader)
     if most_values < float("inf") and _count(value, {}) > most_values:
         raise yaml.constructor.ConstructorError(
             None, None, f"aliases bring more than {most_values:,} values", None
         )
     return value
+
+
+def _refuse_many(text: str, loader: Any) -> None:
+    """Refuse a text of more than `MOST_NODES`, each of which takes some 700 bytes while it is read."""
+    import yaml
+
+    if len(text) > MOST_NODES:  # none has fewer characters than nodes
+        marks = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
+        nodes = sum(not isinstance(event, marks) for event in yaml.parse(text, Loader=loader))
+        if nodes > MOST_NODES:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"it has more than {MOST_NODES:,} values", None
+            )
 
 
 def _count(value: Any, counts: dict[int, float]) -> float:

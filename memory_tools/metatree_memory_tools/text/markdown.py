@@ -14,6 +14,7 @@ from metatree_memory_tools.text._notes import Note, day_of, note_of, shown
 from metatree_memory_tools.text.descriptions import (
     MOST_HEADINGS,
     beginning,
+    cut_masked,
     first_sentence,
     shorten,
     shorten_masked,
@@ -178,7 +179,7 @@ def plain(text: str) -> str:
         >>> plain("Use **[metatree](x.md)** with `run`")
         'Use metatree with run'
     """
-    text = text[:_MOST_CHARS]  # the patterns take the square of it for marks that nothing closes
+    text = cut_masked(text, _MOST_CHARS)  # the patterns take the square of it for marks that nothing closes
     text = unmarked_by(_LINK, unmarked_by(_IMAGE, unmarked_by(_TAG, text)))
     for _ in range(3):
         text = unmarked_by(_MARKS, text)

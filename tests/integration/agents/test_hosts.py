@@ -617,7 +617,7 @@ def test_a_source_that_a_link_of_the_project_leads_out_of_it_is_not_served(
     (home / "private").mkdir()
     Path("docs").symlink_to(home / "private")
     assert run(["install", "claude-code", "--project", "--source", "docs"]) == 2
-    assert "'docs' is a link to a folder outside of this folder" in capsys.readouterr().err
+    assert "'docs' is a link to a folder outside of its folder" in capsys.readouterr().err
     assert not Path(".mcp.json").exists()
     assert run(["new-plugin", "kettle", "--out", "docs/kettle"]) == 2
     assert not list((home / "private").iterdir())

@@ -70,7 +70,7 @@ def test_a_link_out_of_the_folder_is_no_file_of_it(
     assert run(words) == 2
     out, err = capsys.readouterr()
     assert (
-        f"{str(Path(way.format(name)))!r} is a link to a file outside of this folder: name that file itself"
+        f"{str(Path(way.format(name)))!r} is a link to a file outside of its folder: name that file itself"
         in err
     )
     assert "PASSPHRASE" not in out + err
@@ -82,7 +82,7 @@ def test_the_problem_of_a_plan_is_no_such_link(clone: Clone, capsys: pytest.Capt
     linked(clone, "issue.hddl")
     (clone.folder / "domain.hddl").write_text("(define (domain house))\n")
     assert run(["plan", "domain.hddl", "issue.hddl"]) == 2
-    assert "'issue.hddl' is a link to a file outside of this folder" in capsys.readouterr().err
+    assert "'issue.hddl' is a link to a file outside of its folder" in capsys.readouterr().err
 
 
 def test_a_whole_path_and_one_below_the_home_are_looked_at_too(
@@ -92,7 +92,7 @@ def test_a_whole_path_and_one_below_the_home_are_looked_at_too(
     monkeypatch.setenv("HOME", str(clone.folder.parent))
     for given in (str(clone.folder / "issue.md"), "~/clone/issue.md"):
         assert run(["find", f"@{given}"]) == 2
-        assert "issue.md' is a link to a file outside of this folder" in capsys.readouterr().err
+        assert "issue.md' is a link to a file outside of its folder" in capsys.readouterr().err
 
 
 def test_a_folder_on_the_way_is_no_such_link(clone: Clone, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,7 +100,7 @@ def test_a_folder_on_the_way_is_no_such_link(clone: Clone, capsys: pytest.Captur
     (clone.folder / "also").symlink_to("docs")
     for name in ("docs", "also"):
         assert run(["find", f"@{name}/diary.md"]) == 2
-        assert f"{name!r} is a link to a folder outside of this folder" in capsys.readouterr().err
+        assert f"{name!r} is a link to a folder outside of its folder" in capsys.readouterr().err
 
 
 def test_what_the_user_names_is_read(clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +194,7 @@ def test_no_place_of_a_store_is_a_link_out_of_the_folder(
     out, err = capsys.readouterr()
     what = "file" if command.endswith(" service.db") else "folder"
     assert re.search(
-        rf"'(kb|service\.db)' is a link to a {what} outside of this folder: name that {what} itself", err
+        rf"'(kb|service\.db)' is a link to a {what} outside of its folder: name that {what} itself", err
     )
     assert "PASSPHRASE" not in out + err
     assert state(own) == before
@@ -229,3 +229,14 @@ def test_a_link_to_what_holds_secrets_is_no_file_of_the_folder(
         assert run([command, f"@{name}"]) == 2
         assert f"{name!r} is a link to {str(hidden)!r}: name that itself" in capsys.readouterr().err
     assert run(["ask", f"@{hidden.relative_to(clone.folder)}"]) in (0, 1)  # it is named
+
+
+@pytest.mark.parametrize("words", ["ask @clone/issue.md", "find x --tree clone/kb", "build clone/issue.md"])
+def test_a_link_of_a_folder_below_leads_to_nothing_beside_it(
+    clone: Clone, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    linked(clone, "issue.md")
+    (clone.folder / "kb").symlink_to(Path("..") / clone.secret.parent.name)
+    monkeypatch.chdir(clone.folder.parent)
+    assert run(words.replace("clone", clone.folder.name).split()) == 2
+    assert "is a link" in capsys.readouterr().err

@@ -15,7 +15,9 @@ import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.tools import _code_look
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build._outline_check import MOST_PARTS
+from metatree_memory_tools.conversations.formats.mail import letter_of
+from metatree_memory_tools.documents._docx import extract_docx
+from metatree_memory_tools.documents._html import extract_html
 from metatree_memory_tools.documents._man import extract_man
 from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
 from metatree_memory_tools.git.log import read_history
@@ -25,6 +27,7 @@ from metatree_memory_tools.openapi import _call
 from metatree_memory_tools.schema_tool import usable_schema
 from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
 from metatree_memory_tools.text.lines import text_of
+from metatree_memory_tools.text.markdown import plain
 from metatree_memory_tools.web import _page
 from metatree_memory_tools.web._page import FetchedPage
 from metatree_memory_tools.web.fetch import Fetched
@@ -44,6 +47,7 @@ from metatree.storage.acceptance import accept
 from metatree.storage.store import Store
 from metatree.trees.history import commits
 from metatree.trees.source_types import Outline, SourceFile
+from tests.documents import make_docx
 from tests.integration.git_repository import Repository
 from tests.integration.trust.prepared import Clone, as_user
 
@@ -514,10 +518,10 @@ def test_the_last_words_of_a_server_are_masked_before_they_are_cut() -> None:
 
 
 def test_a_page_of_too_many_headings_is_a_text_without_secrets(clone: Clone) -> None:
-    (clone.folder / "p.html").write_text(f"<p>The key is {TOKEN}.</p>" + "<h2>a</h2>" * (MOST_PARTS + 1))
+    (clone.folder / "p.html").write_text(f"<p>The key is {TOKEN}.</p>" + "<h2>a</h2>" * 20_000)
     with build_tree(clone.folder) as tree:
-        assert "more than 200,000 parts" in str(tree.get("p.html").attributes["note"])
-        assert "The key is ****" in tree.content("p.html")
+        assert "its first 10,000 headings" in str(tree.get("p.html").attributes["note"])
+        assert "The key is ****" in tree.content("p.html#<intro>")
         assert "The harbour is in the south." in tree.content("a.md")
 
 
@@ -587,3 +591,42 @@ def test_a_log_that_looks_like_a_chat_is_not_cut_in_a_secret(clone: Clone) -> No
     assert "postgres://ann:***" in shown
     assert "s3cretpw99" not in shown
     assert "AAF3abc" not in shown
+
+
+POSTGRES = "postgres://ann:s3cretpw99@db.example.org/shop"
+
+
+def test_no_long_line_of_a_page_is_cut_in_a_secret() -> None:
+    for before in range(99_950, 100_001, 7):
+        page = f"<p>{'w' * 9} {'x' * (before - 10)} {TOKEN} {POSTGRES} end</p>"
+        shown = "".join(extract_html(page.encode()).without_secrets().lines)
+        assert "ghp_a" not in shown
+        assert "s3cret" not in shown
+        assert shown.endswith(" end")
+
+
+def test_what_a_document_says_of_itself_is_not_cut_in_a_secret() -> None:
+    at = POSTGRES.index("@")
+    begin = '<p xmlns:dc="x">'
+    said = f"<dc:description>Notes{' ' * 3_000}{POSTGRES[:at]}"
+    begin += f"<!--{'x' * ((1 << 16) - len(begin) - len(said) - 7)}-->{said}"
+    assert len(begin) == 1 << 16  # as much as is read at once
+    for blanks, shown in ((6_000, "Notes postgres://ann:**********@db.example.org/shop"), (30_000, None)):
+        core = f"{begin}{POSTGRES[at:]}{' ' * blanks}</dc:description></p>"
+        facts = extract_docx(make_docx("<w:p/>", docProps__core=core)).without_secrets().facts
+        assert facts.get("description") == shown
+
+
+def test_no_long_heading_is_cut_in_a_secret() -> None:
+    for behind in range(930, 1_000, 3):
+        title = plain(f"[Setup](https://x/{'x' * behind}) {TOKEN}")
+        assert TOKEN in title or "ghp_" not in title
+
+
+def test_no_long_subject_is_cut_between_the_words_of_a_secret() -> None:
+    at = POSTGRES.index("@")
+    words = [
+        f"=?utf-8?q?{word.replace(' ', '_')}?=" for word in ("x" * 3_930, f" {POSTGRES[:at]}", POSTGRES[at:])
+    ]
+    letter = letter_of(f"Subject: {chr(10).join(f' {word}' for word in words)}\n\ntext\n".encode())
+    assert "s3cret" not in f"{letter.title} {letter.text}"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from metatree_agents.hosts import _json_edits, _toml_edits
 from metatree_agents.service.database.backup import verified
+from metatree_memory_tools.reading import bounded_yaml
 from metatree_memory_tools.reading.bounded_yaml import load_yaml
 
 from metatree import errors
@@ -123,6 +124,14 @@ def test_a_number_of_yaml_is_bounded(number: str) -> None:
     with pytest.raises(yaml.YAMLError, match="more than 200 signs"):
         load_yaml(f"a: 1:30\nb: {number}\n")
     assert load_yaml("a: 1:30\nb: 0x1f\nc: 1.5\nd: '" + "1" * 5_000 + "'")["b"] == 31
+
+
+def test_values_of_yaml_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    yaml = pytest.importorskip("yaml")
+    monkeypatch.setattr(bounded_yaml, "MOST_NODES", 1_000)
+    with below(20), pytest.raises(yaml.YAMLError, match="more than 1,000 values"):
+        load_yaml("[" + "{}," * 1_000 + "]")
+    assert load_yaml("[" + "'a b c'," * 990 + "]") == ["a b c"] * 990
 
 
 @pytest.mark.parametrize("top", ["*a8", "{x: *a8}", "&b [*b]"])

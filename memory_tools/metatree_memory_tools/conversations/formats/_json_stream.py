@@ -22,6 +22,8 @@ _MOST_CHARS = 1 << 26
 """A longer value is not read."""
 _MOST_PARTS = 3_000_000
 """Nor one of more lists, objects and commas: the shortest of them take 50 times as much when they are parsed."""
+_MOST_VALUES = 3_000_000
+"""No more values of a document are read: a bomb of short ones would take minutes."""
 _NEAR_END = 64
 _BLANK = " \t\r\n\ufeff"
 _BEHIND = frozenset(" \t\r\n,]}")
@@ -50,6 +52,7 @@ class _Reader:
         self._begun = False
         self._ended = False
         self._json = json.JSONDecoder(strict=False)
+        self._seen = 0
 
     def value(self, path: Path) -> Iterator[tuple[Path, Any]]:
         opening = self._peek()
@@ -104,6 +107,9 @@ class _Reader:
                     )
                 continue
             self._at = end
+            self._seen += 1
+            if self._seen > _MOST_VALUES:
+                raise CutOff(f"it has more than {_MOST_VALUES:,} values")
             return value
 
     def _more(self) -> bool:

@@ -27,6 +27,9 @@ _DAY = re.compile(r"(?:^|/)([^/]+)/\d{4}-\d\d-\d\d\.json$")
 _TIME = re.compile(rb'"ts"\s*:\s*"\d{9,11}\.\d+"')
 _MARK = re.compile(r"<([@#!]?)([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
 _MOST = 1_000_000
+_MOST_MESSAGES = 200_000
+_MOST_CHARS = 50_000_000
+"""Of the messages of a day, which are put in order in memory."""
 _LONGEST_KEY = 100
 _LONGEST = 200
 """Characters of a name; more would let a list of a few kilobytes, once unpacked, take gigabytes."""
@@ -49,26 +52,34 @@ class Slack:
         channel = day[1] if day else file.name
         users = _users(file)
         title = _members(file, users).get(channel) or channel
-        day_messages: list[Mapping[str, Any]] = []
+        day_messages: list[ChatMessage] = []
+        chars = 0
         problem: CutOff | None = None
         try:
             with file.open() as stream:
                 for _, each in values(stream, lambda path: path == ()):
-                    if isinstance(each, Mapping) and isinstance(each.get("ts"), str):
-                        day_messages.append(each)
+                    if not isinstance(each, Mapping) or not isinstance(each.get("ts"), str):
+                        continue
+                    if message := _message(each, users, channel, title):
+                        day_messages.append(message)
+                        chars += len(message.text)
+                    if len(day_messages) > _MOST_MESSAGES or chars > _MOST_CHARS:
+                        raise CutOff("it has too many messages of one day")
         except CutOff as exc:
             problem = exc
-        for each in sorted(day_messages, key=lambda each: each["ts"]):
-            text = _text(each, users)
-            if not text:
-                continue
-            thread = str(each.get("thread_ts") or "")
-            reply = thread if thread != each["ts"] else ""
-            yield ChatMessage(
-                each["ts"], _author(each, users), text, _time(each["ts"]), reply, channel, title
-            )
+        yield from sorted(day_messages, key=lambda message: message.id)
         if problem is not None:
             raise problem
+
+
+def _message(
+    each: Mapping[str, Any], users: Mapping[str, str], channel: str, title: str
+) -> ChatMessage | None:
+    """Return a message, None for one without text."""
+    text, ts = _text(each, users), each["ts"]
+    thread = str(each.get("thread_ts") or "")
+    reply = thread if thread != ts else ""
+    return ChatMessage(ts, _author(each, users), text, _time(ts), reply, channel, title) if text else None
 
 
 def _time(ts: str) -> str:

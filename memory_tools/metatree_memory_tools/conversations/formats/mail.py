@@ -160,8 +160,11 @@ def _header(letter: Part, name: str) -> str:
         text = str(letter.get(name, "") or "")
     except Exception:  # of a header that is out of form
         text = raw.encode("utf-8", "replace").decode()
-    # Of a word that is cut nobody knows what it was: the beginning of an address with a password, as well.
-    return text.rpartition(" ")[0] if len(raw) >= _MOST_OF_HEADER.get(name, _MOST_OF_OTHERS) else text
+    if len(raw) < _MOST_OF_HEADER.get(name, _MOST_OF_OTHERS):
+        return text
+    # Of a word that is cut nobody knows what it was: the beginning of an address with a password, as well. Encoded
+    # ones go on in the next, without a blank.
+    return "" if "=?" in raw else text.rpartition(" ")[0]
 
 
 def _body(letter: EmailMessage | Part) -> str:

@@ -7,7 +7,9 @@ import zipfile
 from collections.abc import Callable
 
 import pytest
+from metatree_memory_tools.documents import _document_text
 from metatree_memory_tools.documents import _docx as docx_text
+from metatree_memory_tools.documents._document_text import Extracted, Heading, PageStart
 from metatree_memory_tools.documents._docx import extract_docx
 from metatree_memory_tools.documents._outline import outline_of
 
@@ -131,3 +133,15 @@ def test_broken_xml_keeps_what_came_before(docx: Docx) -> None:
     document = extract_docx(docx(p("One.") + p("Two.") + "<w:p></w:q>"))
     assert [line for line in document.lines if line] == ["One.", "Two."]
     assert "no valid XML" in document.problem
+
+
+def test_a_document_has_so_many_lines_headings_and_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    headings = [Heading(1, "H", line) for line in range(1, 12_001)]
+    cut = Extracted(["H"] * 12_000, headings, [PageStart(1)] * 60_000, problem="damaged").bounded()
+    assert (len(cut.lines), len(cut.headings), len(cut.pages)) == (12_000, 10_000, 50_000)
+    assert cut.problem == "damaged; only its first 10,000 headings; only its first 50,000 pages"
+    monkeypatch.setattr(_document_text, "_MOST_TEXT_LINES", 100)
+    cut = Extracted(["H"] * 12_000, headings, [PageStart(1), PageStart(102)]).bounded()
+    assert (len(cut.lines), len(cut.headings), len(cut.pages)) == (100, 100, 1)
+    whole = Extracted(["H"] * 100, headings[:100], [PageStart(1)])
+    assert whole.bounded() is whole
