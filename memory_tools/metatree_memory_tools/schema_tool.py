@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from metatree._util.secret_columns import is_named_secret
@@ -184,7 +184,7 @@ def _public(schema: Any, name: str = "") -> Any:
     if isinstance(schema, list):
         return [_public(each, name) for each in schema]
     if isinstance(schema, str):
-        return masked(schema)[0]
+        return _masked(schema)[0]
     if not isinstance(schema, dict):
         return schema
     return {
@@ -199,7 +199,11 @@ def _has_secret(value: Any, name: str) -> bool:
     if any(_has_secret(each, name) for each in inner):
         return True
     named = any(is_named_secret(word, value) for word in name.split()) if isinstance(value, str) else False
-    return named or (isinstance(value, str) and masked(value)[1] > 0)
+    return named or (isinstance(value, str) and _masked(value)[1] > 0)
+
+
+_masked = lru_cache(maxsize=512)(masked)
+"""Thousands of operations may share a schema."""
 
 
 def schema_text(schema: Mapping[str, Any]) -> str:

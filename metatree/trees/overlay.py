@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
 from metatree.errors import UnknownNode
@@ -58,6 +59,8 @@ class Override:
 
 
 _AT_ONCE = 1_000
+_MOST_STEPS = 10_000_000
+"""So many places are looked at for loops; what is left then goes back to where it was built."""
 _OVERRIDE = "id, parent, position, home, hidden, title, description, provenance"
 
 
@@ -508,14 +511,23 @@ class Overlay:
         No edit does that, but one that is followed by a rename on the disk, and what somebody else says of places.
         """
         store = self.memory.store
+        sound = {ROOT}
+        places: dict[str, str | None] = {}
+        steps = 0
         for node_id, parent in store.rows("SELECT id, parent FROM override WHERE parent IS NOT NULL"):
             way, current = {node_id}, parent
-            while current is not None and current != ROOT and current not in way:
+            while current is not None and current not in sound and current not in way:
+                if current not in places:
+                    places[current] = self._place_above(current)
                 way.add(current)
-                current = self._place_above(current)
-            if node_id == ROOT or current in way:
+                current = places[current]
+            steps += len(way)
+            if node_id == ROOT or current == node_id or steps > _MOST_STEPS:
                 store.execute("UPDATE override SET parent = NULL, position = NULL WHERE id = ?", (node_id,))
+                places.pop(node_id, None)
                 self.wrote()
+            elif current not in way:
+                sound |= way
 
     def _place_above(self, node_id: str) -> str | None:
         """Return the parent of a node in whichever layer has it; None for one that no layer has, or a detached one."""
@@ -578,7 +590,7 @@ class Overlay:
     def _nearest(self, home: str) -> str:
         """Return the home itself, if it is there or was deleted on purpose, or the nearest such one above it."""
         assert self.built is not None
-        for path in (home, *above(home)):
+        for path in chain([home], above(home)):
             override = self.override(path)
             if self.memory.has(path) or self.built.has(path) or (override is not None and override.hidden):
                 return path

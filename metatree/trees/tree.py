@@ -540,14 +540,23 @@ class Tree:
             self._has_imported_index() and self._built is not None and self._built.is_imported(node_id)
         )
 
+    def hides_path(self, node: str | Node) -> bool:
+        """Whether the path that a node says is nobody's: it is imported, and no file is compared with what it says.
+
+        Files of an index that was accepted where it cannot be written are read if they are the very ones.
+        """
+        if self._memory.is_imported(_id(node)):
+            return True
+        compared = self.index.accepted and any(source.type for source in self.sources())
+        return not compared and self.is_imported(node)
+
     def has_imported(self) -> bool:
         """Whether any node came so."""
         return self._memory.has_imported() or self._has_imported_index()
 
     def _has_imported_index(self) -> bool:
-        """Whether the nodes of the index were accepted with it; those of one that was built come from its sources."""
-        has_any = self._built is not None and self._built.has_imported()
-        return has_any and not any(source.type for source in self.sources())
+        """Whether the nodes of the index were accepted with it; those that were built anew come from its sources."""
+        return self._built is not None and self._built.has_imported()
 
     def add_imported(self, node: Node, parent: str) -> None:
         """Add a node that somebody else made, as the last one under a parent; raises as `add`."""

@@ -100,9 +100,9 @@ def test_a_text_is_taken_out_of_a_document_once(
     asked = []
     ask = Extractor._ask
 
-    def counted(self: Extractor, kind: str, data: bytes) -> tuple[Extracted, bool]:
+    def counted(self: Extractor, kind: str, data: bytes, secrets: bool) -> tuple[Extracted, bool]:
         asked.append(kind)
-        return ask(self, kind, data)
+        return ask(self, kind, data, secrets)
 
     monkeypatch.setattr(Extractor, "_ask", counted)
     data = pdf([[(12, "Words.")]])

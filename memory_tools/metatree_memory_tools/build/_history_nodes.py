@@ -7,12 +7,9 @@ that what commits say does not count for the file.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import blake2b
-from itertools import groupby
-from operator import itemgetter
 
 from metatree.node import Node, Source
 from metatree.trees.history import history_state
@@ -77,28 +74,30 @@ def lay_history(source: SourceRef, layer: Layer) -> None:
 
 def _nodes(source: SourceRef, layer: Layer) -> Iterator[tuple[str, Node]]:
     """Yield the history of each file that commits touched, after the file's id."""
-    # A commit that renames a file on one line of development can touch it under two names.
-    rows = layer.store.rows(
-        "SELECT DISTINCT file.path, made.number, made.at, made.author, made.hash FROM history_file AS file"
-        " JOIN history_touch AS touch ON touch.file = file.number"
-        " JOIN history_commit AS made ON made.number = touch.number"
-        " WHERE file.source = ? ORDER BY file.path, made.number DESC",
-        (source.mount,),
+    store = layer.store
+    # Numbers alone, and those of a file at a time: a history has millions of changes.
+    files = store.rows(
+        "SELECT path, number FROM history_file WHERE source = ? ORDER BY path", (source.mount,)
     )
-    latest = [next(group) for _, group in groupby(rows, key=itemgetter(0))]
-    subjects = dict(
-        layer.store.rows(
-            "SELECT number, subject FROM history_commit WHERE number IN (SELECT value FROM json_each(?))",
-            (json.dumps(list({row[1] for row in latest})),),
+    commits = {
+        number: (at, author, hash_, subject)
+        for number, at, author, hash_, subject in store.rows(
+            "SELECT number, at, author, hash, subject FROM history_commit WHERE source = ?", (source.mount,)
         )
-    )
-    for path, group in groupby(rows, key=itemgetter(0)):
-        made = list(group)
+    }
+    for path, file in files:
+        # A commit that renames a file on one line of development can touch it under two names.
+        numbers = store.rows(
+            "SELECT DISTINCT number FROM history_touch WHERE file = ? ORDER BY number DESC", (file,)
+        )
+        made = [commits[number] for (number,) in numbers if number in commits]
+        if not made:
+            continue
         parent = tree_path(source, path)
-        description = history_description(
-            len(made), made[-1][2], made[0][2], Counter(row[3] for row in made), subjects[made[0][1]]
-        )
-        text = f"{description}\0{made[0][4]}\0{made[-1][4]}"
+        (latest, _, last, subject), (earliest, _, first, _) = made[0], made[-1]
+        authors = Counter(author for _, author, _, _ in made)
+        description = history_description(len(made), earliest, latest, authors, subject)
+        text = f"{description}\0{last}\0{first}"
         node = Node(
             parent + HISTORY_SUFFIX,
             "history",

@@ -326,6 +326,11 @@ def _remember_offer(place: Path, offered: list[dict[str, Any]]) -> None:
 def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) -> None:
     with Store.open(place / INDEX) as store:
         layer = Layer(store)
+        if layer.has_imported():
+            raise UserError(
+                f"{str(place)!r} holds nodes that somebody else made by hand: build your tree elsewhere (--tree"
+                f" FOLDER), with {f'tree:{place}'!r} among its sources to have them too"
+            )
         known = sources_of(layer, place)
         check_source([source for source in known if not _is_unread(source, layer)], given)
         sources = [with_history(source, known) for source in mounted(given, known)]

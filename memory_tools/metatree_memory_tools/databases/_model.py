@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
@@ -51,7 +52,7 @@ class ForeignKey:
     """The columns there; none where the key is meant."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """A table, a view or what else has rows."""
 
@@ -71,6 +72,16 @@ class Table:
     """Hash of the sample rows, so that a change of them shows."""
     problem: str = ""
     """Why it has no sample rows; a view may refer to what is gone."""
+
+    @cached_property
+    def refers_to(self) -> dict[str, list[str]]:
+        """What each column that is part of a foreign key refers to: `TABLE.COLUMN`, or `TABLE` for its key."""
+        found: dict[str, list[str]] = {}
+        for foreign in self.foreign_keys:
+            targets = chain((f".{target}" for target in foreign.targets), repeat(""))
+            for column, target in dict(zip(foreign.columns, targets, strict=False)).items():
+                found.setdefault(column, []).append(f"{foreign.table[1]}{target}")
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 from metatree_memory_tools.databases._model import Column, Rows, Table
 
 MAX_CELL_CHARS = 200
+_MOST_TARGETS = 20
 MAX_TEXT_CHARS = 20_000
 MASK = "***"
 
@@ -65,11 +66,8 @@ def column_text(table: Table, column: Column) -> str:
         facts.append("not null")
     if column.default is not None and not column.is_secret:
         facts.append(f"default {column.default}")
-    for foreign in table.foreign_keys:
-        if column.name in foreign.columns:
-            place = foreign.columns.index(column.name)
-            target = f".{foreign.targets[place]}" if place < len(foreign.targets) else ""
-            facts.append(f"refers to {foreign.table[1]}{target}")
+    targets = table.refers_to.get(column.name, [])
+    facts += [f"refers to {target}" for target in targets[:_MOST_TARGETS]]
     if column.is_secret:
         facts.append("may hold secrets, values are not shown")
     text = ", ".join(facts)

@@ -48,6 +48,8 @@ def database_of(tree: Tree, node: Node) -> OpenDatabase:
         UserError: the node came from no database.
         MetatreeError: it cannot be opened.
     """
+    if tree.is_imported(node):
+        raise UserError(f"node {node.id!r} was made elsewhere: no database is read for what it says")
     source = tree.source_of(node)
     if source is not None and source.type == "database":
         return open_database(source)

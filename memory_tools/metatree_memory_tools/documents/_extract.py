@@ -13,6 +13,7 @@ from collections import OrderedDict
 from hashlib import blake2b
 
 from metatree._util.cache_folder import cache_part
+from metatree._util.secret_text import SHAPES_VERSION
 from metatree_memory_tools.documents._converted import CONVERTED
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._text_cache import KeptTexts
@@ -50,40 +51,42 @@ class Extractor:
         self._recent: OrderedDict[str, Extracted] = OrderedDict()
         self._latest: tuple[str, bytes, Extracted] | None = None
 
-    def extracted(self, kind: str, version: str, data: bytes) -> Extracted:
+    def extracted(self, kind: str, version: str, data: bytes, *, secrets: bool = False) -> Extracted:
         """Return the text of a document; what cannot be read has a `problem`. Never raises for what the bytes are.
 
         Args:
             kind: the format, as `worker.extract` knows it.
             version: another one reads again what is kept.
             data: the file.
+            secrets: leave what looks like a secret as it is; else `*` stand in its place.
         """
         with self._lock:
             # A document is asked for once for each of its nodes, with the same bytes: hashing would cost the most.
-            if self._latest and self._latest[0] == kind and self._latest[1] is data:
+            form = f"{kind}-{version}{'+' if secrets else '-'}{SHAPES_VERSION}"
+            if self._latest and self._latest[0] == form and self._latest[1] is data:
                 return self._latest[2]
-            key = f"{kind}-{version}-{blake2b(data, digest_size=16).hexdigest()}"
+            key = f"{form}-{blake2b(data, digest_size=16).hexdigest()}"
             result = self._recent.get(key) or (self._cache.get(key) if self._cache else None)
             if result is None:
-                result, cacheable = self._ask(kind, data)
+                result, cacheable = self._ask(kind, data, secrets)
                 if cacheable and self._cache:
                     self._cache.put(key, result)
             self._recent[key] = result
             self._recent.move_to_end(key)
             while len(self._recent) > _MOST_IN_MEMORY:
                 self._recent.popitem(last=False)
-            self._latest = (kind, data, result)
+            self._latest = (form, data, result)
             return result
 
     def close(self) -> None:
         """End the process, if there is one; another is started when a document is asked for."""
         self.reader.close()
 
-    def _ask(self, kind: str, data: bytes) -> tuple[Extracted, bool]:
+    def _ask(self, kind: str, data: bytes, secrets: bool) -> tuple[Extracted, bool]:
         """Return the text, and whether the same bytes would give the same again."""
         limit_s = LIMITS_S[kind] if self._limit_s is None else self._limit_s
         try:
-            line = self.reader.ask([kind, limit_s], data, limit_s)
+            line = self.reader.ask([kind, limit_s, secrets], data, limit_s)
         except ReadingFailed as exc:
             return Extracted(problem=str(exc)), False
         result = Extracted.of_json(json.loads(line))
@@ -94,11 +97,11 @@ _shared: Extractor | None = None
 _making = threading.Lock()
 
 
-def extracted(kind: str, version: str, data: bytes) -> Extracted:
+def extracted(kind: str, version: str, data: bytes, *, secrets: bool) -> Extracted:
     """Return the text of a document, by the extractor that this process shares; see `Extractor.extracted`."""
     global _shared
     with _making:
         if _shared is None:
             _shared = Extractor(KeptTexts(cache_part("documents")))
             atexit.register(_shared.close)
-    return _shared.extracted(kind, version, data)
+    return _shared.extracted(kind, version, data, secrets=secrets)

@@ -44,7 +44,7 @@ class KeptTexts:
         return result
 
     def put(self, key: str, text: Extracted) -> None:
-        """Keep a text under a key of letters, digits, dots and hyphens."""
+        """Keep a text under a key of letters, digits, dots, hyphens and `+`."""
         with contextlib.suppress(OSError, MemoryError):
             private_folder(self._folder)
             packed = zlib.compress(json.dumps(text.as_json()).encode("ascii"), 1)

@@ -1,8 +1,8 @@
 """The process that reads documents: one after the other, within limits, until its input ends or nothing is asked.
 
-Each request is a line of JSON with the name of the format, the seconds that it may take and the number of bytes,
-followed by the bytes; each answer is one line of JSON. Files of strangers are read by code that may loop, crash or
-take all memory; here it takes nothing else along.
+Each request is a line of JSON with the name of the format, the seconds that it may take, whether secrets are shown and
+the number of bytes, followed by the bytes; each answer is one line of JSON. Files of strangers are read by code that
+may loop, crash or take all memory; here it takes nothing else along.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ def extract(kind: str, data: bytes, limit_s: float) -> Extracted:
     raise ValueError(f"no reader of documents is called {kind!r}")
 
 
-def _answer(kind: str, data: bytes, limit_s: float) -> bytes:
+def _answer(kind: str, data: bytes, limit_s: float, secrets: bool) -> bytes:
     try:
-        return _line(extract(kind, data, limit_s).bounded())
+        text = extract(kind, data, limit_s).bounded()
+        return _line(text if secrets else text.without_secrets())
     except MemoryError:
         problem = "not read: it takes too much memory"
     except RecursionError:
@@ -91,8 +92,8 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
         idle.cancel()
         if not line:
             return
-        kind, limit_s, size = json.loads(line)
-        answers.write(_answer(kind, requests.read(size), limit_s))
+        kind, limit_s, secrets, size = json.loads(line)
+        answers.write(_answer(kind, requests.read(size), limit_s, secrets))
         answers.flush()
 
 

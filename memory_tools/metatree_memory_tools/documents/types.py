@@ -30,7 +30,6 @@ class _Document(TextFiles):
     suffixes: tuple[str, ...]
     max_file_bytes: int
     """A larger file becomes a node without content; documents are larger than the text in them."""
-    _latest: tuple[Extracted, Extracted] | None = None
     needs = ""
     """The package that reads it; empty when the standard library does."""
     extra = "docs"
@@ -64,13 +63,7 @@ class _Document(TextFiles):
         """Return the text of a document, which is taken out of its bytes once."""
         from metatree_memory_tools.documents._extract import extracted
 
-        result = extracted(self.name, self.version, file.data)
-        if file.secrets:
-            return result
-        latest = self._latest  # a document is asked for once for each of its nodes, with the same text
-        if latest is None or latest[0] is not result:
-            latest = self._latest = (result, result.without_secrets())
-        return latest[1]
+        return extracted(self.name, self.version, file.data, secrets=file.secrets)
 
 
 class Pdf(_Document):

@@ -46,7 +46,8 @@ class HistoryWriter:
         rows = store.rows("SELECT number, path FROM history_file WHERE source = ?", (source,))
         self._now: dict[int, str] = dict(rows)
         self._changed: set[str] = set()
-        self._merged: list[tuple[int, int]] = []
+        self._merged: dict[int, int] = {}
+        """Of each file that was made one with another, which."""
         self._removed: set[int] = set()
 
     def _last(self, table: str) -> int:
@@ -77,7 +78,8 @@ class HistoryWriter:
                 touched.append((file, self._number, status, path, old))
         self.store.execute_many("INSERT INTO history_commit VALUES (?,?,?,?,?,?,?,?,?)", rows)
         self.store.execute_many("INSERT OR REPLACE INTO history_touch VALUES (?,?,?,?,?)", touched)
-        self.store.execute_many("UPDATE OR REPLACE history_touch SET file = ? WHERE file = ?", self._merged)
+        merged = [(self._now_of(file), file) for file in self._merged]
+        self.store.execute_many("UPDATE OR REPLACE history_touch SET file = ? WHERE file = ?", merged)
         self._merged.clear()
         return len(rows)
 
@@ -85,21 +87,33 @@ class HistoryWriter:
         """Carry out the renames of one commit together, since files may swap names; return the file of each path."""
         numbers = {path: self._names.get(old) or self._new(old) for path, old in renames.items()}
         moved = set(numbers.values())
-        for path, file in numbers.items():
-            known = self._names.get(path)
+        for path in numbers:
+            known, file = self._names.get(path), self._now_of(numbers[path])
             if known is not None and known not in moved and self._now.get(known) == path:
-                self._merge(known, file)
+                moved.add(self._merge(known, file))
         for path, file in numbers.items():
-            self._name(path, file)
+            numbers[path] = self._now_of(file)
+            self._name(path, numbers[path])
         return numbers
 
-    def _merge(self, known: int, file: int) -> None:
-        """Make one file of two: two lines of development, or two files of which one was moved over the other."""
-        self._merged.append((file, known))
-        for path in self._paths.pop(known, ()):
-            self._name_alone(path, file)
-        self._now.pop(known, None)
-        self._removed.add(known)
+    def _merge(self, known: int, file: int) -> int:
+        """Make one file of two: two lines of development, or two files of which one was moved over the other.
+
+        The one with more names stays, so that a file into which thousands are moved is not renamed each time.
+        """
+        gone, stays = sorted((known, file), key=lambda number: len(self._paths[number]))
+        self._merged[gone] = stays
+        for path in self._paths.pop(gone, ()):
+            self._name_alone(path, stays)
+        self._now.pop(gone, None)
+        self._removed.add(gone)
+        return stays
+
+    def _now_of(self, file: int) -> int:
+        """Return what a file has become."""
+        while file in self._merged:
+            file = self._merged[file]
+        return file
 
     def _file_of(self, status: str, path: str) -> int:
         """Return the number of the file that a name stands for at this point of the history."""

@@ -36,6 +36,7 @@ _MOST_FILES = 100_000
 _LONGEST_PATH = 1_000
 """A longer one is of no file of a tree, and trees in trees make it of a few bytes."""
 _MOST_CHANGES = 5_000_000
+_MOST_CHANGED_CHARS = 300_000_000
 _SHALLOW_BYTES = 10_000_000
 _FIELDS = 7
 _HASH = re.compile(r"[0-9a-f]{40,64}")
@@ -243,14 +244,17 @@ class _LogReader:
         ]
         ends = set(shallow.split())
         batch: list[ReadCommit] = []
-        done = files = changes = 0
+        done = files = changes = chars = 0
         with objects.stream(*arguments) as pieces:
             for commit in _commits(pieces, mark.encode(), ends):
                 batch.append(commit)
                 files += len(commit.touched)
                 changes += len(commit.touched)
-                if changes > _MOST_CHANGES:
-                    raise GitFailed(f"its commits change files more than {_MOST_CHANGES:,} times")
+                chars += sum(len(path) + len(old or "") for _, path, old in commit.touched)
+                if changes > _MOST_CHANGES or chars > _MOST_CHANGED_CHARS:
+                    raise GitFailed(
+                        f"its commits change files more than {_MOST_CHANGES:,} times, or of long names"
+                    )
                 if len(batch) >= _BATCH or files >= _BATCH_FILES:
                     done, files = self._write(writer, batch, done), 0
             self._write(writer, batch, done)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -166,10 +167,15 @@ _MOST_CHARS = 20_000
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 
 
-def text_of(owner: Mapping[str, Any], name: str) -> str:
-    """Return the beginning of a text of an object, '' when it has none; thousands of operations may share one."""
+def text_of(owner: Mapping[str, Any], name: str, most: int = _MOST_CHARS) -> str:
+    """Return the beginning of a text of an object, '' when it has none."""
     value = owner.get(name)
-    return cut_masked(value, _MOST_CHARS).strip() if isinstance(value, str) else ""
+    return _beginning(value, most) if isinstance(value, str) else ""
+
+
+@lru_cache(maxsize=256)  # thousands of operations may share one
+def _beginning(text: str, most: int) -> str:
+    return cut_masked(text, most).strip()
 
 
 def _parsed(data: bytes, where: str) -> Mapping[str, Any]:

@@ -28,6 +28,7 @@ _IGNORED_HEADERS = (
     "upgrade",
 )
 _JSON = re.compile(r"application/(?:[\w.+-]+\+)?json", re.IGNORECASE)
+_MOST_OF_ANSWER = 2_000
 _FORM = "application/x-www-form-urlencoded"
 
 
@@ -110,7 +111,7 @@ def text_about(document: Document, operation: Mapping[str, Any], call: Mapping[s
     answers = []
     responses = operation.get("responses")
     for status, response in list(responses.items())[:20] if isinstance(responses, Mapping) else ():
-        text = text_of(document.resolved(response), "description")
+        text = text_of(document.resolved(response), "description", _MOST_OF_ANSWER)
         answers.append(f"{status}: {text}" if text else str(status))
     if answers:
         parts.append("Answers:\n" + "\n".join(answers))

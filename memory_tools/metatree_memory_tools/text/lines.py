@@ -41,7 +41,7 @@ def path_of(tree: Tree, node: Node) -> str:
     Raises:
         UserError: it came from none.
     """
-    if tree.is_imported(node):
+    if tree.hides_path(node):
         raise UserError(f"node {node.id!r} was made elsewhere: no file is read for what it says")
     path = node.path
     for node_id in reversed(tree.ancestors(node)) if path is None and node.id in tree else ():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Final
 
@@ -83,7 +84,7 @@ class NodeMerge(Merge):
                 MergeConflict("node", node.id, f"both: the one of the archive is {other}")
             )
             node = replace(node, id=other)
-        place = next((i for i in (parent, *above(parent)) if i in tree), ROOT)
+        place = next((i for i in chain([parent], above(parent)) if i in tree), ROOT)
         tree.add_imported(node, place)
         if is_memory:
             note_text(tree, node)

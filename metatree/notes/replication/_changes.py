@@ -12,6 +12,7 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 
 from metatree.node import Node, Source, digest_of
@@ -137,7 +138,7 @@ def _apply_node(tree: Tree, layer: Layer, change: RowChange) -> int:
     parent, position = str(body["parent"]), int(body["position"])
     node = _node(change.id, body)
     tree._overlay.wrote()
-    place = next((i for i in (parent, *above(parent)) if i in tree and i != node.id), ROOT)
+    place = next((i for i in chain([parent], above(parent)) if i in tree and i != node.id), ROOT)
     if not may_attach(tree, layer, node.id, place):
         place = parent = ROOT
     known = layer.has(node.id)
@@ -223,7 +224,7 @@ def _apply_override(tree: Tree, layer: Layer, change: RowChange) -> int:
     parent = body["parent"]
     if parent is not None:
         tree._overlay.wrote()
-        place = next((i for i in (parent, *above(parent)) if i in tree), ROOT)
+        place = next((i for i in chain([parent], above(parent)) if i in tree), ROOT)
         if not may_attach(tree, layer, change.id, place):
             fields |= {"parent": ROOT}
         elif place != parent:

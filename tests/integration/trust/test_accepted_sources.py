@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from metatree_agents.cli._main import run
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.databases._tools import database_of
 from metatree_memory_tools.text.lines import text_of
+from metatree_memory_tools.web.tools import _require_own
 
 from metatree import Node, Source, Tree
-from metatree.errors import StaleSource, UserError
-from metatree.searches.source_tools import with_own
+from metatree.errors import StaleSource, ToolFailed, UserError
+from metatree.searches.source_tools import _is_of_here, with_own
 from metatree.storage.acceptance import accept
 from metatree.storage.store import Store
 from metatree.tools.tool import ToolTree, tool
@@ -150,6 +154,52 @@ def test_an_index_that_was_accepted_and_cannot_be_written_asks_no_server(
             tree.content("vault/open")
         assert "ring" not in _offered(tree, vault)
     assert vault.asked == []
+
+
+def test_a_built_index_that_was_accepted_and_cannot_be_written_opens_nothing(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(clone.metatree)
+    with closing(sqlite3.connect(clone.folder / "own.db")) as own, own:
+        own.execute("CREATE TABLE animal(name, plate)")
+    with as_user(clone.attacker):
+        build_tree(str(clone.folder), out=clone.metatree).close()
+        with Store.open(clone.metatree / "index.db") as store:
+            store.execute("UPDATE file SET digest = 'x' WHERE path = 'own.db'")
+            links = {"url": "http://a.example/", "links": [["the harbour", "http://a.example/harbour"]]}
+            insert(store, Node("page", "The harbour", kind="page", content="It is here.", attributes=links))
+    for module in ("storage.store", "storage.acceptance", "trees.tree"):
+        monkeypatch.setattr(f"metatree.{module}.writable", lambda file: "/own/" in f"{file}/")
+    assert run(["trust", "--yes"]) == 0
+    with Tree.open(clone.metatree) as tree:
+        assert tree.is_imported("page")
+        assert not any(_is_of_here(tree, tree.get(node)) for node in ("page", "own.db"))
+        with pytest.raises(ToolFailed, match="made elsewhere"):
+            _require_own(tree, tree.get("page"))
+        with pytest.raises(UserError, match="made elsewhere"):
+            database_of(tree, tree.get("own.db"))
+        assert tree.content("a.md") == (clone.folder / "a.md").read_text()
+        assert "The harbour is in the south." in text_of(tree, "a.md").lines
+    with build_tree(f"tree:{clone.metatree}", out=clone.folder.parent / "own") as tree:
+        (seen,) = [node for _, node in tree.walk() if node.title == "The harbour"]
+        assert (seen.kind, seen.attributes) == ("imported", {})
+
+
+def test_no_tree_is_built_where_somebody_else_made_one_by_hand(
+    clone: Clone, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its nodes would pass for those of files and servers."""
+    shutil.rmtree(clone.metatree)
+    clone.metatree.mkdir()
+    with as_user(clone.attacker), Tree.create(clone.metatree / "index.db") as tree:
+        tree.add(Node("kettle", "The kettle", content="The kettle is in the south."), ".")
+    assert run(["trust", "--yes"]) == 0
+    for command in (["build", "."], ["build", "--add", "a.md"]):
+        assert run(command) == 2
+        assert "holds nodes that somebody else made by hand" in capsys.readouterr().err
+    assert run(["ask", "Where is the kettle?"]) == 0
+    assert run(["build", "a.md", f"tree:{clone.metatree}", "--tree", "both"]) == 0
+    assert run(["find", "kettle", "--tree", "both"]) == 0
 
 
 def _offered(tree: Tree, vault: Vault) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import zipfile
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator
 from email.message import EmailMessage
 from pathlib import Path
 from types import SimpleNamespace
@@ -630,3 +631,18 @@ def test_no_long_subject_is_cut_between_the_words_of_a_secret() -> None:
     ]
     letter = letter_of(f"Subject: {chr(10).join(f' {word}' for word in words)}\n\ntext\n".encode())
     assert "s3cret" not in f"{letter.title} {letter.text}"
+
+
+def test_no_letter_that_cannot_be_taken_apart_is_cut_in_a_secret() -> None:
+    at = POSTGRES.index("@")
+    for head in ("Subject: x\n" + "\n--x" * 20_001, "".join(_nested(1_100))):
+        raw = f"{head}\n\n"
+        raw += "x" * (100_000 - len(raw) - at - 1) + f" {POSTGRES}\n"
+        letter = letter_of(raw.encode())
+        assert len(letter.text) > 99_000
+        assert "s3cret" not in letter.text
+
+
+def _nested(depth: int) -> Iterator[str]:
+    for number in range(depth):
+        yield f"Content-Type: multipart/mixed; boundary=a{number}\n\n--a{number}\n"

@@ -25,6 +25,7 @@ from metatree_memory_tools.conversations.formats.message import (
     text_of,
 )
 from metatree_memory_tools.conversations.formats.texts import text_of_html
+from metatree_memory_tools.text.descriptions import cut_masked
 
 _BEGIN = re.compile(rb"^From \S+.*\d", re.DOTALL)
 _HEADER = re.compile(rb"\A(?:[!-9;-~]{1,76}:[^\n]*\r?\n(?:[ \t][^\n]*\r?\n)*)+", re.ASCII)
@@ -34,6 +35,10 @@ _QUOTE = re.compile(r"^(?:>.*|On .{10,200} wrote:|-----Original Message-----|_{1
 _SUBJECT = re.compile(r"^(?:\s*(?:re|fwd?|aw|wg|sv|vs)\s*(?:\[\d+\])?\s*:)+\s*", re.IGNORECASE)
 _MOST_BYTES = 40_000_000
 """Of a letter, with all that is attached to it."""
+_MOST_BOUNDARIES = 20_000
+"""Lines that may begin a part; each takes the library 0.3 ms."""
+_MOST_UNREAD = 100_000
+"""Characters that are shown of a letter that cannot be taken apart."""
 _UNREADABLE = "[cannot be read: how it is encoded is out of form]"
 _LEAST_CHARS = 40
 """A shorter text beside a page says that there is a page."""
@@ -125,9 +130,13 @@ def _split(file: ExportFile) -> Iterator[bytes]:
 def letter_of(raw: bytes) -> ChatMessage:
     """Return a letter as a message; never raises, whatever it holds."""
     try:
+        if raw.count(b"\n--") > _MOST_BOUNDARIES:
+            raise ValueError("it has too many parts")
         letter = email.message_from_bytes(raw, policy=_POLICY)
-    except Exception:  # the parser raises all kinds of errors for letters that are out of form
-        return ChatMessage("", NOBODY, joined(text_of(raw[:100_000])), "", "", "", "")
+    except Exception:  # it is a bomb, or out of form: for such the parser raises all kinds of errors
+        return ChatMessage(
+            "", NOBODY, joined(cut_masked(text_of(raw[: 2 * _MOST_UNREAD]), _MOST_UNREAD)), "", "", "", ""
+        )
     subject = " ".join(_header(letter, "subject").split())
     who = _writer(_header(letter, "from"))
     thread = _SUBJECT.sub("", subject)

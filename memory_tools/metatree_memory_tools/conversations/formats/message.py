@@ -96,7 +96,12 @@ class ExportFile:
                     for line in io.TextIOWrapper(stream, codec, errors="replace")
                 )
                 return
-            while line := stream.readline(_LINE_BYTES):
+            rest = b""
+            while line := rest + stream.readline(_LINE_BYTES):
+                rest = b""
+                if len(line) >= _LINE_BYTES and not line.endswith(b"\n"):
+                    line, blank, rest = line.rpartition(b" ")  # no word is cut, which may be a key
+                    line, rest = (line, rest) if blank else (rest, b"")
                 yield text_of(line).rstrip("\r\n").lstrip("\ufeff")
 
 
