@@ -14,7 +14,7 @@ from typing import Any
 from metatree._util.secret_text import masked, without_secrets
 from metatree_memory_tools.text.descriptions import MOST_HEADINGS
 
-MOST_CHARS = 20_000_000
+MOST_CHARS = 10_000_000
 """Text beyond this is left out, with a note."""
 _MOST_TEXT_LINES = 500_000
 _MOST_PAGES = 50_000

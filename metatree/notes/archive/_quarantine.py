@@ -44,6 +44,8 @@ _MOST_TEXT: Final = 1_000_000
 """Characters of one text; the rest is cut."""
 _MOST_BYTES: Final = 100_000_000
 """Of all texts in memory, as which they are read, and again by each search."""
+_MOST_DEPTH: Final = 100
+"""Texts lie no deeper below each other; deeper ones stand beside the last that does."""
 _NEVER_COUNTED: Final = ("nodes", "journal", "images")
 """Journals belong to runs, images to items."""
 
@@ -57,16 +59,17 @@ class Quarantine(Merge):
         day = time.strftime("%Y-%m-%d", time.gmtime())
         provenance = {"by": IMPORT, "file": name, "imported": day}
         self.report.merged = False
-        ids: dict[str, str] = {}
+        ids: dict[str, tuple[str, int]] = {}
+        """Of each node of the export: its id here, or that of the one that stands for its place, and how deep it is."""
         self._bytes = 0
         for node, parent, _ in parents_first(self, self._text):
             with self.sound("nodes", 0):
                 plain = self._beside(_plain(node, provenance))
                 known = plain.id in self.tree
                 if not known:
-                    place = ids.get(parent) or self._folder(name, day, provenance)
+                    place, depth = ids.get(parent) or (self._folder(name, day, provenance), 0)
                     self.tree.add_imported(plain, place)
-                    ids[node.id] = plain.id
+                    ids[node.id] = (plain.id, depth + 1) if depth < _MOST_DEPTH else (place, depth)
                 self.report.count("nodes", new=not known)
         for member in MEMBERS:
             number = 0 if member == "nodes" else sum(1 for _ in self.archive.rows(member))

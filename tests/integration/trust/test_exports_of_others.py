@@ -138,3 +138,18 @@ def test_an_export_takes_the_place_of_no_branch(by_hand: Tree, tmp_path: Path) -
     made = remember(by_hand, "The vault opens at noon", who="root").node
     assert by_hand.ancestors(made)[1:2] in (["memories:"], ["named"])
     assert by_hand.get("memories:").kind == "memories"
+
+
+def test_texts_of_others_lie_so_deep(
+    clone: Clone, by_hand: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is forgotten there looks at all that is above and below it."""
+    monkeypatch.setattr("metatree.notes.archive._quarantine._MOST_DEPTH", 3)
+    with as_user(clone.attacker), Tree.create(tmp_path / "other.db") as other:
+        for number in range(8):
+            other.add(Node(f"n{number}", f"text {number}"), f"n{number - 1}" if number else ROOT)
+        export_memory(other, tmp_path / "export")
+    folder = import_memory(by_hand, tmp_path / "export").folder
+    assert folder is not None
+    depths = {node.title: depth for depth, node in by_hand.walk(folder)}
+    assert [depths[f"text {number}"] for number in range(8)] == [1, 2, 3, 4, 4, 4, 4, 4]

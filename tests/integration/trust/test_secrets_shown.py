@@ -8,6 +8,8 @@ import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from email.message import EmailMessage
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,6 +19,7 @@ from metatree_agents.cli._main import run
 from metatree_agents.tools import _code_look
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations.formats.mail import letter_of
+from metatree_memory_tools.conversations.formats.message import ExportFile
 from metatree_memory_tools.documents._docx import extract_docx
 from metatree_memory_tools.documents._html import extract_html
 from metatree_memory_tools.documents._man import extract_man
@@ -646,3 +649,13 @@ def test_no_letter_that_cannot_be_taken_apart_is_cut_in_a_secret() -> None:
 def _nested(depth: int) -> Iterator[str]:
     for number in range(depth):
         yield f"Content-Type: multipart/mixed; boundary=a{number}\n\n--a{number}\n"
+
+
+def test_no_long_line_of_an_export_is_cut_in_a_secret() -> None:
+    for before in range((1 << 20) - 50, 1 << 20, 7):
+        line = f"{'x' * (before // 2)} {'x' * (before - before // 2 - 2)} {TOKEN} end\nnext".encode()
+        lines = list(ExportFile("a.txt", partial(BytesIO, line)).lines())
+        assert sum(TOKEN in each for each in lines) == 1
+        assert lines[-1] == "next"
+    whole = b"y" * (3 << 20)
+    assert "".join(ExportFile("a.txt", partial(BytesIO, whole)).lines()) == whole.decode()

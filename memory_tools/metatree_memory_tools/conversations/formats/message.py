@@ -18,6 +18,8 @@ NOBODY = "unknown"
 _HIGH = re.compile(rb"[\x80-\xff]+")
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _LINE_BYTES = 1 << 20
+_MOST_LINES = 3_000_000
+"""Of a file: empty ones take an archive next to nothing, and a format some microseconds each."""
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -85,24 +87,35 @@ class ExportFile:
             return stream.read(HEAD)
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines, without their ends, each in the encoding that it has; a longer one comes in pieces."""
+        """Yield the lines, without their ends, each in the encoding that it has; a longer one comes in pieces.
+
+        Raises:
+            CutOff: there are too many.
+        """
         codec = self.encoding
         with self.open() as stream:
             if codec.startswith("utf-16"):
                 import io
 
-                yield from (
-                    line.rstrip("\r\n").lstrip("\ufeff")
-                    for line in io.TextIOWrapper(stream, codec, errors="replace")
-                )
+                for number, row in enumerate(io.TextIOWrapper(stream, codec, errors="replace")):
+                    _count(number)
+                    yield row.rstrip("\r\n").lstrip("\ufeff")
                 return
+            number = 0
             rest = b""
             while line := rest + stream.readline(_LINE_BYTES):
                 rest = b""
+                number += 1
+                _count(number)
                 if len(line) >= _LINE_BYTES and not line.endswith(b"\n"):
                     line, blank, rest = line.rpartition(b" ")  # no word is cut, which may be a key
                     line, rest = (line, rest) if blank else (rest, b"")
                 yield text_of(line).rstrip("\r\n").lstrip("\ufeff")
+
+
+def _count(lines: int) -> None:
+    if lines > _MOST_LINES:
+        raise CutOff(f"it has more than {_MOST_LINES:,} lines")
 
 
 class Format(Protocol):
