@@ -113,8 +113,13 @@ def _program(command: str) -> str:
     Example:
         >>> _program("/usr/bin/npx -y @acme/weather-server --fast")
         'weather-server'
+        >>> _program("'/opt/my tools/weather' --fast")
+        'weather'
     """
-    words = command.split()
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quote that is not closed
+        words = command.split()
     names = [word.rpartition("/")[2] for word in words if not word.startswith("-")]
     other = (name for name in names if not _INTERPRETER.fullmatch(name))
     return next(other, names[0] if names else "")

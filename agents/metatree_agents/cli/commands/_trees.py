@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -237,7 +238,12 @@ def is_named(source: SourceRef, text: str) -> bool:
         f"{source.type}:{source.location}",
         source.mount,
     }
-    return bool(text) and not names.isdisjoint({text, str(typed_path(text).resolve()), text.rstrip("/")})
+    said = {text, text.rstrip("/"), str(typed_path(text).resolve())}
+    kind, mark, rest = text.partition(":")
+    if mark and rest:  # `mcp:./server`, which is kept by its whole path
+        place = str(typed_path(rest).resolve())
+        said |= {f"{kind}:{place}", f"{kind}:{shlex.quote(place)}"}
+    return bool(text) and not names.isdisjoint(said)
 
 
 def noted(tree: Tree) -> dict[str, str]:

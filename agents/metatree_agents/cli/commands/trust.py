@@ -112,8 +112,9 @@ def _take_back(place: Path, json: bool) -> int:
     """Take back all that was accepted in a folder and its tree, also what is not there now; return the exit code."""
     from metatree.storage.acceptance import drop_acceptance, drop_acceptances, revoke, stores_in, survey
 
-    settings = config.revoke(place.parent if place.name == FOLDER else place)
-    folders = [place, *([place / FOLDER] if place.name != FOLDER else [])]
+    whole = place.absolute()  # `.` has no name
+    settings = config.revoke(whole.parent if whole.name == FOLDER else whole)
+    folders = [place, *([place / FOLDER] if whole.name != FOLDER else [])]
     for name in settings:
         output.note(f"{name}: not trusted any more")
     kept = [file for folder in folders for file in drop_acceptances(folder)]
