@@ -134,7 +134,12 @@ def check_place(source: SourceRef) -> None:
     Raises:
         UserError: the message says where it leads.
     """
-    path = source.location.removeprefix(f"{source.type}:").strip()
+    path = source.location.removeprefix(f"{source.type}:")
+    odd = not is_path(source) and (path != path.strip() or path.lower().startswith(f"{source.type}:"))
+    if odd:  # a type may take blanks off, or its name in capital letters, and then find a path
+        raise UserError(
+            f"{source.location!r} is not as metatree keeps a source, so it is not read: build the tree again"
+        )
     if is_no_path(source.type, path):
         return
     if not is_path(source) and os.path.lexists(typed_path(path)):

@@ -391,6 +391,7 @@ def _out_of(folder: Path, value: str | list[str]) -> str:
     for each in [value] if isinstance(value, str) else value:
         # In any way in which it may be read: with its type, such as `chats:`, and without; `~` may be a folder here.
         ends = [each, *(each[match.end() :] for match in re.finditer(":", each))]
+        ends += [end.strip() for end in ends]
         if any(link_out(Path(way), folder) for way in (*ends, *map(os.path.expanduser, ends)) if way):
             return each
     return ""

@@ -9,7 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from metatree.errors import UserError
 from metatree.trees.source_types import SourceRef
+from metatree.trees.sources import public_location
 from metatree_memory_tools.databases._dsn import address_of, is_address
 from metatree_memory_tools.databases._sqlite_apart import SQLiteApart
 
@@ -25,6 +27,10 @@ def open_database(source: SourceRef) -> SQLiteApart | Postgres:
     """
     if is_address(source.location):
         return open_postgres(source)
+    if not Path(source.location).is_absolute():  # as each that was built is; an address may be a path here
+        raise UserError(
+            f"{public_location(source.location)!r} is neither the address nor the path of a database"
+        )
     return SQLiteApart.open_file(Path(source.location), secrets=shows_secrets(source.options))
 
 

@@ -18,6 +18,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.node import Node
 from metatree.tools.tool import ToolGroup, tool
@@ -86,7 +87,7 @@ def query_database(
 ) -> str:
     """Count, sum, filter, sort or join rows of the database by one SQL query that only reads."""
     with closing(database_of(tree, node)) as database:
-        return rows_text(database.query(sql, max_rows))
+        return _shown(tree, node, database.query(sql, max_rows))
 
 
 @tool(
@@ -118,12 +119,18 @@ def find_rows(
                     None if time.monotonic() > deadline else _matches(database, schema, name, texts, max_rows)
                 )
                 if matches is not None and matches.rows:
-                    sections.append(
-                        rows_text(matches) if len(tables) == 1 else f"{name}:\n{rows_text(matches)}"
-                    )
+                    found = _shown(tree, node, matches)
+                    sections.append(found if len(tables) == 1 else f"{name}:\n{found}")
             if sections:
                 return "\n\n".join(sections)
     raise UserError(f"no row of {', '.join(name for _, name in tables[:5]) or node.title} holds this")
+
+
+def _shown(tree: Tree, node: Node, rows: Rows) -> str:
+    """Return rows as a text, masked as one: each may hold a line of a key."""
+    source = tree.source_of(node)
+    text = rows_text(rows)
+    return text if source is not None and shows_secrets(source.options) else masked(text)[0]
 
 
 def _matches(
@@ -175,7 +182,7 @@ def look_up(
     """Answer a question about values in a table: of the row that it names, how many, the largest, latest or average."""
     with closing(database_of(tree, node)) as database:
         rows, sql = Lookup(database, _shape(tree, node), question).answer()
-        return f"{rows_text(rows)}\n\n{sql}"
+        return f"{_shown(tree, node, rows)}\n\n{sql}"
 
 
 @tool(kind="interactive", title="keep a query as a node", kinds=KINDS, timeout_s=30.0)
@@ -189,7 +196,7 @@ def save_query(
     with closing(database_of(tree, node)) as database:
         rows = database.query(sql, MAX_ROWS)
         database_title = database.title
-    text = rows_text(rows)
+    text = _shown(tree, node, rows)
     name = title or f"query: {' '.join(sql.split())[:80]}"
     return Node(
         id=f"{node.id}#query-{blake2b(sql.encode(), digest_size=6).hexdigest()}",

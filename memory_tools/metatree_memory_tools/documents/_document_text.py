@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, takewhile
 from typing import Any
 
 from metatree._util.secret_text import masked, without_secrets
-from metatree_memory_tools.text.descriptions import MOST_HEADINGS
+from metatree_memory_tools.text.descriptions import MOST_HEADINGS, shorten
 
 MOST_CHARS = 10_000_000
 """Text beyond this is left out, with a note."""
+_MOST_BYTES = 12_000_000
 _MOST_TEXT_LINES = 500_000
 _MOST_PAGES = 50_000
+_TITLE_CHARS = 120
 
 _UNSAYABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]")
 _SPACES = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u205f\u3000]+")
@@ -88,9 +91,14 @@ class Extracted:
             ("pages", len(self.pages), _MOST_PAGES),
         )
         cut = [f"only its first {most:,} {what}" for what, number, most in bounds if number > most]
+        lines = self.lines[:_MOST_TEXT_LINES]
+        if sum(map(len, lines)) > _MOST_BYTES // 4:
+            sizes = accumulate(len(line.encode("utf-8", "replace")) for line in lines)
+            fitting = sum(1 for _ in takewhile(_MOST_BYTES.__ge__, sizes))
+            if fitting < len(lines):
+                cut, lines = [*cut, f"only its first {_MOST_BYTES / 1e6:g} MB of text"], lines[:fitting]
         if not cut:
             return self
-        lines = self.lines[:_MOST_TEXT_LINES]
         return replace(
             self,
             lines=lines,
@@ -108,10 +116,14 @@ class Extracted:
         if not number and not more:
             return self
         title, facts, titles, links = about
-        headings = [replace(each, title=title) for each, title in zip(self.headings, titles, strict=True)]
-        return replace(
-            self, lines=hidden.split("\n"), title=title, facts=facts, headings=headings, links=links
-        )
+        lines = hidden.split("\n")
+        headings = []
+        for each, said in zip(self.headings, titles, strict=True):
+            span = slice(each.line - 1, each.line - 1 + each.span)
+            if lines[span] != self.lines[span]:  # it may be a line of a key, which by itself is not known
+                said = shorten(" ".join(lines[span]), _TITLE_CHARS)
+            headings.append(replace(each, title=said))
+        return replace(self, lines=lines, title=title, facts=facts, headings=headings, links=links)
 
     @classmethod
     def of_json(cls, data: Mapping[str, Any]) -> Extracted:

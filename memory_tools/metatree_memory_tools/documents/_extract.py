@@ -22,7 +22,7 @@ from metatree_memory_tools.reading.own_process import GRACE_S, MEMORY_BYTES, Own
 LIMITS_S = {"pdf": 60.0, "docx": 30.0, "html": 20.0, "man": 20.0} | dict.fromkeys(CONVERTED, 60.0)
 """How long one document may take; of a PDF, what is read by then is kept."""
 
-_MOST_IN_MEMORY = 4
+_MOST_IN_MEMORY = 2
 
 
 class Extractor:

@@ -36,7 +36,7 @@ _LINE_CHARS = 100_000
 _MOST_LINKS = 1_000
 _MOST_DEPTH = 2_000
 _ANY_TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
-_MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+_MARKUP = re.compile(r"<(script|style)\b.*?</\1>|</?([a-z][\w-]*)?[^>]*>", re.DOTALL | re.IGNORECASE)
 _UNCLOSED_TAGS = (
     "area base br col embed hr img input link meta param source track wbr p li dt dd tr td th tbody thead tfoot option"
     " colgroup rt rp"
@@ -79,9 +79,14 @@ def _is_deep(page: str) -> bool:
 
 
 def _without_structure(page: str) -> Extracted:
-    text = _MARKUP.sub(" ", cut_masked(page, MOST_CHARS))
+    text = _MARKUP.sub(_between, cut_masked(page, MOST_CHARS))
     lines = [line for row in text.split("\n") if (line := tidy(row))]
     return Extracted(lines, problem=f"read without its structure: it is nested more than {_MOST_DEPTH} deep")
+
+
+def _between(mark: re.Match[str]) -> str:
+    """Return what stands in the place of a mark: nothing within a line, since it may stand in the middle of a key."""
+    return "\n" if mark[1] or (mark[2] or "").lower() in _BLOCKS else ""
 
 
 def _decoded(data: bytes) -> str:

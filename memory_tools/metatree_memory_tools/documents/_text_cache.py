@@ -47,7 +47,9 @@ class KeptTexts:
         """Keep a text under a key of letters, digits, dots, hyphens and `+`."""
         with contextlib.suppress(OSError, MemoryError):
             private_folder(self._folder)
-            packed = zlib.compress(json.dumps(text.as_json()).encode("ascii"), 1)
+            packed = zlib.compress(
+                json.dumps(text.as_json(), ensure_ascii=False).encode("utf-8", "surrogatepass"), 1
+            )
             write_whole(self._folder / key, packed, mode=0o600)
             self._make_room()
 

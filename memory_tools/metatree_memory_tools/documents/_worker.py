@@ -71,7 +71,8 @@ def _answer(kind: str, data: bytes, limit_s: float, secrets: bool) -> bytes:
 
 
 def _line(result: Extracted) -> bytes:
-    return json.dumps(result.as_json()).encode("ascii") + b"\n"
+    # As ASCII, what is no letter of the Latin alphabet would take up to twelve bytes.
+    return json.dumps(result.as_json(), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def _limit_memory(memory_bytes: int) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from metatree_agents.cli._main import run
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.build.source_spec import located
+from metatree_memory_tools.databases._open import open_database
 from metatree_memory_tools.databases._tools import database_of
 from metatree_memory_tools.text.lines import text_of
 from metatree_memory_tools.web.tools import _require_own
@@ -23,6 +25,7 @@ from metatree.storage.store import Store
 from metatree.tools.tool import ToolTree, tool
 from metatree.trees.layer import ROOT
 from metatree.trees.source_types import SourceRef
+from metatree.trees.sources import check_place
 from tests.integration.trust.prepared import (
     Clone,
     Vault,
@@ -267,3 +270,32 @@ def test_sources_of_a_tree_that_was_built_again_in_between_can_be_accepted(clone
         assert [source.location for source in tree.sources()] == list(map(str, files))
         assert "quay" in tree.content("b.md")
     assert run(["trust", "--show"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "location"),
+    [
+        ("database", " notes.db"),
+        ("database", "\u00a0postgresql://db.example.org/shop"),
+        ("database", "https://db.example.org/shop"),
+        ("openapi", "OpenAPI:spec.json"),
+        ("tree", " kb"),
+        ("chats", "notes "),
+    ],
+)
+def test_no_location_is_a_path_in_a_way_that_is_not_looked_at(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, kind: str, location: str
+) -> None:
+    """Whether something has this name in the current folder by now, or comes later."""
+    monkeypatch.chdir(clone.folder)
+    source = SourceRef(location, {}, "notes", kind)
+    with pytest.raises(UserError):
+        check_place(source)
+        open_database(source)
+
+
+def test_a_type_in_capital_letters_is_kept_in_small_ones(clone: Clone) -> None:
+    (clone.folder / "spec.json").write_text('{"openapi": "3.1.0", "paths": {}}')
+    (source,) = located([f"OpenAPI:{clone.folder / 'spec.json'}"], {})
+    assert source.location.startswith(("openapi:/", "/"))
+    check_place(source)

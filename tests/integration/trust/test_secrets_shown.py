@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zipfile
+import zlib
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from email.message import EmailMessage
@@ -16,10 +17,12 @@ from typing import Any, cast
 
 import pytest
 from metatree_agents.cli._main import run
+from metatree_agents.service.web._files import _unpacked
 from metatree_agents.tools import _code_look
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations.formats.mail import letter_of
 from metatree_memory_tools.conversations.formats.message import ExportFile
+from metatree_memory_tools.databases._tools import query_database, save_query
 from metatree_memory_tools.documents._docx import extract_docx
 from metatree_memory_tools.documents._html import extract_html
 from metatree_memory_tools.documents._man import extract_man
@@ -39,7 +42,7 @@ from metatree_routers.decisions._server import JsonServer
 from metatree_routers.llm.errors import without_key
 
 from metatree import Node, Tree
-from metatree._util.secret_text import masked
+from metatree._util.secret_text import masked, secrets_in
 from metatree.errors import FetchFailed, UserError
 from metatree.node import Source
 from metatree.notes.archive import export_memory
@@ -659,3 +662,70 @@ def test_no_long_line_of_an_export_is_cut_in_a_secret() -> None:
         assert lines[-1] == "next"
     whole = b"y" * (3 << 20)
     assert "".join(ExportFile("a.txt", partial(BytesIO, whole)).lines()) == whole.decode()
+
+
+def test_lines_of_a_key_that_are_headings_are_no_titles() -> None:
+    first, second = (char * 70 for char in ("MIIEowAb1", "pQ5rS7tU9"))
+    lines = [f"<h3>{line[:70]}</h3>" for line in (first, second)]
+    page = f"<p>-----BEGIN RSA PRIVATE KEY-----</p>{''.join(lines)}<p>-----END RSA PRIVATE KEY-----</p>"
+    text = extract_html(page.encode()).without_secrets()
+    assert [set(each.title) for each in text.headings] == [{"*"}, {"*"}]
+    assert extract_html(b"<h3>One</h3><p>two").without_secrets().headings[0].title == "One"
+
+
+def test_the_tools_of_databases_mask_a_key_whose_lines_are_rows(clone: Clone) -> None:
+    lines = [KEY.split("\n")[0], *("abcDEF12345" * 6 for _ in range(3)), KEY.split("\n")[-1]]
+    with sqlite3.connect(clone.folder / "log.db") as store:
+        store.execute("CREATE TABLE log(id INTEGER PRIMARY KEY, message TEXT)")
+        store.executemany("INSERT INTO log(message) VALUES (?)", [(line,) for line in lines])
+    with build_tree(clone.folder) as tree:
+        node = tree.get("log.db")
+        for shown in (
+            query_database.function(node=node, tree=tree, sql="SELECT * FROM log"),
+            save_query.function(node=node, tree=tree, sql="SELECT * FROM log").content,
+        ):
+            assert "PRIVATE KEY" in shown or "***" in shown
+            assert "abcDEF" not in shown
+    with build_tree(clone.folder, include_secrets=True) as tree:
+        shown = query_database.function(node=tree.get("log.db"), tree=tree, sql="SELECT * FROM log")
+        assert "abcDEF" in shown
+
+
+def test_what_a_security_scheme_says_is_masked(clone: Clone) -> None:
+    scheme = {"type": "http", "scheme": f"bearer {POSTGRES}", "in": TOKEN, "name": "X-Key"}
+    described = {"openapi": "3.1.0", "info": {"title": "Shop"}, "paths": {}}
+    described["components"] = {"securitySchemes": {"key": scheme}}
+    (clone.folder / "api.json").write_text(json.dumps(described))
+    with build_tree("openapi:api.json", out=clone.folder / "t") as tree:
+        shown = str([node for _, node in tree.walk()])
+    assert "X-Key" in shown
+    assert "s3cretpw99" not in shown
+    assert "ghp_" not in shown
+
+
+def test_a_letter_whose_headers_end_too_early_is_not_shown_as_it_was_sent() -> None:
+    body = f"The token is {TOKEN[:20]}=\n{TOKEN[20:]}, and that is all.\n"
+    for head in ("X-Spam: 1\nBAYES 0.0\n", "--x\n" * 20_001):
+        letter = letter_of(
+            f"Subject: shop\n{head}Content-Transfer-Encoding: quoted-printable\n\n{body}".encode()
+        )
+        assert TOKEN in letter.text  # in one piece, so that it is masked
+        assert TOKEN[:20] not in masked(letter.text)[0]
+
+
+def test_no_mark_of_a_page_that_is_nested_too_deep_parts_a_key() -> None:
+    deep = "<div>" * 3_000
+    page = f"{deep}<p>The token is {TOKEN[:20]}<wbr>{TOKEN[20:]}</p><p>next</p>"
+    assert extract_html(page.encode()).lines == [f"The token is {TOKEN}", "next"]
+
+
+@pytest.mark.parametrize("title", ["Kafka notes", "Kafka streams", ">>\nstream\n"])
+def test_a_pdf_is_looked_at_behind_any_word(title: str) -> None:
+    packed = zlib.compress(b"BT (tea) Tj ET")
+    stream = b"3 0 obj <<>> stream\n" + packed + b"\nendstream endobj\n"
+    note = (
+        f"1 0 obj <</Title({title})>> endobj\n2 0 obj <</Type /Annot /Contents({TOKEN})>> endobj\n".encode()
+    )
+    for before in (b"", stream):
+        assert secrets_in(_unpacked(before + note + stream))
+    assert "tea" in _unpacked(stream)

@@ -54,7 +54,9 @@ def exported(
             text = "(not answered yet)"
         else:
             text = f"({SAID[query.status]})" if query.answer is None else content_of(query)
-        quoted = "\n".join(f"> {line}".rstrip() for line in inert_said(query.text.strip()).splitlines())
+        # Lines as Markdown has them, and `inert_said`: with others a fence would end early.
+        lines = re.split(r"\r\n?|\n", inert_said(query.text.strip()))
+        quoted = "\n".join(f"> {line}".rstrip() for line in lines)
         asked = f"*Asked by {_line(query.by)}, {stamp(query.at)} UTC*"
         blocks = [f"## Question {query.seq}", quoted, asked, _below(text)]
         said = [_said(each) for each in reversed(recommended.get(query.seq, ()))]

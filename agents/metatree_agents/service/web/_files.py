@@ -31,6 +31,7 @@ router = APIRouter()
 MOST_BYTES: Final = 100_000_000
 _MASKED: Final = re.compile(r"\*{6}|(?:[:=\"'(]|password)\s{0,3}\*{3}")
 _MOST_UNPACKED: Final = 20_000_000
+_WORDS: Final = re.compile(rb"[\t\n\r -~]{8,}")
 _BEGINS: Final = b"%PDF-"
 _LOOKED_AT: Final = 1_024
 """Bytes at the beginning among which a PDF says that it is one."""
@@ -92,11 +93,14 @@ def _unpacked(pdf: bytes) -> str:
     """Return a PDF with what is packed by zlib in it, as its pages are: also those that no reader counts."""
     parts, room = list[bytes](), _MOST_UNPACKED
     for each in pdf.split(b"endstream"):
-        head, _, stream = each.partition(b"stream")
+        head, _, stream = each.partition(b"stream")  # or what comes behind this word in a text
         parts.append(head)
+        packed = zlib.decompressobj()
         with suppress(zlib.error):
-            parts.append(zlib.decompressobj().decompress(stream.lstrip(b"\r\n"), room))
+            parts.append(packed.decompress(stream.lstrip(b"\r\n"), room))
             room = max(1, room - len(parts[-1]))
+            stream = packed.unused_data
+        parts += _WORDS.findall(stream)
     return b"\n".join(parts).decode("latin-1")
 
 

@@ -37,6 +37,8 @@ _MOST_BYTES = 40_000_000
 """Of a letter, with all that is attached to it."""
 _MOST_BOUNDARIES = 20_000
 """Lines that may begin a part; each takes the library 0.3 ms."""
+_SOFT_BREAK = re.compile(r"=\r?\n")
+"""Where quoted-printable breaks a line, and with it a key."""
 _MOST_UNREAD = 100_000
 """Characters that are shown of a letter that cannot be taken apart."""
 _UNREADABLE = "[cannot be read: how it is encoded is out of form]"
@@ -134,14 +136,15 @@ def letter_of(raw: bytes) -> ChatMessage:
             raise ValueError("it has too many parts")
         letter = email.message_from_bytes(raw, policy=_POLICY)
     except Exception:  # it is a bomb, or out of form: for such the parser raises all kinds of errors
-        return ChatMessage(
-            "", NOBODY, joined(cut_masked(text_of(raw[: 2 * _MOST_UNREAD]), _MOST_UNREAD)), "", "", "", ""
-        )
+        said = _SOFT_BREAK.sub("", text_of(raw[: 2 * _MOST_UNREAD]))
+        return ChatMessage("", NOBODY, joined(cut_masked(said, _MOST_UNREAD)), "", "", "", "")
     subject = " ".join(_header(letter, "subject").split())
     who = _writer(_header(letter, "from"))
     thread = _SUBJECT.sub("", subject)
     answered = re.findall(r"<[^<>\s]+>", f"{_header(letter, 'references')} {_header(letter, 'in-reply-to')}")
     text = _body(letter)
+    if letter.defects:  # where headers end too early, the body is as it was sent
+        text = _SOFT_BREAK.sub("", text)
     lines = [line.rstrip() for line in text.splitlines() if not _QUOTE.match(line.strip())]
     own = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
     return ChatMessage(

@@ -126,7 +126,21 @@ def test_no_text_says_where_the_mark_of_a_source_leads(words: str, is_quoted: bo
     assert not fetched(thinking_of(query_of([words])))
 
 
-@pytest.mark.parametrize("asked", ["[1]: http://a.example", PICTURE, "a\n\n<img src=http://a.example/p>"])
+_FENCED = "look:\n\n```\nx{}```\n" + PICTURE + "\n```\n"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "[1]: http://a.example",
+        PICTURE,
+        "a\n\n<img src=http://a.example/p>",
+        *(
+            _FENCED.format(end)
+            for end in ("\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r", "\r\n", "\n")
+        ),
+    ],
+)
 def test_a_question_does_nothing_in_an_export(asked: str) -> None:
     row = Recommendation(1, "T", asked, "q", asked, asked, "Make Correction", 0.0)
     query = replace(query_of(["Nine."], source("Nine.")), text=asked, by=asked, think=[asked])
