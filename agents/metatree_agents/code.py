@@ -94,7 +94,9 @@ def files_to_edit(
 def _of_this_user(tree: Tree, accept: Callable[[Node], bool] | None) -> Callable[[Node], bool] | None:
     """Return what says which files may be listed: none that somebody else added, whose path is what they say."""
     others = (
-        {node_id for node_id in tree.ids(["file"]) if tree.hides_path(node_id)} if tree.has_imported() else ()
+        {node_id for node_id in tree.ids(["file"]) if tree.is_imported(node_id)}
+        if tree.has_imported()
+        else ()
     )
     if not others:
         return accept
@@ -191,7 +193,7 @@ def _files(
     ranked = _ranked(issue, tree, result, evidence)
     files = []
     for found in result.nodes:
-        if tree.hides_path(found.id):
+        if tree.is_imported(found.id):
             continue  # a run that goes on may have listed it
         path, source = place_of(tree, found.id)
         known = ranked.get(found.id)

@@ -19,9 +19,9 @@ class _Form(NamedTuple):
 
 _FORMS: Final = (
     _Form(
-        "PRIVATE KEY",
-        re.compile(r"-----BEGIN [A-Z0-9 _-]{0,60}PRIVATE KEY(?: BLOCK)?-----"),
-        "-----END ",
+        "PRIVATE",  # a reader may fill lines, and part the words of the first one
+        re.compile(r"-----BEGIN\s{1,9}[A-Z0-9\s_-]{0,60}PRIVATE\s{1,9}KEY(?:\s{1,9}BLOCK)?-----"),
+        "-----END",
         "-----",
     ),
     _Form("PRIVATE KEY", re.compile(r"---- BEGIN SSH2 [A-Z ]{0,30}PRIVATE KEY ----"), "---- END ", "-----"),

@@ -25,7 +25,7 @@ from metatree._util._secret_shapes import (
 from metatree._util.entities import unescaped
 from metatree._util.private_keys import private_keys
 
-SHAPES_VERSION: Final = "17"
+SHAPES_VERSION: Final = "19"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(
@@ -106,7 +106,8 @@ def whole_secret(text: str, hidden: int) -> str:
     return ""
 
 
-_ESCAPED = re.compile(r"\\([_.~+=:@#*/|-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)")
+_ESCAPED = re.compile(r"\\([_.~+=:@#*/|-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)|(\*{1,3}|`{1,3})(?=[\w.~+=/-])")
+_IN_WORD = re.compile(r"[\w.~+=/-]")
 _HEADS = tuple(re.compile(rf"[^\s;,\"'`()\[\]{{}}<>@|{more}]{{3,}}") for more in ("", ":="))
 _NO_BLANK = re.compile(r"\S")
 _OF_KEY = re.compile(r"(\\u[0-9A-Fa-f]{4}|\\.|[\s\",]+)|.")
@@ -157,16 +158,23 @@ def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]
 
 
 def _without_escapes(text: str) -> tuple[str, list[tuple[int, int]]] | None:
-    """Return a text as Markdown shows it where signs are escaped or are entities, None where none is.
+    """Return a text as Markdown shows it where signs are escaped or are entities, or a part of a word is bold or code.
+
+    None where none is.
 
     With it come places behind each such sign, in what is returned and in the text.
     """
     parts, places, length, at = list[str](), [(0, 0)], 0, 0
-    for match in _ESCAPED.finditer(text) if "\\" in text or "&" in text else ():
-        sign = match[1] or unescaped(match[0])
-        if len(sign) == 1 and "!" <= sign <= "~":
+    for match in _ESCAPED.finditer(text) if any(map(text.__contains__, "\\&*`")) else ():
+        if match[2]:
+            before = parts[-1] if parts and at == match.start() else text[match.start() - 1 : match.start()]
+            sign, known = "", _IN_WORD.match(before) is not None
+        else:
+            sign = match[1] or unescaped(match[0])
+            known = len(sign) == 1 and "!" <= sign <= "~"
+        if known:
             parts += [text[at : match.start()], sign]
-            length += match.start() - at + 1
+            length += match.start() - at + len(sign)
             at = match.end()
             places.append((length, at))
     return ("".join([*parts, text[at:]]), places) if parts else None

@@ -313,7 +313,7 @@ class World:
 
     def _file_and_lines(self, node: Node) -> tuple[str | None, list[int] | None]:
         """Return the path of the file of a node, and its lines there; none for what somebody else says is a file."""
-        if node.path is None or self.tree.hides_path(node.id):
+        if node.path is None or self.tree.is_imported(node.id):
             return None, None
         return node.path, None if node.lines is None else list(node.lines)
 

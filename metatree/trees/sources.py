@@ -154,6 +154,21 @@ def check_place(source: SourceRef) -> None:
         )
 
 
+def check_kept(source: SourceRef) -> None:
+    """Refuse a source that metatree kept, or shows, where it is a link by now, also the file of one: nobody named that.
+
+    Raises:
+        UserError: as `check_place`.
+    """
+    check_place(source)
+    place = Path(source.location)
+    if is_path(source) and real(place) != place:
+        raise UserError(
+            f"{str(place)!r} is a link to {str(real(place))!r} now: it is not read; build that by its name if it is"
+            " meant"
+        )
+
+
 def is_no_path(kind: str, location: str) -> bool:
     """Whether a type of sources takes a location for an address, or for a command, whatever files there are here.
 

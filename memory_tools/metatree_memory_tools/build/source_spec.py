@@ -163,8 +163,9 @@ def _typed(given: Given) -> SourceRef:
     name, mark, rest = location.partition(":")
     plain = not isinstance(given, Path) and not rest.startswith("//")
     named = plain and mark and rest and not place.exists()
-    if named and name in ("folder", "file", *plugins.names(plugins.SOURCES)):
-        return _read_by(source, name, rest.strip())
+    kinds = {kind.lower(): kind for kind in ("folder", "file", *plugins.names(plugins.SOURCES))}
+    if named and name.lower() in kinds:
+        return _read_by(source, kinds[name.lower()], rest.strip())
     if place.is_dir():
         return replace(source, type="tree" if is_tree(place) else "folder", location=str(place.resolve()))
     there = place.exists()

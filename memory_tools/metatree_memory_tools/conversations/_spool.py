@@ -29,14 +29,13 @@ from metatree_memory_tools.conversations.formats.message import (
     hashed,
     key_of,
 )
+from metatree_memory_tools.text.descriptions import BEHIND, word_end
 
 MOST_CHARS = 200_000
 """A longer message is cut."""
 _MOST_AUTHOR_CHARS = 100
 _MOST_TITLE_CHARS = 200
 _PROBLEM_CHARS = 300
-_BEHIND = 20_000
-"""Characters behind what is kept of a name that are looked at for secrets."""
 _AUTHORS = 20_000
 _DEEPEST_REPLY = 1_000
 _BETWEEN = 1_000
@@ -171,7 +170,7 @@ class Spool:
                 key = self._key(message.id) if message.id else self._numbered(chat, message)
                 if self.left_out and _identity(_called(known.name, message, file), key) in self.left_out:
                     continue
-                text = self._hide(encodable(message.text[: MOST_CHARS + _BEHIND]))[:MOST_CHARS]
+                text = self._hidden(encodable(message.text), MOST_CHARS)
                 author = self._hide_author(message.author)
                 self._store.execute(
                     "INSERT INTO message(chat, name, file, key, time, rank, author, text, at, reply)"
@@ -203,7 +202,11 @@ class Spool:
 
     def _beginning(self, text: str, chars: int) -> str:
         """Return the first characters of a text in one line, without the beginning of a secret that goes on behind."""
-        return self._hide(encodable(" ".join(text.split())[: 4 * chars + _BEHIND]))[:chars]
+        return self._hidden(" ".join(encodable(text).split()), chars)
+
+    def _hidden(self, text: str, chars: int) -> str:
+        """Return the beginning of a text, hidden before it is cut."""
+        return self._hide(text[: word_end(text, chars + BEHIND)])[:chars]
 
     def _numbered(self, chat: int, message: ChatMessage) -> str:
         """Return a name for a message that has none: the third `ok` of a minute is the third in a later export, too."""

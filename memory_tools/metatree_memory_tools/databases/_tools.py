@@ -23,7 +23,7 @@ from metatree.errors import UserError
 from metatree.node import Node
 from metatree.tools.tool import ToolGroup, tool
 from metatree.trees.source_files import read_inside
-from metatree.trees.sources import disk_root
+from metatree.trees.sources import check_kept, disk_root
 from metatree.trees.tree import Tree
 from metatree_memory_tools.databases._delimited import is_delimited
 from metatree_memory_tools.databases._look_up import Column, Lookup, Shape, fit
@@ -53,6 +53,7 @@ def database_of(tree: Tree, node: Node) -> OpenDatabase:
         raise UserError(f"node {node.id!r} was made elsewhere: no database is read for what it says")
     source = tree.source_of(node)
     if source is not None and source.type == "database":
+        check_kept(source)
         return open_database(source)
     root = None if source is None else disk_root(source)
     path = tree.file_of(node)

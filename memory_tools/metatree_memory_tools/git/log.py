@@ -24,6 +24,7 @@ from metatree_memory_tools.git._command import GitFailed, Objects, objects_of, r
 from metatree_memory_tools.git._dates import seconds_of
 from metatree_memory_tools.git._history_writer import HistoryWriter, ReadCommit, clear_history
 from metatree_memory_tools.git.place import Place
+from metatree_memory_tools.text.descriptions import word_end
 
 MAX_COMMITS = 100_000
 """Older commits are left out."""
@@ -305,7 +306,7 @@ def _commits(pieces: Iterator[bytes], mark: bytes, ends: set[str]) -> Iterator[R
         known = [] if hash_ in ends else touched
         body = body.strip()
         # Masked before it is cut: a key of which half is left is not known.
-        subject, text = masked_message(subject, body[: 2 * MAX_BODY_CHARS])
+        subject, text = masked_message(subject, body[: word_end(body, 2 * MAX_BODY_CHARS)])
         author = masked(author)[0]
         if len(body) > MAX_BODY_CHARS:
             text = text[:MAX_BODY_CHARS] + " …"

@@ -17,7 +17,6 @@ from metatree.node import Node, Source
 from metatree.tools.tool import Tool, ToolGroup
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.source_types import Progress, SourceRef
-from metatree.trees.sources import typed_path
 from metatree.trees.tree import Tree
 from metatree_memory_tools.openapi._call import call
 from metatree_memory_tools.openapi._document import MAX_BYTES, Document, text_of
@@ -48,13 +47,6 @@ class OpenApi:
     def recognises(self, location: str) -> bool:
         """Whether a location begins with `openapi:`."""
         return location.lower().startswith("openapi:")
-
-    def kept_location(self, location: str) -> str:
-        """Return an address or a whole path, however the type before it was written."""
-        if not self.recognises(location):
-            return location
-        named = location[8:].strip()
-        return f"openapi:{named}" if _is_url(named) else str(typed_path(named).resolve())
 
     def fingerprint(self, source: SourceRef) -> str | None:
         """Return what changes with the file, or what the server says of its version; None when it says nothing."""

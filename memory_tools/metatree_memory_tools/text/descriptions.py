@@ -17,7 +17,9 @@ SENTENCE_CHARS = 200
 MOST_HEADINGS = 10_000
 """Of a file of text. Each takes 1.5 kB while it is read, hundreds of times what the shortest ones take in the file."""
 
-_BEHIND = 20_000
+BEHIND = 20_000
+_MOST_OF_WORD = 1_000_000
+_BLANK = re.compile(r"\s")
 """Characters behind a cut by which a secret is known that begins before it: a private key is the longest."""
 
 _END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=:)\n\s*\n|\n\s*\n")
@@ -52,12 +54,24 @@ def shorten_masked(text: str, limit: int) -> str:
     """
     if len(text) <= limit:
         return shorten(text, limit)
-    return shorten(masked(" ".join(text.split())[: 4 * limit + _BEHIND])[0], limit)
+    line = " ".join(text.split())
+    return shorten(masked(line[: word_end(line, limit + BEHIND)])[0], limit)
 
 
 def cut_masked(text: str, limit: int) -> str:
     """Return the first characters of a text, with `*` for a secret that would be cut."""
-    return text if len(text) <= limit else masked(text[: limit + _BEHIND])[0][:limit]
+    return text if len(text) <= limit else masked(text[: word_end(text, limit + BEHIND)])[0][:limit]
+
+
+def word_end(text: str, at: int) -> int:
+    """Return where the word ends that stands at a place of a text: what is cut in the middle of a key is none.
+
+    Example:
+        >>> word_end("one two", 5), word_end("one", 9)
+        (7, 3)
+    """
+    blank = _BLANK.search(text, at, at + _MOST_OF_WORD)
+    return min(len(text), at + _MOST_OF_WORD) if blank is None else blank.start()
 
 
 def beginning(line: str, limit: int) -> str:

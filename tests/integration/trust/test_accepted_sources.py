@@ -294,8 +294,33 @@ def test_no_location_is_a_path_in_a_way_that_is_not_looked_at(
         open_database(source)
 
 
-def test_a_type_in_capital_letters_is_kept_in_small_ones(clone: Clone) -> None:
-    (clone.folder / "spec.json").write_text('{"openapi": "3.1.0", "paths": {}}')
-    (source,) = located([f"OpenAPI:{clone.folder / 'spec.json'}"], {})
-    assert source.location.startswith(("openapi:/", "/"))
+def test_a_type_in_capital_letters_is_looked_at_as_in_small_ones(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(clone.folder)
+    spec = clone.folder / "spec.json"
+    spec.write_text('{"openapi": "3.1.0", "paths": {}}')
+    (source,) = located(["OpenAPI:spec.json"], {})
+    assert (source.type, source.location) == ("openapi", str(spec))
     check_place(source)
+    (source,) = located(["OpenAPI: https://api.example.org"], {})
+    assert source.location == "https://api.example.org"
+    spec.unlink()
+    spec.symlink_to(clone.secret)
+    with pytest.raises(UserError, match="is a link"):
+        located(["OpenAPI:spec.json"], {})
+
+
+def test_no_file_that_is_offered_is_a_link(clone: Clone, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(clone.metatree)
+    notes = clone.folder / "notes.md"
+    notes.write_text("# Notes\n\nThe quay is long\n")
+    with as_user(clone.attacker):
+        build_tree(notes, out=clone.metatree).close()
+    notes.unlink()
+    notes.symlink_to(clone.secret)
+    assert run(["find", "harbour", "-q"]) == 0  # built again from the folder; the source is offered
+    assert run(["trust", "--yes"]) == 2
+    assert f"is a link to {str(clone.secret)!r}" in capsys.readouterr().err
+    with Tree.open(clone.folder) as tree:
+        assert str(clone.secret) not in str(tree.sources())

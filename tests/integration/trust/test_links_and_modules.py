@@ -14,7 +14,7 @@ import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.tools.toolkit import Toolkit
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.databases._tools import database_of
+from metatree_memory_tools.databases._tools import database_of, find_rows, query_database
 from metatree_memory_tools.git._show import blame_text
 
 from metatree import Blackboard, Tree
@@ -242,3 +242,45 @@ def test_links_that_lead_to_each_other_lead_to_nothing(
         (folder / "again").symlink_to("loop")
     assert run(["build", given]) == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_what_is_added_to_a_tree_follows_no_link_in_the_place_of_what_is_there(
+    clone: Clone, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a pull of git may bring it: nobody has named the link."""
+    shutil.rmtree(clone.metatree)
+    docs, readme = clone.folder / "docs", clone.folder / "README.md"
+    docs.mkdir()
+    for file in (docs / "a.md", readme, clone.folder / "more.md"):
+        file.write_text("# Tea\n\nThe tea is green.\n")
+    assert run(["build", "docs", "README.md"]) == 0
+    kept = readme.read_text()
+    for place, target in ((readme, clone.secret), (docs, clone.secret.parent)):
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+        place.symlink_to(target)
+        assert run(["build", "--add", "more.md"]) == 2
+        assert "now: it is not read" in (said := capsys.readouterr().err) or "leads to" in said
+        with Tree.open(clone.metatree) as tree:
+            assert all(str(clone.secret.parent) not in source.location for source in tree.sources())
+        place.unlink()
+        readme.write_text(kept)
+    assert run(["build", "--remove", "docs", "--add", "more.md"]) == 0
+
+
+def test_a_link_in_the_place_of_a_database_is_asked_by_no_tool(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    for place in (clone.folder / "shop.db", clone.secret.with_name("own.db")):
+        with closing(sqlite3.connect(place)) as store, store:
+            store.execute("CREATE TABLE customer(name TEXT, street TEXT)")
+            store.execute("INSERT INTO customer VALUES ('ann', ?)", (f"street of {place.name}",))
+    build_tree("database:shop.db", out=clone.metatree).close()
+    (clone.folder / "shop.db").unlink()
+    (clone.folder / "shop.db").symlink_to(clone.secret.with_name("own.db"))
+    with Tree.open(clone.metatree) as tree:
+        node = next(node for _, node in tree.walk() if node.kind == "table")
+        for tool, arguments in (
+            (query_database, {"sql": "SELECT * FROM customer"}),
+            (find_rows, {"text": "ann"}),
+        ):
+            with pytest.raises(UserError, match="not read"):
+                tool.function(node=node, tree=tree, **arguments)

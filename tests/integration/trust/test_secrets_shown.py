@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import zipfile
 import zlib
-from base64 import urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from email.message import EmailMessage
 from functools import partial
@@ -729,3 +730,51 @@ def test_a_pdf_is_looked_at_behind_any_word(title: str) -> None:
     for before in (b"", stream):
         assert secrets_in(_unpacked(before + note + stream))
     assert "tea" in _unpacked(stream)
+
+
+@pytest.mark.parametrize("key", [TOKEN, POSTGRES])
+def test_a_key_in_the_name_of_a_sender_is_in_one_piece(key: str) -> None:
+    for cut in range(5, len(key) - 5, 7):
+        texts = (f"Ann {key[:cut]}", key[cut:])
+        words = [f"=?utf-8?b?{b64encode(text.encode()).decode()}?=" for text in texts]
+        letter = letter_of(f"From: {' '.join(words)} <ann@example.org>\nSubject: x\n\ntext\n".encode())
+        assert letter.author == f"Ann {key}"
+
+
+def test_a_key_whose_first_line_a_reader_has_filled_is_masked() -> None:
+    for blank in (" ", "\n", "\n  "):
+        text = KEY.replace("BEGIN RSA PRIVATE KEY", f"BEGIN{blank}RSA{blank}PRIVATE{blank}KEY")
+        assert "abcDEF" not in masked(f"It begins:\n{text}\nand ends.")[0]
+
+
+def test_no_token_is_cut_that_goes_on_for_long(tmp_path: Path) -> None:
+    claims = {"name": "Ann", "groups": ["kettles"] * 4_000}
+    parts = (json.dumps(part).encode() for part in ({"alg": "HS256", "typ": "JWT"}, claims))
+    token = ".".join(
+        [
+            *(urlsafe_b64encode(part).decode().rstrip("=") for part in parts),
+            "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5",
+        ]
+    )
+    assert len(token) > 40_000
+    for cut in (shorten_masked, cut_masked):
+        assert token[:10] not in cut(f"It is {token} today", 300)
+    repository = Repository(tmp_path / "r")
+    repository.commit(f"Add tea\n\nIt is {token} today", {"a.md": "tea"})
+    with build_tree(tmp_path / "r", history=True) as tree:
+        assert token[:10] not in str(tree.index.rows("SELECT subject, body FROM history_commit"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TOKEN.replace("_", "\\_**") + "**",
+        f"{TOKEN[:9]}**{TOKEN[9:20]}**{TOKEN[20:]}",
+        f"{TOKEN[:9]}`{TOKEN[9:]}`",
+    ],
+)
+def test_a_key_of_which_a_part_is_bold_or_code_is_masked(text: str) -> None:
+    hidden = masked(f"The **bold** token is {text} and `code`")[0]
+    assert not re.search(r"\w{5}", hidden.removeprefix("The **bold** token is "))
+    assert hidden.startswith("The **bold** token is *")
+    assert hidden.endswith(" and `code`")

@@ -17,7 +17,7 @@ from metatree._util.private import private_folder
 from metatree.errors import BrokenStore, UntrustedStore, UserError
 from metatree.storage.errors import file_error, is_mounted_read_only, unwritable
 from metatree.storage.store import writable
-from metatree.trees.sources import public_location, refuse_link_out, typed_path
+from metatree.trees.sources import check_kept, public_location, refuse_link_out, typed_path
 from metatree_agents.cli import _options as options
 from metatree_agents.cli._errors import Cancelled, denied
 from metatree_agents.cli._output import counted, note, remark, visible, word
@@ -184,6 +184,8 @@ def build(
         tree = tree or Path(FOLDER)
         with TreeOptions(None, tree).existing() as before:
             known = _without(before.sources(), remove)
+        for each in known:
+            check_kept(each)  # the build would follow a link that git has put there
     place = place_of(sources, tree)
     for source in sources:
         if _is_whole_disk(typed_path(source).resolve()):

@@ -10,6 +10,7 @@ import email
 import email.policy
 import re
 from collections.abc import Iterator, Sequence
+from email.header import decode_header, make_header
 from email.message import EmailMessage
 from email.message import Message as Part
 from email.utils import parseaddr
@@ -139,7 +140,7 @@ def letter_of(raw: bytes) -> ChatMessage:
         said = _SOFT_BREAK.sub("", text_of(raw[: 2 * _MOST_UNREAD]))
         return ChatMessage("", NOBODY, joined(cut_masked(said, _MOST_UNREAD)), "", "", "", "")
     subject = " ".join(_header(letter, "subject").split())
-    who = _writer(_header(letter, "from"))
+    who = _writer(letter)
     thread = _SUBJECT.sub("", subject)
     answered = re.findall(r"<[^<>\s]+>", f"{_header(letter, 'references')} {_header(letter, 'in-reply-to')}")
     text = _body(letter)
@@ -158,9 +159,15 @@ def letter_of(raw: bytes) -> ChatMessage:
     )
 
 
-def _writer(header: str) -> str:
+def _writer(letter: Part) -> str:
+    header = _header(letter, "from")
     try:
         name, address = parseaddr(header)
+        raw = next((str(value) for key, value in letter.raw_items() if key.lower() == "from"), "")
+        if (
+            "=?" in raw and header
+        ):  # the parser leaves a blank between encoded words, where none is (RFC 2047, 6.2)
+            name = str(make_header(decode_header(parseaddr(raw)[0]))) or name
     except Exception:  # brackets in brackets, among others
         name, address = "", header
     return " ".join((name or address).split()) or NOBODY
