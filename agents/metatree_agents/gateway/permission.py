@@ -28,6 +28,8 @@ Answer = Literal["once", "always", "no"]
 Rule = Literal["allow", "ask", "deny"]
 _SECTIONS: Final[tuple[Rule, ...]] = ("deny", "ask", "allow")
 _SHOWN_CHARS: Final = 600
+_COMPARED: Final = 200
+"""Lines of a description, before and after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +207,11 @@ def _whole_secret(text: str) -> tuple[str, int]:
 
 def _difference(before: str, after: str) -> str:
     # Not `ndiff`, which compares lines letter by letter: 200 of them take it minutes.
-    lines = unified_diff(before.splitlines()[:200], after.splitlines()[:200], n=0, lineterm="")
+    was, is_now = before.splitlines(), after.splitlines()
+    lines = unified_diff(was[:_COMPARED], is_now[:_COMPARED], n=0, lineterm="")
     changed = [f"{line[0]} {line[1:]}" for line in islice(lines, 2, None) if line[:1] in "+-"]
+    if was[_COMPARED:] != is_now[_COMPARED:]:
+        changed.insert(0, f"(behind its first {_COMPARED} lines the description is another, too)")
     text = (
         plain_text("\n".join(changed))
         or "its arguments, or what it says to change, are others; its description is not."

@@ -229,7 +229,10 @@ def changed_files(tree: BuiltTree) -> int:
             continue
         if source.type not in FILES or root is None or not Path(source.location).exists():
             continue
-        files = _scan(source, tree.path).files
+        try:
+            files = _scan(source, tree.path).files
+        except UserError:  # a link came in its place
+            continue
         known = IndexWriter(layer, source.mount).known_files()
         count += len(files.keys() ^ known.keys())
         count += sum(_differs(root, files[path], known[path]) for path in files.keys() & known.keys())

@@ -14,6 +14,7 @@ import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.tools.toolkit import Toolkit
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.build.build import changed_files
 from metatree_memory_tools.databases._tools import database_of, find_rows, query_database
 from metatree_memory_tools.git._show import blame_text
 
@@ -284,3 +285,15 @@ def test_a_link_in_the_place_of_a_database_is_asked_by_no_tool(clone: Clone) -> 
         ):
             with pytest.raises(UserError, match="not read"):
                 tool.function(node=node, tree=tree, **arguments)
+
+
+def test_a_link_in_the_place_of_a_file_leaves_the_other_sources(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    notes = clone.folder / "notes.md"
+    notes.write_text("# Notes\n\nThe quay is long.\n")
+    with build_tree(notes, clone.folder / "a.md", out=clone.metatree) as tree:
+        notes.unlink()
+        notes.symlink_to(clone.secret)
+        assert changed_files(tree) == 0
+        (clone.folder / "a.md").write_text("# Harbour\n\nIt is in the north now.\n")
+        assert changed_files(tree) == 1

@@ -54,3 +54,4 @@ def test_a_description_that_changed_is_compared_at_once() -> None:
     shown = _difference("\n".join(["same", *[before] * 200]), "\n".join(["same", *[after] * 200]))
     assert shown.startswith(f"- {before}") and "same" not in shown
     assert _difference("One.\nTwo.", "One.\nThree.") == "- Two.\n+ Three."
+    assert "behind its first 200 lines" in _difference("x\n" * 200 + "Two.", "x\n" * 200 + "Three.")
