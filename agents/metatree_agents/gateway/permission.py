@@ -210,10 +210,7 @@ def _difference(before: str, after: str) -> str:
     was, is_now = before.splitlines(), after.splitlines()
     lines = unified_diff(was[:_COMPARED], is_now[:_COMPARED], n=0, lineterm="")
     changed = [f"{line[0]} {line[1:]}" for line in islice(lines, 2, None) if line[:1] in "+-"]
+    text = plain_text("\n".join(changed))[:_SHOWN_CHARS]
     if was[_COMPARED:] != is_now[_COMPARED:]:
-        changed.insert(0, f"(behind its first {_COMPARED} lines the description is another, too)")
-    text = (
-        plain_text("\n".join(changed))
-        or "its arguments, or what it says to change, are others; its description is not."
-    )
-    return text[:_SHOWN_CHARS]
+        text += f"\n(behind its first {_COMPARED} lines the description is another, too)"
+    return text or "its arguments, or what it says to change, are others; its description is not."
