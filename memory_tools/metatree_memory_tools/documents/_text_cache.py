@@ -19,6 +19,11 @@ MOST_BYTES = 300_000_000
 """When there is more, what was not used for longest goes."""
 
 
+_MOST_PACKED = 20_000_000
+_MOST_UNPACKED = 60_000_000
+"""Bytes of one text; what is kept is bounded to fewer."""
+
+
 class KeptTexts:
     """A folder with one compressed file for each text. A failure is a miss, whatever it is, and so is a link.
 
@@ -37,7 +42,11 @@ class KeptTexts:
         if path.is_symlink():
             return None
         try:
-            result = Extracted.of_json(json.loads(zlib.decompress(read_regular(path))))
+            unpacked = zlib.decompressobj()
+            data = unpacked.decompress(read_regular(path, _MOST_PACKED), _MOST_UNPACKED)
+            if not unpacked.eof:  # it is none of ours: a cache in a checkout
+                return None
+            result = Extracted.of_json(json.loads(data)).bounded()
             os.utime(path)
         except (OSError, ValueError, KeyError, TypeError, zlib.error, MemoryError):
             return None

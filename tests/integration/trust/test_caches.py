@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
 from pathlib import Path
@@ -163,3 +164,14 @@ def test_a_cache_folder_that_a_link_leads_out_of_the_current_one_is_not_used(
     assert f"{clone.folder / 'cache'} is a link and is not used" in caplog.text
     monkeypatch.chdir("/")
     assert cache_folder() == clone.folder / "cache"  # who is elsewhere has named it
+
+
+def test_a_kept_text_that_is_a_bomb_is_a_miss(tmp_path: Path) -> None:
+    kept = KeptTexts(tmp_path)
+    kept.put("a", Extracted(["tea"]))
+    assert kept.get("a") == Extracted(["tea"])
+    (tmp_path / "b").write_bytes(zlib.compress(json.dumps(Extracted(["a" * 100_000_000]).as_json()).encode()))
+    (tmp_path / "c").write_bytes(zlib.compress(json.dumps(Extracted(["a"] * 600_000).as_json()).encode()))
+    assert kept.get("b") is None
+    assert (found := kept.get("c")) is not None
+    assert len(found.lines) == 500_000

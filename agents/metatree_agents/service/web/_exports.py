@@ -56,7 +56,7 @@ def exported(
             text = f"({SAID[query.status]})" if query.answer is None else content_of(query)
         # Lines as Markdown has them, and `inert_said`: with others a fence would end early.
         lines = re.split(r"\r\n?|\n", inert_said(query.text.strip()))
-        quoted = "\n".join(f"> {line}".rstrip() for line in lines)
+        quoted = "\n".join(f"> {line}".rstrip(" ") for line in lines)
         asked = f"*Asked by {_line(query.by)}, {stamp(query.at)} UTC*"
         blocks = [f"## Question {query.seq}", quoted, asked, _below(text)]
         said = [_said(each) for each in reversed(recommended.get(query.seq, ()))]

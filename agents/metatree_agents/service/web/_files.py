@@ -101,7 +101,8 @@ def _unpacked(pdf: bytes) -> str:
             room = max(1, room - len(parts[-1]))
             stream = packed.unused_data
         parts += _WORDS.findall(stream)
-    return b"\n".join(parts).decode("latin-1")
+    whole = b"\n".join(parts)
+    return b"\n".join([whole, *([whole.replace(b"\0", b"")] if b"\0" in whole else [])]).decode("latin-1")
 
 
 def _is_masked(tree: Tree, path: str) -> bool:

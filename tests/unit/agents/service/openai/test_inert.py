@@ -135,6 +135,7 @@ _FENCED = "look:\n\n```\nx{}```\n" + PICTURE + "\n```\n"
         "[1]: http://a.example",
         PICTURE,
         "a\n\n<img src=http://a.example/p>",
+        f"look:\n\n```\nx\n```\xa0\n{PICTURE}\n```\n",
         *(
             _FENCED.format(end)
             for end in ("\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r", "\r\n", "\n")
