@@ -106,7 +106,9 @@ def whole_secret(text: str, hidden: int) -> str:
     return ""
 
 
-_ESCAPED = re.compile(r"\\([_.~+=:@#*/|-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)|(\*{1,3}|`{1,3})(?=[\w.~+=/-])")
+_ESCAPED = re.compile(
+    r"\\([_.~+=:@#*/|-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)|(\*{1,3}|`{1,3})(?=[\w~+=/-]|\.\w)"
+)
 _IN_WORD = re.compile(r"[\w.~+=/-]")
 _HEADS = tuple(re.compile(rf"[^\s;,\"'`()\[\]{{}}<>@|{more}]{{3,}}") for more in ("", ":="))
 _NO_BLANK = re.compile(r"\S")
@@ -153,7 +155,13 @@ def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]
             behind, source = places[bisect_right(places, (at, len(text))) - 1]
             return source + at - behind
 
-        spans += [(place(start), place(end), kind) for start, end, kind in _plain_spans(said)]
+        def end_of(at: int) -> int:
+            end = place(at)
+            while end and text[end - 1] in "*`" and text[end - 2 : end - 1] != "\\":
+                end -= 1  # the mark behind a key is none of it
+            return end
+
+        spans += [(place(start), end_of(end), kind) for start, end, kind in _plain_spans(said)]
     return sorted(spans)
 
 

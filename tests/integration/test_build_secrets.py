@@ -215,7 +215,9 @@ def test_a_secret_in_the_name_of_a_part_is_in_no_id(source: Path) -> None:
         connection.execute(f'CREATE TABLE "{TOKEN}" (text TEXT)')
         connection.execute('CREATE TABLE "customer" (text TEXT)')
     heading = "dop_v1_" + "0123456789abcdef" * 4
-    (source / "a.md").write_text(f"# A\n\n## `{heading[:7]}`{heading[7:]}\n\nText.\n\n## Other\n\nMore.\n")
+    (source / "a.md").write_text(
+        f"# A\n\n## [{heading[:7]}](x){heading[7:]}\n\n{'Text. ' * 60}\n\n## Other\n\nMore.\n"
+    )
     with build_tree(source, out=source.parent / "tree") as tree:
         ids = [node.id for _, node in tree.walk()]
         assert "shop.db#customer" in ids and "a.md#other" in ids

@@ -778,3 +778,8 @@ def test_a_key_of_which_a_part_is_bold_or_code_is_masked(text: str) -> None:
     assert not re.search(r"\w{5}", hidden.removeprefix("The **bold** token is "))
     assert hidden.startswith("The **bold** token is *")
     assert hidden.endswith(" and `code`")
+    for behind in ("`.", "`", "**.", "`, and"):  # a mark behind a key is none of it
+        assert masked(f"It is {behind[0]}{TOKEN}{behind}") == (
+            f"It is {behind[0]}{'*' * len(TOKEN)}{behind}",
+            1,
+        )
