@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import zipfile
-import zlib
-from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterator
+from base64 import urlsafe_b64encode
 from email.message import EmailMessage
-from functools import partial
-from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from metatree_agents.cli._main import run
-from metatree_agents.service.web._files import _unpacked
 from metatree_agents.tools import _code_look
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.conversations.formats.mail import letter_of
-from metatree_memory_tools.conversations.formats.message import ExportFile
-from metatree_memory_tools.databases._tools import query_database, save_query
-from metatree_memory_tools.documents._docx import extract_docx
-from metatree_memory_tools.documents._html import extract_html
 from metatree_memory_tools.documents._man import extract_man
 from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
 from metatree_memory_tools.git.log import read_history
@@ -35,7 +24,6 @@ from metatree_memory_tools.openapi import _call
 from metatree_memory_tools.schema_tool import usable_schema
 from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
 from metatree_memory_tools.text.lines import text_of
-from metatree_memory_tools.text.markdown import plain
 from metatree_memory_tools.web import _page
 from metatree_memory_tools.web._page import FetchedPage
 from metatree_memory_tools.web.fetch import Fetched
@@ -43,7 +31,7 @@ from metatree_routers.decisions._server import JsonServer
 from metatree_routers.llm.errors import without_key
 
 from metatree import Node, Tree
-from metatree._util.secret_text import masked, secrets_in
+from metatree._util.secret_text import masked
 from metatree.errors import FetchFailed, UserError
 from metatree.node import Source
 from metatree.notes.archive import export_memory
@@ -55,7 +43,6 @@ from metatree.storage.acceptance import accept
 from metatree.storage.store import Store
 from metatree.trees.history import commits
 from metatree.trees.source_types import Outline, SourceFile
-from tests.documents import make_docx
 from tests.integration.git_repository import Repository
 from tests.integration.trust.prepared import Clone, as_user
 
@@ -583,203 +570,3 @@ def test_a_key_is_masked_whatever_an_accepted_index_says_of_its_file(
     with Tree.open(clone.folder) as tree:
         assert tree.index.accepted
         assert "The token of the till is ****" in tree.content("till.md")
-
-
-def test_a_log_that_looks_like_a_chat_is_not_cut_in_a_secret(clone: Clone) -> None:
-    lines = (
-        "starting",
-        "connecting postgres://ann:s3cretpw99@db.example.org/shop",
-        f"token 123456789:{'AAF3abcDE' * 4}",
-    )
-    log = clone.folder / "app-log.txt"
-    log.write_text("".join(f"[2024-05-17 14:03:2{at}] {line}\n" for at, line in enumerate(lines)))
-    assert run(["build", "app-log.txt"]) == 0
-    with Tree.open(clone.folder / ".metatree") as tree:
-        shown = str([(node.title, node.description, node.content) for _, node in tree.walk()])
-    assert "postgres://ann:***" in shown
-    assert "s3cretpw99" not in shown
-    assert "AAF3abc" not in shown
-
-
-POSTGRES = "postgres://ann:s3cretpw99@db.example.org/shop"
-
-
-def test_no_long_line_of_a_page_is_cut_in_a_secret() -> None:
-    for before in range(99_950, 100_001, 7):
-        page = f"<p>{'w' * 9} {'x' * (before - 10)} {TOKEN} {POSTGRES} end</p>"
-        shown = "".join(extract_html(page.encode()).without_secrets().lines)
-        assert "ghp_a" not in shown
-        assert "s3cret" not in shown
-        assert shown.endswith(" end")
-
-
-def test_what_a_document_says_of_itself_is_not_cut_in_a_secret() -> None:
-    at = POSTGRES.index("@")
-    begin = '<p xmlns:dc="x">'
-    said = f"<dc:description>Notes{' ' * 3_000}{POSTGRES[:at]}"
-    begin += f"<!--{'x' * ((1 << 16) - len(begin) - len(said) - 7)}-->{said}"
-    assert len(begin) == 1 << 16  # as much as is read at once
-    for blanks, shown in ((6_000, "Notes postgres://ann:**********@db.example.org/shop"), (30_000, None)):
-        core = f"{begin}{POSTGRES[at:]}{' ' * blanks}</dc:description></p>"
-        facts = extract_docx(make_docx("<w:p/>", docProps__core=core)).without_secrets().facts
-        assert facts.get("description") == shown
-
-
-def test_no_long_heading_is_cut_in_a_secret() -> None:
-    for behind in range(930, 1_000, 3):
-        title = plain(f"[Setup](https://x/{'x' * behind}) {TOKEN}")
-        assert TOKEN in title or "ghp_" not in title
-
-
-def test_no_long_subject_is_cut_between_the_words_of_a_secret() -> None:
-    at = POSTGRES.index("@")
-    words = [
-        f"=?utf-8?q?{word.replace(' ', '_')}?=" for word in ("x" * 3_930, f" {POSTGRES[:at]}", POSTGRES[at:])
-    ]
-    letter = letter_of(f"Subject: {chr(10).join(f' {word}' for word in words)}\n\ntext\n".encode())
-    assert "s3cret" not in f"{letter.title} {letter.text}"
-
-
-def test_no_letter_that_cannot_be_taken_apart_is_cut_in_a_secret() -> None:
-    at = POSTGRES.index("@")
-    for head in ("Subject: x\n" + "\n--x" * 20_001, "".join(_nested(1_100))):
-        raw = f"{head}\n\n"
-        raw += "x" * (100_000 - len(raw) - at - 1) + f" {POSTGRES}\n"
-        letter = letter_of(raw.encode())
-        assert len(letter.text) > 99_000
-        assert "s3cret" not in letter.text
-
-
-def _nested(depth: int) -> Iterator[str]:
-    for number in range(depth):
-        yield f"Content-Type: multipart/mixed; boundary=a{number}\n\n--a{number}\n"
-
-
-def test_no_long_line_of_an_export_is_cut_in_a_secret() -> None:
-    for before in range((1 << 20) - 50, 1 << 20, 7):
-        line = f"{'x' * (before // 2)} {'x' * (before - before // 2 - 2)} {TOKEN} end\nnext".encode()
-        lines = list(ExportFile("a.txt", partial(BytesIO, line)).lines())
-        assert sum(TOKEN in each for each in lines) == 1
-        assert lines[-1] == "next"
-    whole = b"y" * (3 << 20)
-    assert "".join(ExportFile("a.txt", partial(BytesIO, whole)).lines()) == whole.decode()
-
-
-def test_lines_of_a_key_that_are_headings_are_no_titles() -> None:
-    first, second = (char * 70 for char in ("MIIEowAb1", "pQ5rS7tU9"))
-    lines = [f"<h3>{line[:70]}</h3>" for line in (first, second)]
-    page = f"<p>-----BEGIN RSA PRIVATE KEY-----</p>{''.join(lines)}<p>-----END RSA PRIVATE KEY-----</p>"
-    text = extract_html(page.encode()).without_secrets()
-    assert [set(each.title) for each in text.headings] == [{"*"}, {"*"}]
-    assert extract_html(b"<h3>One</h3><p>two").without_secrets().headings[0].title == "One"
-
-
-def test_the_tools_of_databases_mask_a_key_whose_lines_are_rows(clone: Clone) -> None:
-    lines = [KEY.split("\n")[0], *("abcDEF12345" * 6 for _ in range(3)), KEY.split("\n")[-1]]
-    with sqlite3.connect(clone.folder / "log.db") as store:
-        store.execute("CREATE TABLE log(id INTEGER PRIMARY KEY, message TEXT)")
-        store.executemany("INSERT INTO log(message) VALUES (?)", [(line,) for line in lines])
-    with build_tree(clone.folder) as tree:
-        node = tree.get("log.db")
-        for shown in (
-            query_database.function(node=node, tree=tree, sql="SELECT * FROM log"),
-            save_query.function(node=node, tree=tree, sql="SELECT * FROM log").content,
-        ):
-            assert "PRIVATE KEY" in shown or "***" in shown
-            assert "abcDEF" not in shown
-    with build_tree(clone.folder, include_secrets=True) as tree:
-        shown = query_database.function(node=tree.get("log.db"), tree=tree, sql="SELECT * FROM log")
-        assert "abcDEF" in shown
-
-
-def test_what_a_security_scheme_says_is_masked(clone: Clone) -> None:
-    scheme = {"type": "http", "scheme": f"bearer {POSTGRES}", "in": TOKEN, "name": "X-Key"}
-    described = {"openapi": "3.1.0", "info": {"title": "Shop"}, "paths": {}}
-    described["components"] = {"securitySchemes": {"key": scheme}}
-    (clone.folder / "api.json").write_text(json.dumps(described))
-    with build_tree("openapi:api.json", out=clone.folder / "t") as tree:
-        shown = str([node for _, node in tree.walk()])
-    assert "X-Key" in shown
-    assert "s3cretpw99" not in shown
-    assert "ghp_" not in shown
-
-
-def test_a_letter_whose_headers_end_too_early_is_not_shown_as_it_was_sent() -> None:
-    body = f"The token is {TOKEN[:20]}=\n{TOKEN[20:]}, and that is all.\n"
-    for head in ("X-Spam: 1\nBAYES 0.0\n", "--x\n" * 20_001):
-        letter = letter_of(
-            f"Subject: shop\n{head}Content-Transfer-Encoding: quoted-printable\n\n{body}".encode()
-        )
-        assert TOKEN in letter.text  # in one piece, so that it is masked
-        assert TOKEN[:20] not in masked(letter.text)[0]
-
-
-def test_no_mark_of_a_page_that_is_nested_too_deep_parts_a_key() -> None:
-    deep = "<div>" * 3_000
-    page = f"{deep}<p>The token is {TOKEN[:20]}<wbr>{TOKEN[20:]}</p><p>next</p>"
-    assert extract_html(page.encode()).lines == [f"The token is {TOKEN}", "next"]
-
-
-@pytest.mark.parametrize("title", ["Kafka notes", "Kafka streams", ">>\nstream\n"])
-def test_a_pdf_is_looked_at_behind_any_word(title: str) -> None:
-    packed = zlib.compress(b"BT (tea) Tj ET")
-    stream = b"3 0 obj <<>> stream\n" + packed + b"\nendstream endobj\n"
-    note = (
-        f"1 0 obj <</Title({title})>> endobj\n2 0 obj <</Type /Annot /Contents({TOKEN})>> endobj\n".encode()
-    )
-    for before in (b"", stream):
-        assert secrets_in(_unpacked(before + note + stream))
-    assert "tea" in _unpacked(stream)
-
-
-@pytest.mark.parametrize("key", [TOKEN, POSTGRES])
-def test_a_key_in_the_name_of_a_sender_is_in_one_piece(key: str) -> None:
-    for cut in range(5, len(key) - 5, 7):
-        texts = (f"Ann {key[:cut]}", key[cut:])
-        words = [f"=?utf-8?b?{b64encode(text.encode()).decode()}?=" for text in texts]
-        letter = letter_of(f"From: {' '.join(words)} <ann@example.org>\nSubject: x\n\ntext\n".encode())
-        assert letter.author == f"Ann {key}"
-
-
-def test_a_key_whose_first_line_a_reader_has_filled_is_masked() -> None:
-    for blank in (" ", "\n", "\n  "):
-        text = KEY.replace("BEGIN RSA PRIVATE KEY", f"BEGIN{blank}RSA{blank}PRIVATE{blank}KEY")
-        assert "abcDEF" not in masked(f"It begins:\n{text}\nand ends.")[0]
-
-
-def test_no_token_is_cut_that_goes_on_for_long(tmp_path: Path) -> None:
-    claims = {"name": "Ann", "groups": ["kettles"] * 4_000}
-    parts = (json.dumps(part).encode() for part in ({"alg": "HS256", "typ": "JWT"}, claims))
-    token = ".".join(
-        [
-            *(urlsafe_b64encode(part).decode().rstrip("=") for part in parts),
-            "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5",
-        ]
-    )
-    assert len(token) > 40_000
-    for cut in (shorten_masked, cut_masked):
-        assert token[:10] not in cut(f"It is {token} today", 300)
-    repository = Repository(tmp_path / "r")
-    repository.commit(f"Add tea\n\nIt is {token} today", {"a.md": "tea"})
-    with build_tree(tmp_path / "r", history=True) as tree:
-        assert token[:10] not in str(tree.index.rows("SELECT subject, body FROM history_commit"))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        TOKEN.replace("_", "\\_**") + "**",
-        f"{TOKEN[:9]}**{TOKEN[9:20]}**{TOKEN[20:]}",
-        f"{TOKEN[:9]}`{TOKEN[9:]}`",
-    ],
-)
-def test_a_key_of_which_a_part_is_bold_or_code_is_masked(text: str) -> None:
-    hidden = masked(f"The **bold** token is {text} and `code`")[0]
-    assert not re.search(r"\w{5}", hidden.removeprefix("The **bold** token is "))
-    assert hidden.startswith("The **bold** token is *")
-    assert hidden.endswith(" and `code`")
-    for behind in ("`.", "`", "**.", "`, and"):  # a mark behind a key is none of it
-        assert masked(f"It is {behind[0]}{TOKEN}{behind}") == (
-            f"It is {behind[0]}{'*' * len(TOKEN)}{behind}",
-            1,
-        )
