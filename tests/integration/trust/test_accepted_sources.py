@@ -277,7 +277,6 @@ def test_sources_of_a_tree_that_was_built_again_in_between_can_be_accepted(clone
     [
         ("database", " notes.db"),
         ("database", "\u00a0postgresql://db.example.org/shop"),
-        ("database", "https://db.example.org/shop"),
         ("openapi", "OpenAPI:spec.json"),
         ("tree", " kb"),
         ("chats", "notes "),
@@ -288,10 +287,19 @@ def test_no_location_is_a_path_in_a_way_that_is_not_looked_at(
 ) -> None:
     """Whether something has this name in the current folder by now, or comes later."""
     monkeypatch.chdir(clone.folder)
-    source = SourceRef(location, {}, "notes", kind)
     with pytest.raises(UserError):
-        check_place(source)
-        open_database(source)
+        check_place(SourceRef(location, {}, "notes", kind))
+
+
+@pytest.mark.parametrize("location", ["https://db.example.org/shop", "notes.db"])
+def test_no_database_is_a_path_below_the_current_folder(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, location: str
+) -> None:
+    monkeypatch.chdir(clone.folder)
+    with closing(sqlite3.connect(clone.folder / "notes.db")) as store, store:
+        store.execute("CREATE TABLE animal(name)")
+    with pytest.raises(UserError, match="neither the address nor the path"):
+        open_database(SourceRef(location, {}, "notes", "database"))
 
 
 def test_a_type_in_capital_letters_is_looked_at_as_in_small_ones(
