@@ -133,11 +133,15 @@ class Survey:
 def stores_in(place: Path) -> list[Path]:
     """Return the stores of a folder, or the one file that is named, by their names.
 
+    A file of a folder that is not even opened, such as a link, is among them: `survey` says why.
+
     Raises:
-        UserError: there is none.
+        UserError: there is none, or the one file is not opened.
     """
-    files = sorted(place.glob("*.db")) if place.is_dir() else [place]
-    stores = [file for file in files if file.is_file() and _is_store(file)]
+    if not place.is_dir():
+        stores = [place] if place.is_file() and _is_store(place) else []
+    else:
+        stores = [file for file in sorted(place.glob("*.db")) if file.is_file() and _may_be_store(file)]
     if not stores:
         raise UserError(f"there is no tree and no other store of metatree in {str(place)!r}")
     return stores
@@ -441,6 +445,13 @@ def drop_acceptances(place: Path) -> list[Path]:
                 mark.unlink()
                 dropped.append(Path(file))
     return dropped
+
+
+def _may_be_store(file: Path) -> bool:
+    try:
+        return _is_store(file)
+    except UserError:
+        return True
 
 
 def _is_store(file: Path) -> bool:

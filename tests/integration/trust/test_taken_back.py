@@ -92,3 +92,17 @@ def test_what_was_accepted_at_a_place_is_taken_back_where_nothing_is(
         file.write_bytes(kept)
     with pytest.raises(UntrustedStore):
         Store.open(file)
+
+
+def test_a_link_beside_the_stores_keeps_none_of_them_from_view(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (clone.metatree / "zzz.db").symlink_to("index.db")
+    assert run(["trust", "--show", "."]) == 0
+    shown = capfd.readouterr().out
+    assert "index.db: not yours" in shown and "zzz.db: not yours, and cannot be accepted" in shown
+    assert run(["trust", "--yes", "."]) == 2
+    assert "zzz.db' cannot be accepted" in capfd.readouterr().err
+    assert run(["trust", "--yes", str(clone.metatree / "index.db")]) == 0
+    capfd.readouterr()
+    assert run(["trust", "--show", "."]) == 0 and "index.db: yours" in capfd.readouterr().out

@@ -59,7 +59,7 @@ def trust(
     \b
     Example: metatree trust ~/src/shop --show
     """
-    from metatree.storage.acceptance import accept, stores_in, survey
+    from metatree.storage.acceptance import accept, stores_in
 
     if revoke and (show or yes):
         raise UserError("--revoke goes with neither --show nor --yes")
@@ -68,7 +68,7 @@ def trust(
     folder = _place(place or Path())
     wished = _wishes(folder)
     try:
-        surveys = [survey(file) for file in stores_in(folder)]
+        surveys = _surveyed(stores_in(folder))
     except UserError:
         if wished is None:
             raise
@@ -104,8 +104,27 @@ def trust(
     if wished is not None and asks:
         config.accept(wished.file)
         settings = [_settings_line(replace(wished, accepted=True)), *settings[1:]]
-    surveys = [survey(file) for file in stores_in(folder)] if surveys else []
+    surveys = _surveyed(stores_in(folder)) if surveys else []
     return _finish(folder, surveys, json, "accepted", True, settings)
+
+
+def _surveyed(files: Sequence[Path]) -> list[Survey]:
+    """Look into stores; what is wrong with the place of one, such as a link, keeps none of the others from view.
+
+    Raises:
+        UserError: there is no other.
+    """
+    from metatree.storage.acceptance import Survey, survey
+
+    surveys = []
+    for file in files:
+        try:
+            surveys.append(survey(file))
+        except UserError as exc:
+            if len(files) == 1:
+                raise
+            surveys.append(Survey(file, False, str(exc)))
+    return surveys
 
 
 def _take_back(place: Path, json: bool) -> int:
