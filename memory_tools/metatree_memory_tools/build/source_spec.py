@@ -50,7 +50,7 @@ def located(given: Sequence[Given], options: dict[str, Any]) -> list[SourceRef]:
         UserError: there is no such path, and no type knows the location.
     """
     sources: list[SourceRef] = []
-    for source in (_without_secrets(_typed(each)) for each in given):
+    for source in (_as_kept(_typed(each)) for each in given):
         if source.type in FILES:
             source = replace(source, options={**options, **source.options})
         if (source.type, source.location) not in {(known.type, known.location) for known in sources}:
@@ -131,12 +131,13 @@ def check_mount(mount: str) -> None:
         raise UserError(f"{mount!r} cannot be a mount: use letters, digits, '.', '_', '-'")
 
 
-def _without_secrets(source: SourceRef) -> SourceRef:
-    """Return a source with the location that may be written down, if its type has a say in it."""
+def _as_kept(source: SourceRef) -> SourceRef:
+    """Return a source with the location and options that are written down, if its type has a say in them."""
     if source.type in FILES:
         return source
-    without_secrets = source_traits_of(load_source_type(source.type)).kept_location
-    return replace(source, location=without_secrets(source.location))
+    traits = source_traits_of(load_source_type(source.type))
+    options = traits.kept_options(source.location, source.options)
+    return replace(source, location=traits.kept_location(source.location), options=options)
 
 
 def _typed(given: Given) -> SourceRef:

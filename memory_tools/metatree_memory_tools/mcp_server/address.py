@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from metatree.errors import UserError
@@ -26,13 +27,15 @@ class ServerAddress:
     """Sent to an address; `$NAME` stands for a variable of the environment."""
     folder: str | None = None
     """Where a command is started."""
+    named_in: str | None = None
+    """Where it is started while that is there and no `folder` is given: the folder in which it was named."""
     as_given: bool = False
     """Whether the values are as they are, `$` included, since whoever read them has filled them in; they are secret
     then, and must be kept nowhere."""
 
     @classmethod
     def of(cls, location: str, options: Mapping[str, Any]) -> ServerAddress:
-        """Read a location and the options `env`, `headers` and `cwd`.
+        """Read a location and the options `env`, `headers`, `cwd` and `named_in`.
 
         Raises:
             UserError: it names no server, or an option is of another type. A header or variable that looks like a
@@ -45,9 +48,10 @@ class ServerAddress:
         text = location.strip()
         text = text[4:].strip() if text.lower().startswith("mcp:") else text
         given = {name: _texts(options.get(name), name) for name in ("env", "headers")}
-        folder = options.get("cwd")
-        if folder is not None and not isinstance(folder, str):
-            raise UserError(f"cwd={folder!r}: give the path of a folder")
+        folder, named_in = options.get("cwd"), options.get("named_in")
+        for name, place in (("cwd", folder), ("named_in", named_in)):
+            if place is not None and not isinstance(place, str):
+                raise UserError(f"{name}={place!r}: give the path of a folder")
         if re.match(r"https?://", text, re.IGNORECASE):
             return cls((), text, given["env"], given["headers"], folder)
         try:
@@ -56,7 +60,14 @@ class ServerAddress:
             raise UserError(f"the command of {location!r} cannot be read: {exc}") from exc
         if not command:
             raise UserError("mcp: names no server: write `mcp:COMMAND …` or `mcp:https://…`")
-        return cls(command, "", given["env"], given["headers"], folder)
+        return cls(command, "", given["env"], given["headers"], folder, named_in)
+
+    @property
+    def start_folder(self) -> str | None:
+        """Where a command is started; that of its user where it was named is not there any more, None for here."""
+        if self.folder is not None or self.named_in is None or Path(self.named_in).is_dir():
+            return self.folder or self.named_in
+        return os.path.expanduser("~")  # noqa: PTH111  # where there is no home, that says so
 
     def filled(self, values: Mapping[str, str]) -> dict[str, str]:
         """Return values with `$NAME` replaced by variables of the environment.

@@ -322,7 +322,9 @@ class ServerConnection:
     async def _transport(self, stack: AsyncExitStack) -> Any:
         address = self._address
         if address.command:
-            self._process = StdioServer(address.command, address.filled(address.environment), address.folder)
+            self._process = StdioServer(
+                address.command, address.filled(address.environment), address.start_folder
+            )
             return self._process.transport()
         import httpx2
         from mcp.client.streamable_http import streamable_http_client

@@ -6,11 +6,14 @@ servers that are not trusted. Lost: asking for each call of every server (nobody
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from metatree._util.secret_text import masked
@@ -58,6 +61,17 @@ class McpServer:
     def recognises(self, location: str) -> bool:
         """Whether a location begins with `mcp:`."""
         return location.lower().startswith("mcp:")
+
+    def kept_options(self, location: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return options with the folder in which a command is started: where it was named, not where it is used.
+
+        Else `python server.py` would be a program of whatever folder is current later, such as a clone.
+        """
+        if ServerAddress.of(location, options).url:
+            return options
+        if folder := options.get("cwd"):
+            return {**options, "cwd": os.path.abspath(os.path.expanduser(folder))}  # noqa: PTH100, PTH111
+        return {"named_in": str(Path.cwd()), **options}
 
     def fingerprint(self, source: SourceRef) -> str | None:
         """Return None: only asking the server tells."""
@@ -203,7 +217,7 @@ def _call_made(source: SourceRef, name: str, arguments: dict[str, Any]) -> Node:
 
 def _connection(source: SourceRef) -> AbstractContextManager[ServerConnection]:
     address = ServerAddress.of(source.location, source.options)
-    key = ("mcp", source.location, source.mount)
+    key = ("mcp", source.location, source.mount, json.dumps(dict(source.options), sort_keys=True))
     return held(key, lambda: ServerConnection(address, rules=AddressRules.of(source.options)))
 
 

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from metatree_agents.cli._main import run
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build._scan import scan
+from metatree_memory_tools.mcp_server.address import ServerAddress
 
 from metatree import Tree, plugins
 from metatree.errors import UserError
@@ -213,3 +215,38 @@ def test_a_file_that_is_called_as_an_option_is_none(
     assert not clone.metatree.exists() and not (home / "index.db").exists()
     assert run(["build", "--", "a.md"]) == 0
     assert run(["remember", "--", name]) == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="programs are scripts")
+@pytest.mark.parametrize("command", ["{python} -P server.py", "./server.py --fast"])
+def test_a_server_is_started_where_it_was_named_and_not_in_the_folder_that_is_current(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """A clone brings a program of the name that a tree of one's own starts."""
+    own, clone = tmp_path / "own", tmp_path / "clone"
+    for folder in (own, clone):
+        folder.mkdir()
+        (folder / "server.py").write_text(
+            f"#!{sys.executable}\nfrom pathlib import Path\n"
+            f"Path({str(tmp_path / 'by')!r}).open('a').write({folder.name!r})\n"
+        )
+        (folder / "server.py").chmod(0o755)
+    monkeypatch.chdir(own)
+    build_tree("mcp:" + command.format(python=sys.executable), out=tmp_path / "kb").close()
+    monkeypatch.chdir(clone)
+    assert run(["build", "--add", str(own), "--tree", str(tmp_path / "kb")]) == 0
+    with Tree.open(tmp_path / "kb") as tree:
+        tree.refresh()
+    assert {*(tmp_path / "by").read_text().replace("own", "o")} == {"o"}
+
+
+def test_a_server_whose_folder_is_gone_is_started_in_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "was").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    named = ServerAddress.of("uvx weather", {"named_in": str(tmp_path / "was")})
+    assert named.start_folder == str(tmp_path / "was")
+    (tmp_path / "was").rmdir()
+    assert named.start_folder == str(tmp_path)
+    assert ServerAddress.of("uvx weather", {"cwd": "/nowhere"}).start_folder == "/nowhere"
