@@ -600,7 +600,14 @@ def _is_record(record: Any) -> bool:
     options = record.get("options")
     if not isinstance(options, dict) or not all(isinstance(each, str) for each in texts):
         return False
-    return known and _fits(options, record.get("mount", "")) and _can_be_named(record)
+    place = record.get("place", "")
+    if not known:
+        return False
+    if (
+        record["type"] not in ("folder", "file", "") and place != place.strip()
+    ):  # a type may take the blanks off
+        return False
+    return _fits(options, record.get("mount", "")) and _can_be_named(record)
 
 
 def _fits(options: dict[str, Any], mount: str) -> bool:

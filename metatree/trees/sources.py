@@ -135,8 +135,8 @@ def check_place(source: SourceRef) -> None:
         UserError: the message says where it leads.
     """
     path = source.location.removeprefix(f"{source.type}:")
-    odd = not is_path(source) and (path != path.strip() or path.lower().startswith(f"{source.type}:"))
-    if odd:  # a type may take blanks off, or its name in capital letters, and then find a path
+    odd = source.type not in FILES and (path != path.strip() or path.lower().startswith(f"{source.type}:"))
+    if odd:  # a type may take blanks off, or its name in capital letters, and then find another path
         raise UserError(
             f"{source.location!r} is not as metatree keeps a source, so it is not read: build the tree again"
         )

@@ -506,3 +506,14 @@ def test_a_tree_kept_elsewhere_in_the_source_is_not_part_of_itself(source: Path)
         assert not any("cache" in node.id for _, node in tree.walk())
         tree.refresh()
         assert not any("cache" in node.id for _, node in tree.walk())
+
+
+def test_a_tree_kept_in_its_very_source_reads_none_of_its_own_files(source: Path) -> None:
+    (source / "a.md").write_text("# A\n\nAnts.\n")
+    build_tree(source, out=source).close()
+    with build_tree(source, out=source) as tree:
+        assert [found.type for found in tree.sources()] == ["folder"]
+        tree.add(Node("note", "A note"))
+        tree.refresh()
+        assert "a.md" in tree and not any(".db" in node.id or "lock" in node.id for _, node in tree.walk())
+        assert not any(".db" in left.path or "lock" in left.path for left in tree.omissions())

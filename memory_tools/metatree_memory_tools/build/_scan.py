@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,10 @@ from metatree_memory_tools.build._ignore import (
 from metatree_memory_tools.file_names import path_text
 
 _OWN: Final = (".git", ".metatree")
+_OWN_FILES: Final = re.compile(
+    r"(?:(?:index|memory|service|agents)\.db|build\.lock)(?:[-.].*)?", re.IGNORECASE
+)
+"""What a tree writes where it is kept: not to be read, where that is the folder that it is of."""
 MAX_DEPTH = 100
 """Folders deeper than this are left out."""
 
@@ -102,7 +107,8 @@ def scan(
     Args:
         root: the folder.
         include_secrets: whether files that are likely to hold keys or passwords belong to the tree.
-        exclude: path of one folder inside that is passed over in silence, where the tree itself is kept.
+        exclude: path of one folder inside that is passed over in silence, where the tree itself is kept; of `.` the
+            files of the tree alone.
         progress: called every thousand entries, with a total of 0, since nobody knows how many there will be.
 
     Symbolic links are not followed: what they lead to inside the folder is found in its own place.
@@ -263,6 +269,7 @@ class _Walk:
         anything = False
         files = []
         taken: set[str] = set()
+        holds_tree = not path and self.exclude == "."
         for raw_name, state in zip(raw_names, states, strict=True):
             name = path_text(raw_name)
             # Also by another name, where the disk has several for one folder.
@@ -271,7 +278,7 @@ class _Walk:
             ):
                 continue
             inner, inner_raw = prefix + name, _join(raw, raw_name)
-            if inner == self.exclude:
+            if inner == self.exclude or (holds_tree and _OWN_FILES.fullmatch(name)):
                 continue
             if len(inner) > MAX_PATH:
                 self.leave(f"{inner[:MAX_PATH]}…", f"a path of more than {MAX_PATH:,} characters")

@@ -114,8 +114,9 @@ def build_tree(
         if not isinstance(given, str | Path | SourceRef | Mapping):
             raise UserError(f"build_tree takes paths, addresses and sources, not {given!r}")
     options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes, "history": history}
-    sources = located((source, *more), options)
-    place = Path(out).expanduser().absolute() if out is not None else place_of(sources)
+    kept_in = Path(out).expanduser().absolute() if out is not None else None
+    sources = located((source, *more), options, kept_in and kept_in.resolve())
+    place = kept_in or place_of(sources)
     check_files(place / INDEX)
     try:
         private_folder(place)

@@ -37,7 +37,7 @@ _ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 """How any address begins, also one of a plug-in."""
 
 
-def located(given: Sequence[Given], options: dict[str, Any]) -> list[SourceRef]:
+def located(given: Sequence[Given], options: dict[str, Any], kept_in: Path | None = None) -> list[SourceRef]:
     """Return the sources that are meant, each with its type, an absolute path where it is one, and a mount.
 
     The only source keeps an empty mount when it is a folder of files.
@@ -45,12 +45,13 @@ def located(given: Sequence[Given], options: dict[str, Any]) -> list[SourceRef]:
     Args:
         given: paths, `TYPE:LOCATION`, locations that an installed type recognises, or sources.
         options: those of folders and files; a source's own go before them.
+        kept_in: where the tree is kept: given as a source, that is a folder, and not the tree of another.
 
     Raises:
         UserError: there is no such path, and no type knows the location.
     """
     sources: list[SourceRef] = []
-    for source in (_as_kept(_typed(each)) for each in given):
+    for source in (_as_kept(_typed(each, kept_in)) for each in given):
         if source.type in FILES:
             source = replace(source, options={**options, **source.options})
         if (source.type, source.location) not in {(known.type, known.location) for known in sources}:
@@ -140,7 +141,7 @@ def _as_kept(source: SourceRef) -> SourceRef:
     return replace(source, location=traits.kept_location(source.location), options=options)
 
 
-def _typed(given: Given) -> SourceRef:
+def _typed(given: Given, kept_in: Path | None) -> SourceRef:
     """Return a source with its type and, when it is a path, its absolute location."""
     if isinstance(given, Mapping):
         from metatree_memory_tools.mcp_server import mcp_source
@@ -168,7 +169,9 @@ def _typed(given: Given) -> SourceRef:
     if named and name.lower() in kinds:
         return _read_by(source, kinds[name.lower()], rest.strip())
     if place.is_dir():
-        return replace(source, type="tree" if is_tree(place) else "folder", location=str(place.resolve()))
+        place = place.resolve()
+        is_other_tree = place != kept_in and is_tree(place)
+        return replace(source, type="tree" if is_other_tree else "folder", location=str(place))
     there = place.exists()
     # What is neither file nor folder is asked of nobody: to open a pipe is to wait for a writer.
     if place.is_file() if there else not isinstance(given, Path):

@@ -297,6 +297,8 @@ def _with_defaults(url: str, variables: Mapping[Any, Any]) -> str:
 
 def _place(source: SourceRef) -> str:
     text = source.location
+    if Path(text).is_absolute():
+        return text  # to the letter: it is what was looked at
     return (text[8:] if text.lower().startswith("openapi:") else text).strip()
 
 

@@ -237,6 +237,7 @@ def _offered(tree: Tree, vault: Vault) -> list[str]:
         ' {"type": "file", "place": "../a.md", "options": {}, "mount": "x"}',
         '{"type": "database", "location": "notes.db", "options": {}, "mount": "x"}',
         '{"type": "openapi", "location": "openapi:notes.db", "options": {}, "mount": "x"}',
+        '{"type": "openapi", "place": "../notes.db ", "options": {}, "mount": "x"}',
         '{"type": "chats", "location": "web://good.example?token=/../../notes.db", "options": {}, "mount": "x"}',
     ],
 )
