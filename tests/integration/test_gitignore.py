@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build._gitignore import MOST_RULES, MOST_WILD, Patterns
-from metatree_memory_tools.build._ignore import MOST_RULES_BYTES
 from metatree_memory_tools.build._scan import _Walk, scan
+from metatree_memory_tools.git._gitignore import MOST_RULES, MOST_WILD, Patterns
+from metatree_memory_tools.git.ignore import MOST_RULES_BYTES
 
 from tests.profiles import examples
 

@@ -9,12 +9,9 @@ from pathlib import Path
 
 from metatree.errors import UserError
 from metatree.trees.source_files import read_inside
-from metatree_memory_tools.build._gitignore import MOST_RULES, MOST_WILD, Patterns
+from metatree_memory_tools.git.ignore import MOST_RULES_BYTES, IgnoreRules
 from metatree_memory_tools.git.index import tracked_below
 from metatree_memory_tools.git.place import Place, place_of
-
-MOST_RULES_BYTES = 1 << 20
-"""Of a longer file of rules, the rest is not followed."""
 
 _TOOL_FOLDERS = frozenset(
     [
@@ -40,48 +37,6 @@ _TOOL_FOLDERS = frozenset(
 def is_tool_folder(name: str) -> bool:
     """Whether tools make a folder of this name again at any time."""
     return name in _TOOL_FOLDERS or name.endswith(".egg-info")
-
-
-class IgnoreRules:
-    """The `.gitignore` files that are in force in one folder.
-
-    A rule of a deeper folder goes before one of a higher folder, and a later line before an earlier one.
-    """
-
-    def __init__(
-        self, base: str = "", text: str = "", above: IgnoreRules | None = None, most_wild: int = MOST_WILD
-    ) -> None:
-        """Add the rules of one file to those of the folders above.
-
-        Args:
-            base: path of the folder of the file, with a `/` at its end unless it is empty.
-            text: what the file says.
-            above: the rules of the folder above.
-            most_wild: so many patterns with wildcards are followed, those of the folders above among them.
-        """
-        self._base = base
-        self._above = above
-        wild, count = (0, 0) if above is None else (above.wild, above.count)
-        self._patterns = Patterns(
-            text.encode("utf-8", "surrogateescape"), max(0, most_wild - wild), MOST_RULES - count
-        )
-        self.count: int = count + self._patterns.count
-        """How many patterns are in force."""
-        self.wild: int = wild + self._patterns.wild
-        """How many patterns with wildcards are in force."""
-        self.added = self._patterns.wild
-        self.is_cut = self._patterns.is_cut
-        """Whether there were more."""
-
-    def ignores(self, path: str, *, folder: bool) -> bool:
-        """Whether a file or folder is left out, by its path as `base` has it."""
-        rules: IgnoreRules | None = self
-        while rules is not None:
-            verdict = rules._patterns.verdict(path[len(rules._base) :], folder=folder)
-            if verdict is not None:
-                return verdict
-            rules = rules._above
-        return False
 
 
 class Tracked:

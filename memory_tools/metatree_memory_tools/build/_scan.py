@@ -18,19 +18,11 @@ from typing import Any, Final
 from metatree._util.open_folder import open_folder
 from metatree._util.secret_files import is_secret
 from metatree.errors import UserError
-from metatree.settings_files import ignored_in
 from metatree.trees.source_files import mtime_of
 from metatree.trees.source_types import Progress
-from metatree_memory_tools.build._gitignore import MOST_WILD
-from metatree_memory_tools.build._ignore import (
-    MOST_RULES_BYTES,
-    IgnoreRules,
-    Tracked,
-    is_tool_folder,
-    rules_above,
-    rules_text,
-)
+from metatree_memory_tools.build._ignore import Tracked, is_tool_folder, rules_above, rules_text
 from metatree_memory_tools.file_names import path_text
+from metatree_memory_tools.git.ignore import IgnoreRules, settings_rules
 
 _OWN: Final = (".git", ".metatree")
 _OWN_FILES: Final = re.compile(
@@ -126,13 +118,10 @@ def scan(
 def _settings_rules(root: Path, result: Scan) -> IgnoreRules | None:
     """Return the rules that the settings of a folder add; those that cannot be read are noted, and no build ends."""
     try:
-        patterns = ignored_in(root)
+        return settings_rules(root)
     except UserError as exc:
         result.notes["."] = f"nothing is left out by its settings: {exc}"
         return None
-    # In one text, so that a later pattern goes before an earlier one; none of them may bring lines of its own.
-    lines = [pattern.replace("\n", " ").replace("\r", " ") for pattern in patterns]
-    return IgnoreRules("", "\n".join(lines)[:MOST_RULES_BYTES]) if lines else None
 
 
 def scan_file(file: Path, mount: str) -> Scan:
@@ -261,7 +250,7 @@ class _Walk:
             note = "has a .gitignore of more than a megabyte, whose rest is not followed"
             self.result.notes[path or "."] = note
         if text:
-            rules = IgnoreRules(inside, text, rules, min(MOST_WILD, self.patterns_left))
+            rules = IgnoreRules(inside, text, rules, self.patterns_left)
             self.patterns_left -= rules.added
             if rules.is_cut:
                 note = "has a .gitignore of more patterns, or more with wildcards, than are followed"

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -25,6 +26,7 @@ from metatree.trees.text import decode, is_binary, lines_of
 from metatree_memory_tools.file_names import path_text
 from metatree_memory_tools.git._command import GitFailed, Objects, checked_revision, objects_of, rev_parse
 from metatree_memory_tools.git._dates import seconds_of
+from metatree_memory_tools.git.ignore import IgnoreRules, settings_rules
 from metatree_memory_tools.git.log import masked_message
 from metatree_memory_tools.memory_types import memory_types
 
@@ -125,7 +127,8 @@ def _commit_text(root: Path, objects: Objects, commit: str, *, secrets: bool) ->
         subject, body = masked_message(subject, body)
     changed = list(_changed(objects, commit))
     files = tuple(path for _, path, _ in changed)
-    hidden = [path for _, path, old in changed if not secrets and _is_secret(root, path, old)]
+    left_out = _LeftOut(root, secrets=secrets)
+    reasons = {path: left_out.why(path, old) for _, path, old in changed}
     lines = [
         f"commit {commit}",
         f"author {author}, {day(seconds_of(at))}",
@@ -139,12 +142,12 @@ def _commit_text(root: Path, objects: Objects, commit: str, *, secrets: bool) ->
     ]
     if len(files) > MAX_FILES:
         lines.append(f"… {len(files) - MAX_FILES:,} more files")
-    lines += [f"the changes of {path} may hold secrets and are not shown" for path in hidden]
+    lines += [f"the changes of {path} {why} and are not shown" for path, why in reasons.items() if why]
     wanted = [
-        each for _, path, old in changed[:MAX_FILES] if path not in hidden for each in (path, old) if each
+        each for _, path, old in changed[:MAX_FILES] if not reasons[path] for each in (path, old) if each
     ]
     if wanted:
-        lines += ["", _diff(root, objects, commit, wanted, secrets=secrets)]
+        lines += ["", _diff(root, objects, commit, wanted, None if secrets else left_out)]
     return CommitText(commit, subject, author, day(seconds_of(at)), "\n".join(lines).strip() + "\n", files)
 
 
@@ -160,20 +163,38 @@ def _changed(objects: Objects, commit: str) -> Iterator[tuple[str, str, str | No
                 yield status, path_text(next(pieces, b"")), None
 
 
-def _is_secret(root: Path, *paths: str | None) -> bool:
-    """Say whether a file is left out by one of its names: what it had as `.env` is in the change that renames it."""
-    named = ((folder, name) for path in paths if path for folder, _, name in (path.rpartition("/"),))
-    return any(is_secret(name, f"{root.name}/{folder}".rstrip("/")) for folder, name in named)
+class _LeftOut:
+    """Which files of a folder are in no tree of it, by one of their names.
+
+    What a file had as `.env` is in the change that renames it.
+    """
+
+    def __init__(self, root: Path, *, secrets: bool) -> None:
+        self._root, self._secrets = root, secrets
+        self._rules: IgnoreRules | None = None
+        with suppress(UserError):  # a build says what is wrong with them, and leaves nothing out
+            self._rules = settings_rules(root)
+
+    def why(self, *paths: str | None) -> str:
+        """Return a clause, empty for a file that is not left out."""
+        if not self._secrets and any(self._is_secret(path) for path in paths if path):
+            return "may hold secrets"
+        is_ignored = self._rules is not None and any(self._rules.leaves_out(path) for path in paths if path)
+        return "are left out by the settings of the folder" if is_ignored else ""
+
+    def _is_secret(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        return is_secret(name, f"{self._root.name}/{folder}".rstrip("/"))
 
 
-def _diff(root: Path, objects: Objects, commit: str, paths: Sequence[str], *, secrets: bool) -> str:
+def _diff(root: Path, objects: Objects, commit: str, paths: Sequence[str], left_out: _LeftOut | None) -> str:
     arguments = ("--format=", "--patch", "--find-renames", *_AGAINST_FIRST, *objects.relative, commit)
     data = objects.output("show", *arguments, "--", *(objects.prefix + path for path in paths))
     text = _HEADING.sub(_without_cut_word, data[: 4 * MAX_DIFF_CHARS].decode("utf-8", "replace"))
     if len(data) > 4 * MAX_DIFF_CHARS:  # whole lines alone: a key of which half is left is not known
         text = text[: text.rfind("\n") + 1]
-    if not secrets:
-        text = "".join(_file_masked(root, each) for each in _FILE.split(text))
+    if left_out is not None:
+        text = "".join(_file_masked(root, each, left_out) for each in _FILE.split(text))
     if len(text) <= MAX_DIFF_CHARS and len(data) <= 4 * MAX_DIFF_CHARS:
         return text
     return text[:MAX_DIFF_CHARS] + f"\n… cut: the changes are {len(data):,} bytes long"
@@ -186,13 +207,13 @@ def _without_cut_word(heading: re.Match[str]) -> str:
     return place + (said.rpartition(" ")[0] if is_cut else said)
 
 
-def _file_masked(root: Path, changes: str) -> str:
-    """Return the changes of one file without what looks like secrets; nothing of one that is left out by name.
+def _file_masked(root: Path, changes: str, left_out: _LeftOut) -> str:
+    """Return the changes of one file without what looks like secrets; nothing of one that is left out.
 
     Such a file may come where another one is asked for: a folder that has the name of a file that went.
     """
     paths = [*filter(None, map(_path, _NAMED.findall(changes)[:2]))]
-    if _is_secret(root, *paths):
+    if left_out.why(*paths):
         return ""
     path = paths[-1] if paths else ""
     said = _CHANGED.sub("", changes[:_HEAD]).encode("utf-8", "replace")
@@ -378,11 +399,12 @@ def changes_of_text(root: Path, path: str, text: str, *, limit: int = 20, secret
         where = objects.head, "--", (objects.prefix + path).removesuffix("/.") or "."
         data = objects.output(*arguments, *objects.relative, *follow, *where, timeout_s=_SEARCH_S)
     found: list[str] = []
-    encoded = cache(lambda path: _is_encoded(path, _bytes_now(root, path)[:_HEAD]))
+    encoded = cache(lambda path: not secrets and _is_encoded(path, _bytes_now(root, path)[:_HEAD]))
+    left_out = cache(_LeftOut(root, secrets=secrets).why)
     for paths, line in _changed_lines(data.decode("utf-8", "replace")):
         if not paths:
             found.append(line if secrets else masked(line)[0])
-        elif text in line and (secrets or not (_is_secret(root, *paths) or any(map(encoded, paths)))):
+        elif text in line and not any(map(left_out, paths)) and not any(map(encoded, paths)):
             found.append(f"  {paths[-1]}: {(line if secrets else _masked(line, paths[-1]))[:300]}")
     return "\n".join(found)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from metatree_agents.service.database.backup import _BATCH_BYTES, _batches
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build._gitignore import MOST_WILD, Patterns
+from metatree_memory_tools.git._gitignore import MOST_WILD, Patterns
 from metatree_memory_tools.text import _tools
 from metatree_memory_tools.web import _links
 from metatree_memory_tools.web._links import links_of

@@ -274,6 +274,19 @@ def test_what_git_shows_of_a_change_is_masked_behind_its_signs(tmp_path: Path) -
     assert token not in said
 
 
+def test_git_shows_nothing_of_what_the_settings_leave_out(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "shop")
+    repository.commit("one", {"a.md": "Ants.\n", "private/diary.md": "Ants at home.\n"})
+    repository.commit("two", {"a.md": "Ants!\n", "private/diary.md": "Ants at sea.\n"})
+    assert "at sea" in commit_text(repository.root, "HEAD").text
+    (repository.root / "metatree.toml").write_text('ignore = ["private/"]\n')
+    for secrets in (False, True):
+        said = commit_text(repository.root, "HEAD", secrets=secrets).text
+        assert "+Ants!" in said and "changes of private/diary.md are left out by the settings" in said
+        said += changes_of_text(repository.root, ".", "Ants", secrets=secrets)
+        assert "a.md: +Ants." in said and "at sea" not in said and "at home" not in said
+
+
 @pytest.mark.parametrize(
     "message",
     [

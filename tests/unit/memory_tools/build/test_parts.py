@@ -5,10 +5,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_memory_tools.build._ignore import IgnoreRules
 from metatree_memory_tools.build._index_writer import BuiltFile, arrange
 from metatree_memory_tools.build._renames import Renames
 from metatree_memory_tools.code.imports import Import, Modules, targets
+from metatree_memory_tools.git.ignore import IgnoreRules
 from metatree_memory_tools.text.descriptions import docstring_prose, first_sentence, shorten, with_names
 from metatree_memory_tools.text.plain import PIECE_LINES, PlainText
 
