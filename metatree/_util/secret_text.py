@@ -25,7 +25,7 @@ from metatree._util._secret_shapes import (
 from metatree._util.entities import unescaped
 from metatree._util.private_keys import private_keys
 
-SHAPES_VERSION: Final = "19"
+SHAPES_VERSION: Final = "20"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(

@@ -292,8 +292,8 @@ class SourceTraits:
     """(id, kind, id) for links between nodes of the source; called after `nodes`."""
     kept_location: Callable[[str], str] = str
     """A location as it may be written down, without a password."""
-    kept_options: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] = lambda location, options: options
-    """The options for a location as they are written down, when the source is named first."""
+    kept_options: Callable[[SourceRef], Mapping[str, Any]] = lambda source: source.options
+    """The options of a source as they are written down when a build is given it."""
     leaves_out: bool = False
     """Whether it reads a source without the nodes whose attribute `identity` is in the option `left_out`."""
     command: bool = False

@@ -239,6 +239,8 @@ def _sends(setting: _Setting) -> str:
     match setting.key:
         case "source" if "postgres" in said:
             return f", and gives the database the password in {PASSWORDS}, if it asks"
+        case "source" if "openapi:" in said:
+            return ", and calls the server that a description names"
         case "router" if "@" in said or "://" in said:
             return f", and sends what {KEYS_OF_MODELS} holds to it"
         case "service":

@@ -137,7 +137,7 @@ def _as_kept(source: SourceRef) -> SourceRef:
     if source.type in FILES:
         return source
     traits = source_traits_of(load_source_type(source.type))
-    options = traits.kept_options(source.location, source.options)
+    options = traits.kept_options(source)
     return replace(source, location=traits.kept_location(source.location), options=options)
 
 

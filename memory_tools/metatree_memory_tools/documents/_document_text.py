@@ -109,6 +109,9 @@ class Extracted:
 
     def without_secrets(self) -> Extracted:
         """Return the same with `*` in place of what looks like secrets; itself where nothing does."""
+        # Programs take `word@db.example.org` for an e-mail address in `postgres://ann:word@db.example.org`, too.
+        if mail := [link for link in self.links if link.lower().startswith("mailto:")]:
+            return replace(self, links=[link for link in self.links if link not in mail]).without_secrets()
         hidden, number = masked("\n".join(self.lines))
         about, more = without_secrets(
             [self.title, self.facts, [each.title for each in self.headings], self.links], masked

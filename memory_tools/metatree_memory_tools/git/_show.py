@@ -223,11 +223,11 @@ def _file_masked(root: Path, changes: str, left_out: _LeftOut) -> str:
 
 
 def _is_encoded(path: str, head: bytes) -> bool:
-    """Whether the lines of a file are none that people read: those of a letter or a PDF may break a key in two."""
+    """Whether the lines of a file are none that people read: a letter, a chat or a PDF may break a key in two."""
     known = next((each for each in memory_types() if each.knows(path, head, binary=False)), None)
     if known is None:
         return False
-    return known.traits.binary or (known.traits.text is None and known.traits.encoded(path, head))
+    return known.traits.binary or (known.traits.text is None and known.kind.source_type != "text")
 
 
 def _masked(lines: str, path: str) -> str:

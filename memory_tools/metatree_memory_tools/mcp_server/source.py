@@ -62,12 +62,13 @@ class McpServer:
         """Whether a location begins with `mcp:`."""
         return location.lower().startswith("mcp:")
 
-    def kept_options(self, location: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    def kept_options(self, source: SourceRef) -> Mapping[str, Any]:
         """Return options with the folder in which a command is started: where it was named, not where it is used.
 
         Else `python server.py` would be a program of whatever folder is current later, such as a clone.
         """
-        if ServerAddress.of(location, options).url:
+        options = source.options
+        if ServerAddress.of(source.location, options).url:
             return options
         if folder := options.get("cwd"):
             return {**options, "cwd": os.path.abspath(os.path.expanduser(folder))}  # noqa: PTH100, PTH111

@@ -48,6 +48,21 @@ class OpenApi:
         """Whether a location begins with `openapi:`."""
         return location.lower().startswith("openapi:")
 
+    def kept_options(self, source: SourceRef) -> Mapping[str, Any]:
+        """Return options with the server of a file that is named, as it is named there now.
+
+        The next pull may bring another one, and so may whoever made a tree that was accepted, whose sources have a
+        mount: their operations are not called. Nor do credentials go where a file says.
+        """
+        place = _place(source)
+        if _is_url(place) or source.mount or "server" in source.options or source.options.get("auth"):
+            return source.options
+        try:
+            server = _server(source, Document(_read(place, source), repr(place)), place)
+        except UserError:  # the build says so
+            return source.options
+        return {**source.options, "server": server} if server else source.options
+
     def fingerprint(self, source: SourceRef) -> str | None:
         """Return what changes with the file, or what the server says of its version; None when it says nothing."""
         place = _place(source)
@@ -147,8 +162,12 @@ def _tool(source: SourceRef, top: Node, node: Node) -> Tool:
 
 
 def _called_server(source: SourceRef, top: Mapping[str, Any]) -> str:
-    """Return where calls go: the option first, since what the tree says of the server is not under its mark."""
-    return str(source.options.get("server") or top["server"])
+    """Return where calls go: the option first, since what the tree says of the server is not under its mark.
+
+    What a file says of it does not count: see `OpenApi.kept_options`.
+    """
+    named = top["server"] if _is_url(_place(source)) else ""
+    return str(source.options.get("server") or named)
 
 
 def _called(
@@ -158,11 +177,16 @@ def _called(
     if not isinstance(auth, Mapping) or not all(str(value).startswith("$") for value in auth.values()):
         raise UserError("auth must map names of security schemes to variables of the environment, as '$NAME'")
     place, server = _place(source), _called_server(source, top)
-    where = urlsplit(place).hostname  # None for a file, whatever git brings of it
+    if not server and top["server"]:
+        raise UserError(
+            f"the description is a file, which names {top['server']!r} as its server: say with the option `server`"
+            " what may be called, or name the file to a build again"
+        )
+    where = urlsplit(place).hostname
     if auth and server and where != urlsplit(server).hostname and not source.options.get("server"):
         raise UserError(
-            f"the description is {f'on {where!r}' if where else 'a file'} and names {server!r} as its server: say with"
-            " the option `server` where the credentials may be sent"
+            f"the description is on {where!r} and names {server!r} as its server: say with the option `server` where"
+            " the credentials may be sent"
         )
     if not server:
         raise UserError("the description names no server with a full address: give it as the option `server`")

@@ -291,6 +291,24 @@ def test_named_credentials_do_not_go_where_a_file_says(
         assert "[secret]" in _tools(tree)["getOrder"].function(arguments={"order_id": 1234})
 
 
+def test_calls_go_to_the_server_that_a_file_had_when_it_was_named(shop: WebServer, tmp_path: Path) -> None:
+    """Not to that which a pull brings, nor to that of a source which an index has that was accepted."""
+    file = tmp_path / "shop.yaml"
+    file.write_bytes(DESCRIPTION.replace(b'default: "/api"', b'default: "%s/api"' % shop.url.encode()))
+    given = SourceRef(str(file), {"allow_private": True}, "", "openapi")
+    with build_tree(given, out=tmp_path / "tree") as tree:
+        file.write_bytes(DESCRIPTION.replace(b'default: "/api"', b'default: "http://127.0.0.1:9/api"'))
+        tree.refresh()
+        assert "warehouse" in _tools_of(tree)["openapi:shop.yaml/getOrder"].function(
+            arguments={"order_id": 1234}
+        )
+    kept = SourceRef(str(file), {"allow_private": True}, "shop", "openapi")
+    with build_tree(kept, out=tmp_path / "kept") as tree, pytest.raises(UserError, match="option `server`"):
+        _tools_of(tree)["openapi:shop/getOrder"].function(arguments={"order_id": 1234})
+    with_key = SourceRef(str(file), {"auth": {"key": "$SHOP_KEY"}}, "", "openapi")
+    assert dict(OpenApi().kept_options(with_key)) == {"auth": {"key": "$SHOP_KEY"}}
+
+
 def test_the_server_that_a_description_names_is_held_to_the_address_rules(tmp_path: Path) -> None:
     for server in ("http://127.0.0.1:9/api", "http://169.254.169.254/", "file:///etc", "ftp://example.org"):
         file = tmp_path / "shop.yaml"

@@ -372,6 +372,35 @@ def test_git_shows_no_lines_of_a_document_that_is_text(tmp_path: Path) -> None:
     assert TOKEN not in said + changes_of_text(repository.root, "a.pdf", "harbour")
 
 
+def test_git_shows_no_lines_of_an_export_of_a_chat(tmp_path: Path) -> None:
+    """The program takes what stands before the host in an address for that of a letter, and parts the text there."""
+    repository = Repository(tmp_path / "chats")
+    parts = [
+        "the shop is at postgres://ann:",
+        {"type": "email", "text": "kettle9blue@db.example.org"},
+        "/shop",
+    ]
+    message = {"id": 1, "type": "message", "date": "2024-05-17T14:03:22", "from": "Ann", "text": parts}
+    export = {"name": "Bob", "type": "personal_chat", "id": 5, "messages": [message]}
+    repository.commit("chats", {"a.md": "The chats.\n", "result.json": json.dumps(export, indent=1)})
+    said = commit_text(repository.root, "HEAD").text
+    assert "+The chats." in said and "the changes of result.json are not shown" in said
+    with pytest.raises(UserError, match="is no text"):
+        blame_text(repository.root, "result.json")
+    assert "kettle9" not in said + changes_of_text(repository.root, "result.json", "db.example")
+
+
+def test_an_address_of_a_letter_in_a_page_is_no_link_of_it(tmp_path: Path) -> None:
+    """It may be the password of another address, which is masked where it is read."""
+    (tmp_path / "a.html").write_text(
+        '<p>At postgres://ann:<a href="mailto:kettle9@db.example.org">kettle9@db.example.org</a>/shop, see <a'
+        ' href="https://example.org/guide">there</a>.</p>'
+    )
+    with build_tree(tmp_path) as tree:
+        said = json.dumps([[dict(node.attributes), tree.links(node)] for _, node in tree.walk()], default=str)
+    assert "example.org/guide" in said and "kettle9" not in said
+
+
 def test_a_key_that_a_page_has_in_pieces_is_masked_as_it_is_read(tmp_path: Path) -> None:
     key = f"sk-ant-api03-{'JBk6JPEA2jlfBpCnO7FJwsZwKaxgEJO26wd6Ogt89vXl6LqlGihf' * 2}"
     (tmp_path / "a.html").write_text(

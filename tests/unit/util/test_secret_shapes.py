@@ -270,8 +270,10 @@ def test_a_bracket_in_a_password_makes_no_call_of_it() -> None:
     assert masked("password = get_password(name77)") == ("password = get_password(name77)", 0)
 
 
-def test_a_password_behind_a_login_is_masked() -> None:
-    text = "machine shop.example.org login ann password kettle\n"
+@pytest.mark.parametrize("before", ["", " port 587", " port imap protocol tls"])
+@pytest.mark.parametrize("between", ["", " account shop", " port 587"])
+def test_a_password_behind_a_login_is_masked(before: str, between: str) -> None:
+    text = f"machine shop.example.org{before} login ann{between} password kettle\n"
     assert masked(text) == (text.replace("kettle", "******"), 1)
 
 
