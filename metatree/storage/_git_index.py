@@ -1,8 +1,9 @@
-"""Whether git tracks a file of a store, so that whoever wrote the repository may exchange it."""
+"""Whether git tracks a file of a store, or has it in its objects, so that others may have exchanged it."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import mmap
 import os
 import re
@@ -68,7 +69,7 @@ def put_by_git(file: Path) -> bool:
     """
     try:
         # Asked at its root: the folder of the file may be made to look like another repository.
-        root = _work_tree(file)
+        root = _listing_tree(file)
         with _borrowed([root / ".git"]) if root is not None else contextlib.nullcontext() as objects:
             if root is None or objects is None:
                 return False
@@ -78,6 +79,39 @@ def put_by_git(file: Path) -> bool:
             )
     except UserError:  # who cannot read the index puts nothing in the place of a file
         return False
+
+
+def is_object(file: Path) -> bool:
+    """Whether a repository around a file has its very bytes among its objects; False where git cannot say.
+
+    So it has those of a file that it has put there and does not list any more, of any commit.
+    """
+    root = work_tree(file)
+    if root is None:
+        return False
+    try:
+        with _borrowed([root / ".git"]) as objects:
+            if objects is None:
+                return False
+            for name in _names_of_object(file):
+                asked = ("rev-parse", "--verify", "--quiet", f"{name}^{{blob}}")
+                with contextlib.suppress(UserError):  # it says nothing of one that is not there
+                    if _said_by_git([root / ".git"], objects, asked, lambda stream: stream.read(100)):
+                        return True
+    except (UserError, OSError):
+        pass
+    return False
+
+
+def _names_of_object(file: Path) -> list[str]:
+    """Return what git would call a file with these bytes, in repositories of either kind."""
+    digests = [hashlib.sha1(usedforsecurity=False), hashlib.sha256()]
+    with file.open("rb") as stream:
+        head = b"blob %d\0" % os.fstat(stream.fileno()).st_size
+        for piece in (head, *iter(lambda: stream.read(1 << 20), b"")):
+            for digest in digests:
+                digest.update(piece)
+    return [digest.hexdigest() for digest in digests]
 
 
 def _is_as_listed(file: Path, root: Path, stream: IO[bytes]) -> bool:
@@ -94,10 +128,15 @@ def _is_as_listed(file: Path, root: Path, stream: IO[bytes]) -> bool:
     return False
 
 
-def _work_tree(file: Path) -> Path | None:
-    """Return the work tree in whose index a file may be; None where it is not, said without git, which takes 40 ms."""
+def work_tree(file: Path) -> Path | None:
+    """Return the folder of the repository around a file, None where there is none."""
     folder = Path(os.path.realpath(file.parent))
-    above = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
+def _listing_tree(file: Path) -> Path | None:
+    """Return the work tree in whose index a file may be; None where it is not, said without git, which takes 40 ms."""
+    above = work_tree(file)
     return above if above is not None and _may_list(above, file) else None
 
 

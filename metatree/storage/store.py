@@ -73,7 +73,8 @@ class Store(Database):
         self._synchronous = "NORMAL"
         self._place = None if path is None else path.absolute()
         self._file_id = _file_id(self._place)
-        self._known_alone = True
+        self._looked_at = True, False
+        self._is_own = False
 
     @classmethod
     def open(
@@ -114,10 +115,12 @@ class Store(Database):
                 raise UserError(f"there is no file {str(file)!r}")
             _make(file, mode)
         with _opening:
-            known_alone = file is None or cls._is_known_alone(file)
-            alone = trust or known_alone
+            looked_at = (True, False) if file is None else cls._look_at(file)
+            alone, by_git = (True, False) if trust else looked_at
             read_only = file is not None and not (
-                alone and writable(file) and (trust or not _trust.is_beside_log_of_another(file))
+                alone
+                and writable(file)
+                and (trust or not _trust.is_beside_log_of_another(file, by_git=by_git))
             )
             if file is not None and not read_only:
                 require_room(file)
@@ -133,33 +136,36 @@ class Store(Database):
             except sqlite3.Error as exc:
                 raise store_error(exc, file, read_only=read_only) from exc
             store = cls(connection, file, advice=advice)
-            store._known_alone = known_alone
+            store._looked_at = looked_at
             if file is not None:
                 _open.add(store)
         store.read_only = read_only
         store._synchronous = synchronous
         try:
-            store._prepare(synchronous, trust, alone)
+            store._prepare(synchronous, trust, alone, by_git)
+            store._is_own = not (store.read_only or store.accepted)
         except BaseException:
             store.close()
             raise
         return store
 
     @staticmethod
-    def _is_known_alone(file: Path) -> bool:
-        """Say what `trust.is_known_alone` says, which is not asked again of a file that this process has open.
+    def _look_at(file: Path) -> tuple[bool, bool]:
+        """Say what `trust.is_known_alone` and `is_of_git` say, who are not asked again of a file that is open here.
 
-        It opens the file and closes it, and with that POSIX takes all locks of this process away, those of SQLite
+        They open the file and close it, and with that POSIX takes all locks of this process away, those of SQLite
         too: then another process takes itself for the last one, and deletes the log that is in use here.
         """
         place = _file_id(file)
-        known = [store._known_alone for store in _open if not store.closed and store._file_id == place]
-        return all(known) if known else _trust.is_known_alone(file)
+        known = [store._looked_at for store in _open if not store.closed and store._file_id == place]
+        if known:
+            return all(alone for alone, _ in known), any(by_git for _, by_git in known)
+        return _trust.is_known_alone(file), _trust.is_of_git(file)
 
-    def _prepare(self, synchronous: str, trust: bool, alone: bool) -> None:
+    def _prepare(self, synchronous: str, trust: bool, alone: bool, by_git: bool) -> None:
         self.execute("PRAGMA trusted_schema=OFF")
         self.execute("BEGIN")  # one look, whatever another process makes of a new file meanwhile
-        version = self._known_version(trust, alone)
+        version = self._known_version(trust, alone, by_git)
         self.execute("COMMIT")
         FILES.check(max(version, FILES.first), self.name)
         if self.read_only and version < FILES.version:
@@ -187,7 +193,7 @@ class Store(Database):
                 path=self.name,
             )
 
-    def _known_version(self, trust: bool, alone: bool) -> int:
+    def _known_version(self, trust: bool, alone: bool, by_git: bool) -> int:
         """Return the version of the schema of a store that may be used."""
         application, version = self._identity()
         if application not in (0, APPLICATION_ID) or (application == 0 and not self._is_new()):
@@ -198,7 +204,9 @@ class Store(Database):
             )
         if self.path is not None and not trust:
             path = self.path
-            self.accepted = not self._run(lambda: _trust.check(self._connection, path, alone=alone))
+            self.accepted = not self._run(
+                lambda: _trust.check(self._connection, path, alone=alone, by_git=by_git)
+            )
             if self.accepted and not self.read_only:  # nothing was taken out of it when it was accepted
                 raise _trust.untrusted(path)
         elif self.path is not None and not self._run(lambda: _trust.is_plain(self._connection)):
@@ -387,8 +395,11 @@ class Store(Database):
     def close(self) -> None:
         """Close the connection; closing twice is allowed."""
         with self._lock:
-            self._closed = True
+            was_open, self._closed = not self._closed, True
             self._connection.close()
+        # Another file may have come in its place, but not under the number of one that was open.
+        if was_open and self._is_own and self.path is not None and _file_id(self._place) == self._file_id:
+            _trust.keep_left(self.path)
 
     def _translated(self, exc: Exception) -> MetatreeError:
         if self._closed:

@@ -34,7 +34,7 @@ from typing import Any, Final, Protocol
 
 from metatree._util.private import private_folder
 from metatree.errors import UntrustedStore, UserError
-from metatree.storage._git_index import put_by_git
+from metatree.storage._git_index import is_object, put_by_git, work_tree
 from metatree.storage.errors import primary_code
 from metatree.storage.store_files import is_exempt, is_of_another
 from metatree.storage.user_key import config_folder, user_key
@@ -70,7 +70,10 @@ _PLAIN: Final = re.compile(
 """How all definitions of ours are: no trigger, view or virtual table, nothing that computes a value or compares texts
 otherwise than to the letter."""
 _MOST_BESIDE: Final = 20
-"""Stores beside one that git has put there, which are refused with it."""
+"""Stores beside one that git has put there, which are refused with it, besides those of a tree."""
+_OF_A_TREE: Final = ("index.db", "memory.db", "service.db", "agents.db")
+_MOST_LEFT: Final = 1_000
+"""Stores of which it is known how they were left; of others git is asked once more."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 """How all of ours are called: SQLite finds a table in any case, and a question to its list of tables does not."""
 _SEAL: Final = "seal"
@@ -86,13 +89,15 @@ class _Store(Protocol):
     def rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]: ...
 
 
-def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = None) -> bool:
+def check(
+    connection: sqlite3.Connection, file: Path, *, alone: bool | None = None, by_git: bool | None = None
+) -> bool:
     """Refuse a store that somebody else made, and return whether it is this user's; one without any table is nobody's.
 
     What was accepted where it cannot be written is not: all that is in it is somebody else's.
 
     Reads nothing but the marks, from a table whose definition is ours to the letter, and only where no definition
-    could run anything, now or later. `alone` is what `is_known_alone` said; None asks it.
+    could run anything, now or later. `alone` and `by_git` are what `is_known_alone` and `is_of_git` said; None asks.
 
     Raises:
         UntrustedStore: it has no mark of this user, or one for another place or other sources.
@@ -111,15 +116,17 @@ def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = No
     if facts is not None and (is_known_alone(file) if alone is None else alone):
         if _fits(facts, file):
             if put_by_git(file):
-                for beside in {file, *islice(file.parent.glob("*.db"), _MOST_BESIDE)}:
+                named = filter(Path.exists, map(file.with_name, _OF_A_TREE))
+                for beside in {file, *named, *islice(file.parent.glob("*.db"), _MOST_BESIDE)}:
                     if beside == file or put_by_git(beside):
-                        _record_refusal(beside)
+                        _keep_state("refused", beside)
                 raise UserError(
                     f"git has put {str(file)!r} there with your mark in it, so what others commit would pass for yours:"
                     " put a copy of your own in its place, or delete it, and then take it out of the repository"
                     " (git rm --cached); `metatree trust` then shows what is in it, and accepts it"
                 )
-            if _was_refused(file):
+            if is_of_git(file) if by_git is None else by_git:
+                _keep_state("refused", file)
                 raise untrusted(file, "was put there by git, and is unchanged since")
             return True
         if _is_accepted(file, facts):
@@ -127,29 +134,54 @@ def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = No
     raise untrusted(file)
 
 
-def _record_refusal(file: Path) -> None:
-    """Keep that git has put a store there as it is now: out of the repository, nothing tells that any more."""
+def is_of_git(file: Path) -> bool:
+    """Whether a store is, to the byte, one that git has put there, though it may not list it any more.
+
+    One that is as a process of this user left it is not. To be asked before the file is opened: it is read.
+    """
+    if _has_state("refused", file):
+        return True
+    return not _has_state("left", file) and is_object(file)
+
+
+def keep_left(file: Path) -> None:
+    """Keep how a process of this user left a store, where git could exchange it."""
+    if work_tree(file) is not None:
+        _keep_state("left", file)
+
+
+def _keep_state(what: str, file: Path) -> None:
+    """Keep in which state a store was refused, or left: out of the repository, nothing tells that any more."""
     with contextlib.suppress(OSError):
-        if (record := _refusal(file)) is not None:
-            private_folder(record.parent)
-            record.write_text(_size_and_time(file))
+        if (record := _record(what, file)) is None or _has_state(what, file):
+            return
+        private_folder(record.parent)
+        if what == "left" and not record.exists():
+            _make_room(record.parent)
+        record.write_text(_size_and_time(file))
 
 
-def _was_refused(file: Path) -> bool:
-    record = _refusal(file)
+def _has_state(what: str, file: Path) -> bool:
+    record = _record(what, file)
     try:
         return record is not None and record.read_text() == _size_and_time(file)
     except OSError:
         return False
 
 
-def _refusal(file: Path) -> Path | None:
+def _record(what: str, file: Path) -> Path | None:
     folder = config_folder()
     return (
-        None
-        if folder is None
-        else folder / "refused" / _mark(user_key(), {}, "refused", dict(_places(file))["path"])
+        None if folder is None else folder / what / _mark(user_key(), {}, what, dict(_places(file))["path"])
     )
+
+
+def _make_room(folder: Path) -> None:
+    """Take away the older half of the records in a folder when there are many."""
+    records = list(folder.iterdir())
+    if len(records) >= _MOST_LEFT:
+        for record in sorted(records, key=lambda each: each.stat().st_mtime_ns)[: _MOST_LEFT // 2]:
+            record.unlink(missing_ok=True)
 
 
 def _size_and_time(file: Path) -> str:
@@ -198,14 +230,14 @@ def is_known_alone(file: Path) -> bool:
     return False
 
 
-def is_beside_log_of_another(file: Path) -> bool:
+def is_beside_log_of_another(file: Path, *, by_git: bool) -> bool:
     """Whether git has put a store beside a log that is not its own, and nothing may be written into either.
 
     Who has it open for writing and closes it last writes the log into it, and then it is no longer as git has put it
     there, and passes for one's own.
     """
     try:
-        return _log_of(file).stat().st_size > 0 and put_by_git(file)
+        return _log_of(file).stat().st_size > 0 and (by_git or put_by_git(file))
     except OSError:
         return False
 

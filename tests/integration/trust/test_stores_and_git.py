@@ -172,3 +172,92 @@ def test_a_store_that_git_put_there_in_another_form_is_not_ones_own(tmp_path: Pa
     if how != "beside a log":
         accept(memory)
         Store.open(memory).close()
+
+
+@pytest.fixture
+def pulled(tmp_path: Path) -> Repository:
+    """A repository with a memory of one's own, which others have changed; nothing of metatree ran since the pull."""
+    shop = Repository(tmp_path / "shop")
+    shop.commit("first", {"a.md": "# The shop\n"})
+    with build_tree(shop.root) as tree:
+        remember(tree, "Mine", who="victim")
+    memory = shop.root / ".metatree" / "memory.db"
+    shop.git("add", "-f", str(memory))
+    shop.git("commit", "-q", "-m", "second")
+    shop.git("checkout", "-q", "-b", "theirs")
+    with closing(sqlite3.connect(memory)) as connection, connection:
+        connection.execute("UPDATE node SET title = 'Theirs'")
+    shop.git("commit", "-q", "-a", "-m", "theirs")
+    shop.git("checkout", "-q", "main")
+    shop.git("merge", "-q", "theirs")
+    return shop
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        [["rm", "-r", "-q", "--cached", ".metatree"]],
+        [["rm", "-r", "-q", "--cached", ".metatree"], ["commit", "-q", "-m", "taken out"]],
+        [["reset", "-q", "HEAD~2"]],
+    ],
+)
+def test_a_store_that_git_put_there_is_known_when_it_is_taken_out_before_it_was_used(
+    pulled: Repository, commands: list[list[str]]
+) -> None:
+    memory = pulled.root / ".metatree" / "memory.db"
+    for command in commands:
+        pulled.git(*command)
+    for _ in range(2):
+        with pytest.raises(UntrustedStore, match="was put there by git, and is unchanged since"):
+            Store.open(memory)
+    accept(memory)
+    Store.open(memory).close()
+
+
+def test_nothing_is_written_from_a_log_into_a_store_that_git_put_there(pulled: Repository) -> None:
+    """It would not be as git put it there any more, and so pass for one's own."""
+    memory = pulled.root / ".metatree" / "memory.db"
+    memory.with_name("memory.db-wal").write_bytes(_log_of_a_killed_process(memory))
+    with pytest.raises(UserError, match="git has put"):
+        Store.open(memory)
+    pulled.git("rm", "-q", "--cached", str(memory))
+    before = memory.read_bytes()
+    for _ in range(2):
+        with pytest.raises(UntrustedStore):
+            Store.open(memory)
+    assert memory.read_bytes() == before
+
+
+def _log_of_a_killed_process(memory: Path) -> bytes:
+    """Return a log as a process leaves it that wrote into a copy of a store and was killed."""
+    copy = memory.with_name("copy")
+    shutil.copy(memory, copy)
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.execute("UPDATE node SET title = 'Mine'")
+        connection.commit()
+        return copy.with_name("copy-wal").read_bytes()
+
+
+def test_no_number_of_files_beside_a_store_hides_it(pulled: Repository) -> None:
+    memory = pulled.root / ".metatree" / "memory.db"
+    for number in range(50):
+        (memory.parent / f"d{number}.db").touch()
+    with closing(sqlite3.connect(memory.with_name("index.db"))) as connection, connection:
+        connection.execute("INSERT INTO meta VALUES ('x', '1')")
+    pulled.git("add", "-f", ".metatree")
+    with pytest.raises(UserError, match=r"git has put '.*index\.db'"):
+        Tree.open(pulled.root)
+    pulled.git("rm", "-q", "-r", "--cached", ".metatree")
+    shutil.rmtree(pulled.root / ".git")  # nothing tells any more what was put there
+    with pytest.raises(UntrustedStore):
+        Store.open(memory)
+
+
+def test_a_store_of_a_repository_that_git_never_had_is_ones_own_after_a_kill(tmp_path: Path) -> None:
+    shop = Repository(tmp_path / "shop")
+    shop.commit("first", {"a.md": "# The shop\n"})
+    build_tree(shop.root).close()
+    memory = shop.root / ".metatree" / "memory.db"
+    with closing(sqlite3.connect(memory)) as connection, connection:  # as if none had said how it left it
+        connection.execute("INSERT INTO meta VALUES ('x', '1')")
+    Store.open(memory).close()
