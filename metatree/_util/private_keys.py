@@ -43,8 +43,10 @@ _BODY = re.compile(r"[A-Za-z0-9+/=\s\\:,.()-]{0,20000}")
 _LONG = re.compile(r"[A-Za-z0-9+/=]{16}")
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{24,}")
 _HEX = re.compile(r"n?[0-9a-f]{32,}")
-_BEFORE_LINES, _BETWEEN_LINES, _LAST_LINE = 4_000, 100, 200
-"""How many characters may stand before the first line of a key, between two, and from the last full one to its end."""
+_FULL_LINE = range(60, 77)
+_BEFORE_LINES, _BETWEEN_LINES, _BETWEEN_FULL_LINES, _LAST_LINE = 4_000, 100, 1_000, 200
+"""How many characters may stand before the first line of a key, between two, between two full ones, which may be fields
+of rows, and from the last full one to its end."""
 
 
 def private_keys(text: str) -> Iterator[tuple[int, int]]:
@@ -82,10 +84,12 @@ def _end_of_lines(text: str, start: int, after: int) -> int:
     """
     end, most = start, _BEFORE_LINES
     for run in _KEY_LINE.finditer(text, start, after):
-        if run.start() - end > most:
+        line, gap = run[0], run.start() - end
+        if gap > max(most, _BETWEEN_FULL_LINES):
             break
-        line = run[0]
         is_mixed = line.upper() != line != line.lower() and any(map(str.isdigit, line))
+        if gap > most and not (is_mixed and len(line) in _FULL_LINE):
+            continue
         if is_mixed or _HEX.fullmatch(line):
             end, most = run.end(), _BETWEEN_LINES
     return end if end > start else 0

@@ -10,10 +10,10 @@ from metatree._util.links import real
 
 _SECRET = re.compile(
     r"""\.envrc | .*\.tfstate(?:\.backup)?
-    | \.env(?!\.(?:example|sample|template|dist)$)(?:\..+)?
+    | \.env(?![._-](?:example|sample|template|dist)$)(?:[._-].+)?
     | .*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc\.key)
     | id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?
-    | \.(?:netrc|pgpass|pypirc|git-credentials|htpasswd|npmrc|dockercfg)
+    | \.(?:netrc|authinfo|pgpass|pypirc|git-credentials|htpasswd|npmrc|dockercfg)
     | _netrc | \.my\.cnf | \.s3cfg | \.boto | \.vault-token | \.terraformrc | (?:.*\.)?kubeconfig
     | (?:.*_)?(?:root|access)keys?\.csv
     | \.\w+_history | fish_history | ConsoleHost_history\.txt | \.(?:histfile|zhistory|history|lesshst|viminfo)
@@ -21,6 +21,11 @@ _SECRET = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_COPY = re.compile(
+    r"#(?P<saved>.+)#|\.(?P<swapped>.+)\.sw[a-p]|(?P<kept>.+?)(?:~|\.(?:bak|backup|copy|old|orig|save|tmp))+",
+    re.IGNORECASE,
+)
+"""How editors and people call a copy of a file."""
 _SECRET_FOLDERS = frozenset([".ssh", ".aws", ".gnupg"])
 _SECRET_PLACES = frozenset(
     [("gh", "hosts.yml"), ("gh", "hosts.yaml"), (".kube", "config"), (".docker", "config.json")]
@@ -33,7 +38,10 @@ def is_secret(name: str, folder: str) -> bool:
     last, holds_secrets = _folder(folder)
     if holds_secrets or (last in _PLACES and (last, name.lower()) in _SECRET_PLACES):
         return True
-    return _SECRET.fullmatch(name) is not None
+    if _SECRET.fullmatch(name) is not None:
+        return True
+    copy = _COPY.fullmatch(name)
+    return copy is not None and _SECRET.fullmatch(next(filter(None, copy.groups()))) is not None
 
 
 @lru_cache(maxsize=64)  # the files of a folder come one after the other

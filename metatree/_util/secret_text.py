@@ -25,7 +25,7 @@ from metatree._util._secret_shapes import (
 from metatree._util.entities import unescaped
 from metatree._util.private_keys import private_keys
 
-SHAPES_VERSION: Final = "20"
+SHAPES_VERSION: Final = "21"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _CHUNK: Final = 256 * 1024
 _HEAD: Final = 64 * 1024
 _DATA_URL: Final = re.compile(r"data:image/([a-z0-9.+-]{1,20});base64,")
+_NAME: Final = re.compile(r"[0-9a-f]{1,64}(?:\.[a-z0-9+-]{1,20}){1,3}")
+"""A digest and a type, of a thumbnail with a word between them."""
 _ORPHAN_S: Final = 3600.0
 _ADDED_BETWEEN_CHECKPOINTS: Final = 2
 
@@ -162,9 +164,10 @@ class Images:
         )
         return {row[0]: Image(*row) for row in rows}
 
-    def path(self, name: str) -> Path:
-        """Return where an image lies."""
-        return self.folder / name
+    def path(self, name: str) -> Path | None:
+        """Return where an image lies; None for a name that is none of this folder, or is a link in it."""
+        file = self.folder / name
+        return file if _NAME.fullmatch(name) and not file.is_symlink() else None
 
     def sweep(self) -> int:
         """Delete images that no item of any board shows; return how many bytes that gave back.

@@ -338,7 +338,7 @@ class Items:
         return not self._share.rows.select(self._view, limit=1)
 
     def image_path(self, item: Item) -> Path | None:
-        """Return the file of an item's image, None when it has none."""
+        """Return the file of an item's image, None when it has none, or one that is not kept with the board."""
         return self._share.images.path(item.image) if item.image else None
 
     def dicts(self, items: Iterable[Item]) -> list[dict[str, Any]]:

@@ -180,37 +180,67 @@ def test_rules_are_followed_under_another_name_of_the_disk(
     assert set(scan(tmp_path).files) == {".GITIGNORE", "in/.GITIGNORE", "kept.md"}
 
 
-def test_of_an_endless_file_of_rules_whole_lines_are_followed(tmp_path: Path) -> None:
+def _git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=folder, check=True)
+
+
+def test_below_an_endless_file_of_rules_only_what_git_tracks_is_read(tmp_path: Path) -> None:
+    """What stands behind the lines that are followed may leave out what nobody is to see."""
     (tmp_path / ".gitignore").write_text("*.log\n" + "#" * (MOST_RULES_BYTES - 9) + "\n*.txt\n")
     for name in ("a.log", "b.txt", "c.py"):
         (tmp_path / name).write_text("x = 1\n")
     with build_tree(tmp_path) as tree:
-        # The limit is after the `*` of the second pattern, which alone would leave out everything.
-        assert [node.id for node in tree.children()] == [".gitignore", "b.txt", "c.py"]
+        assert not list(tree.children())
         assert "more than a megabyte" in tree.get(".").description
+    _git(tmp_path, "init", "-q")
+    _git(tmp_path, "add", "c.py")
+    with build_tree(tmp_path) as tree:
+        assert [node.id for node in tree.children()] == ["c.py"]
 
 
 def test_of_many_patterns_with_wildcards_as_many_are_followed_as_scans_can_match(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the files above a path together, and of all files of a scan; names without wildcards cost nothing."""
+    """Of the files above a path together, and of all files of a scan; names without wildcards cost nothing.
+
+    Where there are more, only what git tracks is read: some folder of a stranger would else have files read which the
+    user's own rules leave out.
+    """
     (tmp_path / "in" / "deep").mkdir(parents=True)
+    (tmp_path / "beside").mkdir()
     names = "".join(f"name{number}\n" for number in range(5_000))
     wild = "".join(f"{number}*x?\n" for number in range(MOST_WILD // 2))
     (tmp_path / ".gitignore").write_text(f"*.log\n{names}{wild}")
     (tmp_path / "in" / ".gitignore").write_text(f"{wild}*.md\n")
-    (tmp_path / "in" / "deep" / ".gitignore").write_text("*.rst\nname\n")
-    for name in ("a.log", "name4999", "b.md", "in/c.md", "in/deep/d.rst"):
+    (tmp_path / "in" / "deep" / ".gitignore").write_text("name\n")
+    for name in ("a.log", "name4999", "b.md", "in/c.md", "in/deep/d.rst", "in/deep/e.rst", "beside/f.md"):
         (tmp_path / name).write_text("text\n")
+    _git(tmp_path, "init", "-q")
+    _git(tmp_path, "add", "-f", "in/deep/e.rst")
     found = scan(tmp_path)
     kept = {path for path in found.files if not path.endswith(".gitignore")}
-    assert kept == {"b.md", "in/c.md", "in/deep/d.rst"}
-    assert {path: "more patterns" in note for path, note in found.notes.items()} == {
-        "in": True,
-        "in/deep": True,
-    }
+    assert kept == {"b.md", "in/deep/e.rst", "beside/f.md"}
+    assert {path: "more patterns" in note for path, note in found.notes.items()} == {"in": True}
+    (tmp_path / "beside" / ".gitignore").write_text("*.md\n")
     monkeypatch.setattr("metatree_memory_tools.build._scan._MOST_PATTERNS", 0)
-    assert "a.log" in scan(tmp_path).files
+    assert set(scan(tmp_path).files) == {"in/deep/e.rst"}
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_the_exclude_of_a_repository_leaves_out_is_left_out(tmp_path: Path, refused: bool) -> None:
+    """Also where the repository lies below, or is one that is not believed for its references."""
+    (tmp_path / "mine").mkdir()
+    for root in (tmp_path, tmp_path / "mine"):
+        _git(root, "init", "-q")
+        (root / ".git" / "info" / "exclude").write_text("diary.md\n")
+        if refused:
+            (root / ".git" / "refs" / "tags").mkdir(exist_ok=True)
+            (root / ".git" / "refs" / "tags" / "HEAD").symlink_to("/etc/hostname")
+    (tmp_path / "mine" / ".git" / "info" / "exclude").write_text("letter.md\n")
+    for name in ("diary.md", "letter.md", "mine/letter.md", "mine/diary.md", "a.md"):
+        (tmp_path / name).write_text("# The harbour\n")
+    assert set(scan(tmp_path).files) == {"a.md", "letter.md"}
+    assert set(scan(tmp_path / "mine").files) == {"diary.md"}
 
 
 def test_of_many_patterns_of_any_kind_as_many_are_kept_as_memory_is_for(tmp_path: Path) -> None:
@@ -221,6 +251,6 @@ def test_of_many_patterns_of_any_kind_as_many_are_kept_as_memory_is_for(tmp_path
     for name in ("a", "b", "in/b", "in/c", "in/d"):
         (tmp_path / name).write_text("text\n")
     found = scan(tmp_path)
-    assert {path for path in found.files if not path.endswith(".gitignore")} == {"a", "b", "in/b", "in/d"}
+    assert {path for path in found.files if not path.endswith(".gitignore")} == {"a", "b"}
     assert set(found.notes) == {"in"}
     assert len(Patterns(b"a\n" * 1_000)._literal) == 1

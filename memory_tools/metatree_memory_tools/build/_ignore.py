@@ -77,8 +77,7 @@ def rules_above(root: Path) -> tuple[IgnoreRules | None, str]:
     if top is None:
         return None, ""
     rules: IgnoreRules | None = None
-    place = _place(top)
-    if place is not None and (exclude := _read(place.shared, "info/exclude")):
+    if exclude := exclude_of(top):
         rules = IgnoreRules("", exclude)
     inside = root.relative_to(top).parts
     for depth in range(len(inside)):
@@ -90,6 +89,14 @@ def rules_above(root: Path) -> tuple[IgnoreRules | None, str]:
     if rules is not None and any(rules.ignores(path, folder=True) for path in above):
         return None, ""  # asked for by name, although the repository around it leaves it out
     return rules, base
+
+
+def exclude_of(top: Path) -> str:
+    """Return what `.git/info/exclude` says of a folder, also where the repository is refused for what else is in it."""
+    place = _place(top)
+    if place is None and (top / ".git").is_symlink():
+        return ""
+    return _read(top / ".git" if place is None else place.shared, "info/exclude")
 
 
 def _place(top: Path) -> Place | None:

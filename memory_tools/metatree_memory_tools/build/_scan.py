@@ -20,7 +20,7 @@ from metatree._util.secret_files import is_secret
 from metatree.errors import UserError
 from metatree.trees.source_files import mtime_of
 from metatree.trees.source_types import Progress
-from metatree_memory_tools.build._ignore import Tracked, is_tool_folder, rules_above, rules_text
+from metatree_memory_tools.build._ignore import Tracked, exclude_of, is_tool_folder, rules_above, rules_text
 from metatree_memory_tools.file_names import path_text
 from metatree_memory_tools.git.ignore import IgnoreRules, settings_rules
 
@@ -41,8 +41,12 @@ MAX_ENTRIES = 100_000
 """Of a folder that holds more files and folders, so many come into the tree, the first by name."""
 
 _REPORT_EACH = 1_000
-_MOST_PATTERNS = 20_000
-"""Patterns with wildcards of all files of rules."""
+_MOST_PATTERNS = 100_000
+"""Patterns with wildcards of all files of rules.
+
+Of a folder whose rules are not known whole, that alone is read which git tracks. Lost: to follow those that are known,
+so that a stranger's many patterns had files read that the user's own leave out.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +201,10 @@ class _Walk:
             if descriptor is not None:
                 os.close(descriptor)
 
+    def place(self, raw: bytes) -> Path:
+        """Return where something in the source lies."""
+        return Path(os.fsdecode(os.path.join(self.root, raw)))
+
     def opened(self, raw: bytes, above: int | None) -> int | None:
         """Open a folder of the source, and never one that a link leads to by now; None where that cannot be done.
 
@@ -246,15 +254,19 @@ class _Walk:
         inside = base + prefix
         # Asked for by its name, whatever the listing says: the disk may have it as `.GITIGNORE`.
         text, more = self.rules_text(raw, descriptor)
-        if more:
-            note = "has a .gitignore of more than a megabyte, whose rest is not followed"
-            self.result.notes[path or "."] = note
-        if text:
-            rules = IgnoreRules(inside, text, rules, self.patterns_left)
+        # That of the repository around the source is among the rules above.
+        exclude = exclude_of(self.place(raw)) if path and b".git" in names else ""
+        note = "has a .gitignore of more than a megabyte, whose rest is not followed" if more else ""
+        for each in filter(None, (exclude, text)):
+            rules = IgnoreRules(inside, each, rules, self.patterns_left)
             self.patterns_left -= rules.added
             if rules.is_cut:
                 note = "has a .gitignore of more patterns, or more with wildcards, than are followed"
-                self.result.notes[path or "."] = note
+        if note:
+            self.result.notes[path or "."] = (
+                f"{note}: of what lies in it, that alone is read which git tracks"
+            )
+            shut = True
         anything = False
         files = []
         taken: set[str] = set()

@@ -41,6 +41,7 @@ from metatree_memory_tools.text.descriptions import shorten
 from metatree_memory_tools.text.plain import PlainText
 
 _LETTERS = (".eml", ".mbox")
+_JSON = (".json", ".jsonl", ".ndjson")
 _TRANSCRIPTS = (".txt", ".chat", ".transcript")
 _MAY_BE = (*_TRANSCRIPTS, ".json", ".vtt", ".srt")
 _MAILDIR = re.compile(r"(?:^|/)(?:cur|new)/[^/]+$")
@@ -65,22 +66,18 @@ class ConversationFile:
 
     name = "conversation"
     source_type = "conversation"
-    version = "6"
+    version = "7"
     max_file_bytes = 300_000_000
     leaves_out = True
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._latest: tuple[tuple[bytes, str, bool], list[str]] | None = None
+        self._latest: tuple[tuple[bytes, str, bool], list[str] | ReadingFailed] | None = None
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether it is an export of conversations, a transcript or a letter, by its beginning and its name."""
         name = path.lower()
-        if (
-            name.endswith((".json", ".jsonl", ".ndjson"))
-            and _IN_JSON.search(head)
-            and _TEXT_IN_JSON.search(head)
-        ):
+        if name.endswith(_JSON) and _IN_JSON.search(head) and _TEXT_IN_JSON.search(head):
             return True
         if name.endswith(_LETTERS):
             return True
@@ -97,11 +94,11 @@ class ConversationFile:
         return looks_like_transcript(head.decode("utf-8", "replace"))
 
     def encoded(self, path: str, head: bytes) -> bool:
-        """Whether it is a letter, or several."""
+        """Whether it is a letter, or several, or JSON: what is said there stands in it in escapes."""
         from metatree_memory_tools.conversations.formats.files import format_of
         from metatree_memory_tools.conversations.formats.mail import Letters
 
-        if path.lower().endswith(_LETTERS):
+        if path.lower().endswith((*_LETTERS, *_JSON)):
             return True
         return isinstance(format_of(ExportFile(path, lambda: io.BytesIO(head))), Letters)
 
@@ -133,8 +130,14 @@ class ConversationFile:
         with self._lock:
             if self._latest is None or self._latest[0] != asked:
                 small = len(file.data) <= SMALL_BYTES
-                self._latest = (asked, _texts(file) if small else _apart(turn_texts, file))
-            return self._latest[1]
+                try:
+                    self._latest = (asked, _texts(file) if small else _apart(turn_texts, file))
+                except ReadingFailed as exc:  # what cannot be read is not tried again for each turn
+                    self._latest = (asked, exc)
+            texts = self._latest[1]
+        if isinstance(texts, ReadingFailed):
+            raise texts
+        return texts
 
 
 def _apart(function: Callable[..., Any], file: SourceFile, *more: Any) -> Any:

@@ -22,6 +22,7 @@ _MOST_TEXT_LINES = 500_000
 _MOST_PAGES = 50_000
 _TITLE_CHARS = 120
 
+_HYPHEN = re.compile("\ufffe(?=[^\\s\ufffe]{0,400}\\d)")
 _UNSAYABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]")
 _SPACES = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u205f\u3000]+")
 
@@ -167,8 +168,10 @@ def shaped(line: str) -> str:
 def tidy(line: str) -> str:
     """Return a line without what cannot be shown, and with single spaces.
 
+    A word that goes on behind a hyphen at the end of a line is one, but not with what may be a key, which has digits.
+
     Example:
-        >>> tidy("accord\\ufffeingly  so\\x00 ")
-        'accordingly so'
+        >>> tidy("accord\\ufffeingly  so\\x00 "), tidy("the user\\ufffeghp_9Kv")
+        ('accordingly so', 'the user- ghp_9Kv')
     """
-    return _SPACES.sub(" ", _UNSAYABLE.sub("", line)).strip()
+    return _SPACES.sub(" ", _UNSAYABLE.sub("", _HYPHEN.sub("- ", line))).strip()

@@ -165,6 +165,10 @@ class Notebook(_Converted):
     suffixes = (".ipynb",)
     binary = False
 
+    def encoded(self, path: str, head: bytes) -> bool:
+        """Return True: its texts stand in JSON, beside pictures that are larger than all of them."""
+        return True
+
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as a notebook's does, and it can be read as one."""
         return super().recognises(path, head) and _is_installed(self.needs)

@@ -9,7 +9,7 @@ import difflib
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +20,7 @@ from metatree._util.secret_files import is_secret
 from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.trees.history_text import day
-from metatree.trees.masking import is_code
+from metatree.trees.masking import is_code, masked_file
 from metatree.trees.source_files import read_inside
 from metatree.trees.text import decode, is_binary, lines_of
 from metatree_memory_tools.file_names import path_text
@@ -101,23 +101,29 @@ def _resolved(root: Path, objects: Objects, name: str) -> str:
     return revision
 
 
-def commit_text(root: Path, name: str, *, secrets: bool = False) -> CommitText:
+def commit_text(
+    root: Path, name: str, *, secrets: bool = False, left_out: Collection[str] = ()
+) -> CommitText:
     """Return what a commit says and changed in a folder.
 
     Args:
         root: the folder; what the commit did elsewhere in the repository is left out.
         name: hash, tag or branch; only what led to the checked out commit is shown.
         secrets: whether keys and passwords are shown, and changes of files that are likely to hold them.
+        left_out: paths of files and folders whose changes are not shown.
 
     Raises:
         UserError: see `resolved`.
         GitFailed: git cannot show it.
     """
     with objects_of(root) as objects:
-        return _commit_text(root, objects, _resolved(root, objects, name), secrets=secrets)
+        commit = _resolved(root, objects, name)
+        return _commit_text(root, objects, commit, _LeftOut(root, left_out, secrets=secrets), secrets=secrets)
 
 
-def _commit_text(root: Path, objects: Objects, commit: str, *, secrets: bool) -> CommitText:
+def _commit_text(
+    root: Path, objects: Objects, commit: str, left_out: _LeftOut, *, secrets: bool
+) -> CommitText:
     fields = objects.text("show", "-s", "--encoding=UTF-8", "--format=%at%x00%an%x00%s%x00%b", commit).split(
         "\0", 3
     )
@@ -127,7 +133,6 @@ def _commit_text(root: Path, objects: Objects, commit: str, *, secrets: bool) ->
         subject, body = masked_message(subject, body)
     changed = list(_changed(objects, commit))
     files = tuple(path for _, path, _ in changed)
-    left_out = _LeftOut(root, secrets=secrets)
     reasons = {path: left_out.why(path, old) for _, path, old in changed}
     lines = [
         f"commit {commit}",
@@ -169,8 +174,8 @@ class _LeftOut:
     What a file had as `.env` is in the change that renames it.
     """
 
-    def __init__(self, root: Path, *, secrets: bool) -> None:
-        self._root, self._secrets = root, secrets
+    def __init__(self, root: Path, named: Collection[str], *, secrets: bool) -> None:
+        self._root, self._named, self._secrets = root, frozenset(named), secrets
         self._rules: IgnoreRules | None = None
         with suppress(UserError):  # a build says what is wrong with them, and leaves nothing out
             self._rules = settings_rules(root)
@@ -179,8 +184,13 @@ class _LeftOut:
         """Return a clause, empty for a file that is not left out."""
         if not self._secrets and any(self._is_secret(path) for path in paths if path):
             return "may hold secrets"
-        is_ignored = self._rules is not None and any(self._rules.leaves_out(path) for path in paths if path)
-        return "are left out by the settings of the folder" if is_ignored else ""
+        if self._rules is not None and any(self._rules.leaves_out(path) for path in paths if path):
+            return "are left out by the settings of the folder"
+        return "are left out of the tree" if any(self._is_named(path) for path in paths if path) else ""
+
+    def _is_named(self, path: str) -> bool:
+        ends = (at for at, sign in enumerate(path) if sign == "/")
+        return path in self._named or any(path[:end] in self._named for end in ends)
 
     def _is_secret(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")
@@ -216,6 +226,12 @@ def _file_masked(root: Path, changes: str, left_out: _LeftOut) -> str:
     if left_out.why(*paths):
         return ""
     path = paths[-1] if paths else ""
+    # Of one that came or went all is there.
+    if (
+        "/dev/null" in changes[:_HEAD]
+        and masked_file(path, _CHANGED.sub("", changes).encode("utf-8", "replace"))[2]
+    ):
+        return f"the changes of {path} may hold secrets and are not shown\n"
     said = _CHANGED.sub("", changes[:_HEAD]).encode("utf-8", "replace")
     if any(_is_encoded(each, head) for each in paths for head in (said, _bytes_now(root, each)[:_HEAD])):
         return f"the changes of {path} are not shown: it is read whole, not by its lines\n"
@@ -380,8 +396,18 @@ def _blamed(objects: Objects, path: str, first: int, last: int) -> dict[int, tup
     return commits
 
 
-def changes_of_text(root: Path, path: str, text: str, *, limit: int = 20, secrets: bool = False) -> str:
+def changes_of_text(
+    root: Path,
+    path: str,
+    text: str,
+    *,
+    limit: int = 20,
+    secrets: bool = False,
+    left_out: Collection[str] = (),
+) -> str:
     """Return the commits that added or took away a text in a file or folder, newest first, with these lines.
+
+    Those of files and folders that are `left_out`, by their paths, are not shown.
 
     Raises:
         UserError: the text is empty.
@@ -400,11 +426,11 @@ def changes_of_text(root: Path, path: str, text: str, *, limit: int = 20, secret
         data = objects.output(*arguments, *objects.relative, *follow, *where, timeout_s=_SEARCH_S)
     found: list[str] = []
     encoded = cache(lambda path: not secrets and _is_encoded(path, _bytes_now(root, path)[:_HEAD]))
-    left_out = cache(_LeftOut(root, secrets=secrets).why)
+    hidden = cache(_LeftOut(root, left_out, secrets=secrets).why)
     for paths, line in _changed_lines(data.decode("utf-8", "replace")):
         if not paths:
             found.append(line if secrets else masked(line)[0])
-        elif text in line and not any(map(left_out, paths)) and not any(map(encoded, paths)):
+        elif text in line and not any(map(hidden, paths)) and not any(map(encoded, paths)):
             found.append(f"  {paths[-1]}: {(line if secrets else _masked(line, paths[-1]))[:300]}")
     return "\n".join(found)
 

@@ -16,7 +16,7 @@ from metatree.trees.history import commits_below, commits_of, find_commits
 from metatree.trees.history_text import commit_line, day
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.source_types import SourceRef
-from metatree.trees.sources import check_place, inner_path
+from metatree.trees.sources import check_place, inner_path, source_of
 from metatree.trees.tree import Tree
 from metatree_memory_tools.git._show import CommitText, blame_text, changes_of_text, commit_text
 from metatree_memory_tools.node_ids import HISTORY_KIND, HISTORY_SUFFIX
@@ -106,7 +106,7 @@ def find_change(
 ) -> str:
     """Find the commits that added, introduced, removed or deleted a text in this file or folder, with these lines."""
     root, source, path = _place(tree, node)
-    return changes_of_text(root, path, term, secrets=shows_secrets(source))
+    return changes_of_text(root, path, term, secrets=shows_secrets(source), left_out=_left_out(tree, source))
 
 
 @tool(kind="interactive", title="open a commit as a node", kinds=_FOLDERS, timeout_s=60.0)
@@ -151,7 +151,13 @@ def _commit(tree: Tree, node: Node, name: str) -> tuple[SourceRef, CommitText]:
                 f"{wanted!r} may be any of {', '.join(each.hash[:12] for each in known)}: give more of it"
             )
         wanted = known[0].hash
-    return source, commit_text(root, wanted, secrets=shows_secrets(source))
+    return source, commit_text(root, wanted, secrets=shows_secrets(source), left_out=_left_out(tree, source))
+
+
+def _left_out(tree: Tree, source: SourceRef) -> list[str]:
+    """Return the paths of what a build has left out of a source, for what is in it, too."""
+    sources = tree.sources()
+    return [inner_path(source, path) for path, _ in tree.omissions() if source_of(sources, path) == source]
 
 
 def _place(tree: Tree, node: Node) -> tuple[Path, SourceRef, str]:

@@ -51,7 +51,10 @@ def _allow(memory_bytes: int) -> None:
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_DATA, (min(memory_bytes, _ROOM), _ROOM))
+        # A process of a build has less room than that, and gives no more to those that it starts.
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        room = _ROOM if hard == resource.RLIM_INFINITY else min(hard, _ROOM)
+        resource.setrlimit(resource.RLIMIT_DATA, (min(memory_bytes, room), room))
 
 
 def _serve(requests: BinaryIO, answers: BinaryIO) -> None:

@@ -14,8 +14,12 @@ from metatree.trees.source_types import MemoryType, SourceFile, file_traits_of, 
 from metatree.trees.sources import FILES, disk_root, inner_path
 from metatree.trees.text import decode, is_binary, lines_of
 from metatree.trees.tree import Tree
+from metatree_memory_tools.memory_types import memory_types
 
 MAX_BYTES = 200_000_000
+_MOST_UNREAD_BYTES = 20_000_000
+"""Of a file that was too large for a build to look into, which takes ten times its size of memory to be masked."""
+_HEAD = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +68,16 @@ def files_below(tree: Tree, path: str) -> list[str]:
 def without_lines(tree: Tree, path: str) -> int:
     """Return how many files in a folder are no text of lines, by their types: databases, letters, conversations."""
     readers = dict(tree.index.rows("SELECT path, reader FROM file WHERE reader <> '-'"))
-    return sum(not _has_lines(readers[file]) for file in files_below(tree, path))
+    return sum(not _is_of_lines(_kind_of(readers[file])) for file in files_below(tree, path))
 
 
-def _has_lines(reader: str) -> bool:
-    kind = _kind_of(reader)
+def _is_of_lines(kind: MemoryType | None) -> bool:
     return kind is None or kind.source_type == "text" or file_traits_of(kind).text is not None
+
+
+def _type_of(path: str, head: bytes) -> MemoryType | None:
+    found = (each for each in memory_types() if each.knows(path, head, binary=is_binary(head)))
+    return next((each.kind for each in found), None)
 
 
 def _kind_of(reader: str) -> MemoryType | None:
@@ -91,7 +99,7 @@ def text_of(tree: Tree, path: str) -> FileText:
     known = file_state(tree.index, path)
     try:
         if tree.files is not None and known is not None:
-            data = tree.files(known.digest)[:MAX_BYTES]
+            data = tree.files(known.digest)
         else:
             raw = inner if known is None or known.raw is None else known.raw
             root = disk_root(source)
@@ -103,14 +111,20 @@ def text_of(tree: Tree, path: str) -> FileText:
         raise UserError(
             f"{path!r} is not the file that the tree of somebody else was built from: it is not read"
         )
-    kind = _kind_of(row[0])
+    unread = row[0].startswith("huge ")
+    if unread and len(data) > _MOST_UNREAD_BYTES:
+        raise UserError(f"{path!r} is too large to be read")
+    kind = _type_of(inner, data[:_HEAD]) if unread else _kind_of(row[0])
     traits = file_traits_of(kind) if kind is not None else None
     document = traits.text if traits else None
     # What its bytes hold is masked where it is taken out of them, and not here.
-    if document is None and (is_binary(data) or not _has_lines(row[0])):
+    if document is None and (is_binary(data) or not _is_of_lines(kind)):
         raise UserError(f"{path!r} is no text of lines: read the nodes in it")
-    if not shows_secrets(source) and not is_binary(data) and not (traits and traits.binary):
-        data = masked_file(inner, data)[0]
+    is_decoded = traits is not None and (traits.binary or traits.encoded(inner, data[:_HEAD]))
+    if not (shows_secrets(source) or is_binary(data) or is_decoded):
+        data, _, secret = masked_file(inner, data)
+        if secret and unread:  # a build leaves such a file out, and did not look into this one
+            raise UserError(f"{path!r} may hold secrets, so that no line of it is read: {secret}")
     if document is None:
         return FileText(path, lines_of(decode(data, python=inner.endswith((".py", ".pyi", ".pyw")))[0]))
     text = document(SourceFile(inner, data, shows_secrets(source)))

@@ -18,6 +18,7 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.documents._man import extract_man
 from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
 from metatree_memory_tools.git.log import read_history
+from metatree_memory_tools.git.tools import find_change, show_commit
 from metatree_memory_tools.mcp_server.connection import _LAST_CHARS, ServerConnection
 from metatree_memory_tools.mcp_server.source import _is_public
 from metatree_memory_tools.openapi import _call
@@ -612,3 +613,30 @@ def test_a_key_is_masked_whatever_an_accepted_index_says_of_its_file(
     with Tree.open(clone.folder) as tree:
         assert tree.index.accepted
         assert "The token of the till is ****" in tree.content("till.md")
+
+
+def test_the_tools_of_a_history_show_nothing_of_a_file_that_is_left_out_for_what_is_in_it(
+    tmp_path: Path,
+) -> None:
+    def state(value: str) -> str:
+        outputs = {"db": {"value": f"correct {value} battery", "type": "string", "sensitive": True}}
+        data = {
+            "version": 4,
+            "terraform_version": "1.5.7",
+            "lineage": "8b1e",
+            "outputs": outputs,
+            "resources": [],
+        }
+        return json.dumps(data, indent=1)
+
+    repository = Repository(tmp_path / "shop")
+    repository.commit("one", {"a.md": "The shop.\n", "kept.json": state("horse"), "gone.json": state("mule")})
+    repository.commit("two", {"a.md": "The shop!\n", "kept.json": state("donkey")})
+    (repository.root / "gone.json").unlink()
+    repository.commit("three", {"a.md": "The shop?\n"})
+    with build_tree(repository.root, history=True) as tree:
+        assert "kept.json" in dict(tree.omissions())
+        for revision in ("HEAD", "HEAD~1", "HEAD~2"):
+            said = show_commit(tree.get("a.md"), tree, revision)
+            assert "The shop" in said and "battery" not in said
+        assert "battery" not in find_change(tree.get("."), tree, "donkey")

@@ -10,7 +10,9 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import Final
 
 from fastapi import APIRouter, Request
@@ -31,6 +33,9 @@ router = APIRouter()
 MOST_BYTES: Final = 100_000_000
 _MASKED: Final = re.compile(r"\*{6}|(?:[:=\"'(]|password)\s{0,3}\*{3}")
 _MOST_UNPACKED: Final = 20_000_000
+_BLOCK: Final = 1_000_000
+_OVERLAP: Final = 20_000
+"""Bytes that are looked at together, and once more with those behind them: no key is longer."""
 _WORDS: Final = re.compile(rb"[\t\n\r -~]{8,}")
 _BEGINS: Final = b"%PDF-"
 _LOOKED_AT: Final = 1_024
@@ -84,25 +89,43 @@ def _pdf_of(tree: Tree, node_id: str) -> tuple[bytes, str] | None:
         raise UserError(f"{node.path!r} is no PDF")
     source = tree.source_of(node.path)
     shows = source is not None and shows_secrets(source)
-    if not shows and (_is_masked(tree, node.path) or secrets_in(_unpacked(data))):
+    if not shows and (_is_masked(tree, node.path) or holds_secret(data)):
         return None
     return data, file.name
 
 
-def _unpacked(pdf: bytes) -> str:
-    """Return a PDF with what is packed by zlib in it, as its pages are: also those that no reader counts."""
-    parts, room = list[bytes](), _MOST_UNPACKED
-    for each in pdf.split(b"endstream"):
-        head, _, stream = each.partition(b"stream")  # or what comes behind this word in a text
-        parts.append(head)
+def holds_secret(pdf: bytes) -> bool:
+    """Whether something looks like a secret in what a PDF says of itself, and in its notes and links."""
+    block = bytearray()
+    for part in chain(_parts(pdf), [b"\n" * _BLOCK]):
+        for start in range(0, len(part), _BLOCK):
+            block += part[start : start + _BLOCK]
+            if len(block) < _BLOCK:
+                continue
+            texts = {bytes(block), bytes(block).replace(b"\0", b"")}
+            if any(secrets_in(each.decode("latin-1")) for each in texts):
+                return True
+            del block[:-_OVERLAP]
+    return False
+
+
+def _parts(pdf: bytes) -> Iterator[bytes]:
+    """Yield what is not packed in a PDF, and what is packed by zlib, as its pages are: also what no reader counts."""
+    room, at = _MOST_UNPACKED, 0
+    while at < len(pdf):
+        end = pdf.find(b"endstream", at)
+        part = pdf[at : end if end >= 0 else None]
+        head, _, stream = part.partition(b"stream")  # or what comes behind this word in a text
+        at = end + len(b"endstream") if end >= 0 else len(pdf)
+        yield head + b"\n"
         packed = zlib.decompressobj()
         with suppress(zlib.error):
-            parts.append(packed.decompress(stream.lstrip(b"\r\n"), room))
-            room = max(1, room - len(parts[-1]))
+            unpacked = packed.decompress(stream.lstrip(b"\r\n"), room)
+            room = max(1, room - len(unpacked))
+            yield unpacked + b"\n"
             stream = packed.unused_data
-        parts += _WORDS.findall(stream)
-    whole = b"\n".join(parts)
-    return b"\n".join([whole, *([whole.replace(b"\0", b"")] if b"\0" in whole else [])]).decode("latin-1")
+        for word in _WORDS.finditer(stream):
+            yield word[0] + b"\n"
 
 
 def _is_masked(tree: Tree, path: str) -> bool:

@@ -148,6 +148,9 @@ def test_rules_that_are_no_patterns_are_passed_over() -> None:
         ("rootkey.csv", "", True), ("ann_accessKeys.csv", "", True), ("credentials.csv", "", True),
         ("keys.csv", "", False),
         ("config", "home/.SSH", True), ("credentials", ".Aws", True), ("config", ".KUBE", True),
+        (".env~", "", True), ("id_rsa~", "", True), (".netrc.bak", "", True), ("#.env#", "", True),
+        (".authinfo", "", True), ("..env.swp", "", True), (".env-prod", "", True), ("a.md~", "", False),
+        (".env_example", "", False),
         (".my.cnf", "", True), (".vault-token", "", True), ("prod.kubeconfig", "", True), ("kubeconfig.md", "", False),
     ],
 )  # fmt: skip
