@@ -132,8 +132,10 @@ class ConversationFile:
                 small = len(file.data) <= SMALL_BYTES
                 try:
                     self._latest = (asked, _texts(file) if small else _apart(turn_texts, file))
-                except ReadingFailed as exc:  # what cannot be read is not tried again for each turn
-                    self._latest = (asked, exc)
+                except ReadingFailed as exc:
+                    if not exc.lasting:
+                        raise
+                    self._latest = (asked, exc)  # it is not tried again for each turn
             texts = self._latest[1]
         if isinstance(texts, ReadingFailed):
             raise texts

@@ -97,6 +97,7 @@ def text_of(tree: Tree, path: str) -> FileText:
         raise UserError(f"{path!r} is no file of this tree: give the path of one")
     inner = inner_path(source, path)
     known = file_state(tree.index, path)
+    unread = row[0].startswith("huge ")
     try:
         if tree.files is not None and known is not None:
             data = tree.files(known.digest)
@@ -104,14 +105,14 @@ def text_of(tree: Tree, path: str) -> FileText:
             raw = inner if known is None or known.raw is None else known.raw
             root = disk_root(source)
             assert root is not None
-            data, _ = read_inside(root, raw, limit=MAX_BYTES, links=False)
+            limit = _MOST_UNREAD_BYTES + 1 if unread else MAX_BYTES
+            data, _ = read_inside(root, raw, limit=limit, links=False)
     except OSError as exc:
         raise UserError(f"{path!r} cannot be read: {exc.strerror}") from exc
     if tree.index.accepted and (known is None or digest_bytes(data) != known.digest):
         raise UserError(
             f"{path!r} is not the file that the tree of somebody else was built from: it is not read"
         )
-    unread = row[0].startswith("huge ")
     if unread and len(data) > _MOST_UNREAD_BYTES:
         raise UserError(f"{path!r} is too large to be read")
     kind = _type_of(inner, data[:_HEAD]) if unread else _kind_of(row[0])

@@ -35,6 +35,7 @@ from metatree_agents.service.replication.trees import Current
 from metatree_agents.tools import toolkit
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build import _read_file
+from metatree_memory_tools.conversations import file_type
 from metatree_memory_tools.databases import _sqlite, _sqlite_apart
 from metatree_memory_tools.databases._tools import database_of
 from metatree_memory_tools.documents import _document_text
@@ -43,7 +44,7 @@ from metatree_memory_tools.git.index import tracked_below
 from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi.source import KIND
 from metatree_memory_tools.reading.bounded_yaml import load_yaml
-from metatree_memory_tools.reading.own_process import ReadingFailed, read_apart
+from metatree_memory_tools.reading.own_process import SMALL_BYTES, ReadingFailed, read_apart
 from metatree_memory_tools.text import lines, markdown
 from metatree_memory_tools.text.lines import text_of
 from metatree_memory_tools.text.pattern import matching_lines
@@ -53,6 +54,7 @@ from metatree import Node, Tree, search
 from metatree._util.process import is_dead, this_process
 from metatree._util.secret_text import masked
 from metatree.errors import BrokenStore, StaleSource, UserError
+from metatree.node import Source
 from metatree.notes.archive import _reader, export_memory, import_memory
 from metatree.notes.archive import format as archive_format
 from metatree.notes.archive.format import row_of
@@ -430,6 +432,49 @@ def test_the_process_that_reads_goes_on_after_what_takes_too_much(what: str) -> 
     with pytest.raises(ValueError if what == "wrong" else ReadingFailed):
         read_apart(takes_too_much, b"x", what, limit_s=1.0 if what == "time" else 20.0, **memory)
     assert read_apart(takes_too_much, b"abc", "", limit_s=20.0) == 3
+
+
+def test_the_process_that_reads_has_its_own_limit_below_a_process_of_a_build() -> None:
+    """Which has one that no process which it starts may raise."""
+    code = (
+        "import resource; from metatree_memory_tools.reading._worker import _allow\n"
+        "resource.setrlimit(resource.RLIMIT_DATA, (1_000_000_000, 1_000_000_000))\n"
+        "_allow(420_000_000); print(*resource.getrlimit(resource.RLIMIT_DATA))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["420000000", "1000000000"]
+
+
+def test_a_file_of_conversations_that_takes_too_much_is_not_read_again_for_each_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def apart(*_: Any) -> None:
+        asked.append(1)
+        raise ReadingFailed("it takes too much memory", lasting=True)
+
+    monkeypatch.setattr(file_type, "_apart", apart)
+    kind = file_type.ConversationFile()
+    file = SourceFile("a.json", b"[" + b" " * (SMALL_BYTES + 1) + b"]")
+    for line in (1, 2, 3):
+        with pytest.raises(ReadingFailed):
+            kind.content(file, Source(type="conversation", path="a.json", start_line=line))
+    assert asked == [1]
+
+
+def test_a_notebook_is_masked_where_it_is_read_and_not_as_the_text_that_it_is_in(clone: Clone) -> None:
+    """Which is mostly pictures, and takes up to twelve times its size."""
+    token = "ghp_" + "aB3d" * 9
+    text = f"The harbour. The key is {token} here."
+    cells = [{"cell_type": "markdown", "metadata": {}, "source": ["# A\n", text]}]
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
+    (clone.folder / "a.ipynb").write_text(json.dumps(notebook))
+    with build_tree(clone.folder) as tree:
+        said = "".join(tree.content(node) for _, node in tree.walk() if node.path == "a.ipynb")
+        row = tree.index.row("SELECT facts FROM file WHERE path = 'a.ipynb'")
+        assert "The harbour" in said and token not in said and row is not None and "masked" not in row[0]
+        assert text_of(tree, "a.ipynb").lines[-1].endswith("** here.")
 
 
 def takes_too_much(data: bytes, what: str) -> int:

@@ -15,6 +15,7 @@ import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.tools import _code_look
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.conversations.file_type import ConversationFile
 from metatree_memory_tools.documents._man import extract_man
 from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
 from metatree_memory_tools.git.log import read_history
@@ -23,6 +24,7 @@ from metatree_memory_tools.mcp_server.connection import _LAST_CHARS, ServerConne
 from metatree_memory_tools.mcp_server.source import _is_public
 from metatree_memory_tools.openapi import _call
 from metatree_memory_tools.schema_tool import usable_schema
+from metatree_memory_tools.text import lines
 from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
 from metatree_memory_tools.text.lines import text_of
 from metatree_memory_tools.web import _page
@@ -90,6 +92,29 @@ def test_bytes_that_are_no_text_have_no_lines(clone: Clone, name: str, write: ob
             tree, ".", "ghp_"
         )
         with pytest.raises(UserError, match="no text of lines"):
+            text_of(tree, name)
+
+
+@pytest.mark.parametrize("name", ["state.json", "a.mbox", "large.txt"])
+def test_a_file_that_was_too_large_for_a_build_has_lines_only_where_a_build_would_have_read_them(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    match name:
+        case "state.json":
+            text = '{"version": 4, "terraform_version": "1.5.7", "lineage": "8b1e", "outputs": {"db":\n'
+            text += f'{{"value": "harbour"}}}},\n"resources": [{", ".join(["1"] * 900)}]}}'
+        case "a.mbox":
+            text = f"From a@example.org Fri May 17 14:03:22 2024\nFrom: a@example.org\n\nThe harbour {' .' * 900}\n"
+        case _:
+            text = f"The harbour\n{'. ' * 900}\n"
+    (clone.folder / name).write_text(text)
+    monkeypatch.setattr(ConversationFile, "max_file_bytes", 0)
+    with build_tree(clone.folder, max_file_bytes=1_000) as tree:
+        assert "too large" in dict(tree.omissions())[name]
+        if name == "large.txt":
+            assert text_of(tree, name).lines[0] == "The harbour"
+            monkeypatch.setattr(lines, "_MOST_UNREAD_BYTES", 1_000)
+        with pytest.raises(UserError, match=r"no text of lines|may hold secrets|too large"):
             text_of(tree, name)
 
 

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -224,3 +225,19 @@ def test_a_picture_that_is_a_program_of_postscript_is_not_run(
     with pytest.raises(BadItem, match="cannot be decoded"):
         perceptual_hash(file)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["../../diary.png", "/etc/hostname", ".."])
+def test_the_path_of_an_image_is_one_beside_the_board(
+    shot: Callable[..., Path], tmp_path: Path, name: str
+) -> None:
+    """A board that was accepted may name any file."""
+    with Blackboard(tmp_path / "board.db") as board:
+        item = board.add_image(shot())
+        assert item is not None
+        path = board.image_path(item)
+        assert path is not None and path.is_file()
+        assert board.image_path(replace(item, image=name)) is None
+        path.unlink()
+        path.symlink_to("/etc/hostname")
+        assert board.image_path(item) is None
