@@ -72,7 +72,7 @@ class ConversationFile:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._latest: tuple[tuple[bytes, str, bool], list[str] | ReadingFailed] | None = None
+        self._latest: tuple[tuple[bytes, str, bool], list[str] | str] | None = None
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether it is an export of conversations, a transcript or a letter, by its beginning and its name."""
@@ -135,10 +135,10 @@ class ConversationFile:
                 except ReadingFailed as exc:
                     if not exc.lasting:
                         raise
-                    self._latest = (asked, exc)  # it is not tried again for each turn
+                    self._latest = (asked, str(exc))  # it is not tried again for each turn
             texts = self._latest[1]
-        if isinstance(texts, ReadingFailed):
-            raise texts
+        if isinstance(texts, str):
+            raise ReadingFailed(texts, lasting=True)
         return texts
 
 
@@ -166,12 +166,11 @@ def turn_texts(data: bytes, path: str, secrets: bool) -> list[str]:
 
 
 def _texts(file: SourceFile) -> list[str]:
-    return [
-        turn_text(turn)
-        for conversation in parsed(file).conversations
-        for session in conversation.sessions
-        for turn in session.turns
-    ]
+    texts: list[str] = []
+    conversations = [*reversed(parsed(file).conversations)]
+    while conversations:  # each goes when its texts are there: both together take twice the memory
+        texts += map(turn_text, conversations.pop().turns())
+    return texts
 
 
 def _outlined(file: SourceFile) -> Outline | None:
