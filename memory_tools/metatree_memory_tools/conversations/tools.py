@@ -96,15 +96,21 @@ def remember_fact(
         str, Field(description="The fact, in one sentence that can be understood by itself.", max_length=2000)
     ],
 ) -> Node:
-    """Keep a fact that follows from this turn as a memory, with who said it and when."""
+    """Keep a fact that follows from this turn as a memory, with who said it and when.
+
+    A file may name anybody as its speaker, so what a file says is not said by that person to this tree.
+    """
     fact = " ".join(fact.split())
     if not fact:
         raise UserError("give the fact that is to be remembered")
     who = str(node.attributes.get("speaker", ""))
     at = str(node.attributes.get("at", ""))
-    origin = f"said by {who}" + (f" on {long_date(at)}" if at else "") if who else f"from {node.title}"
+    of_file = node.source is not None
+    place = f" in {node.path or node.id}" if of_file else ""
+    origin = f"said by {who}{place}" + (f" on {long_date(at)}" if at else "") if who else f"from {node.title}"
     quote = f"\n\n“{shorten(' '.join((node.content or '').split()), 500)}”" if node.kind == "turn" else ""
-    provenance = {"from": node.id, **({"who": who} if who else {}), **({"at": at} if at else {})}
+    said = {} if of_file else {"who": who, "at": at}
+    provenance = {"from": node.id, **{name: value for name, value in said.items() if value}}
     return Node(
         f"{node.id}~fact-{blake2b(fact.encode('utf-8', 'replace'), digest_size=6).hexdigest()}",
         shorten(fact, 120),

@@ -1,6 +1,7 @@
 """Conversations in all the forms that they come in."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from metatree_memory_tools.conversations.tools import (
 
 from metatree.errors import UserError
 from metatree.node import Node, Source
+from metatree.notes.notes import said_by
 from metatree.trees.source_types import SourceFile
 from metatree.trees.tree import Tree
 from tests.profiles import examples
@@ -313,6 +315,11 @@ def test_the_tools_of_a_conversation() -> None:
     assert fact.description == "A fact, said by Bob on 1 January 2024 10:01"
     assert fact.provenance == {"from": bob.id, "who": "Bob", "at": "2024-01-01T10:01"}
     assert "“[1 January 2024 10:01] Bob: Under the red pot.”" in fact.content
+    of_file = replace(bob, source=Source(type="conversation", path="chats/home.json"))
+    fact = remember_fact.function(node=of_file, tree=tree, fact="The key is  under the red pot.")
+    assert fact.description == "A fact, said by Bob in chats/home.json on 1 January 2024 10:01"
+    assert fact.provenance == {"from": bob.id}, "a file may name anybody"
+    assert said_by(fact) == ""
 
 
 def test_a_file_that_is_read_again_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
