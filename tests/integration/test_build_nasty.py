@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build._scan import BRANCHES
+from metatree_memory_tools.build._scan import OF_MEMORY
+from metatree_memory_tools.node_ids import NOTED_CONVERSATIONS
 
 from metatree.errors import StaleSource, UserError
 from metatree.node import Node, Source
 from metatree.notes import placement, wishes
+from metatree.notes.notes import remember
 from metatree.trees.source_files import read_inside
 from metatree.trees.tree import Tree
 
@@ -262,13 +264,16 @@ def test_a_path_of_thousands_of_characters_is_left_out(source: Path) -> None:
 
 def test_a_folder_is_not_the_branch_of_memories(source: Path) -> None:
     """It would be the parent of what is remembered, and be described by whoever made it."""
-    assert {placement.BRANCH, wishes.BRANCH} == BRANCHES
-    for name in BRANCHES:
+    assert {placement.BRANCH, wishes.BRANCH, NOTED_CONVERSATIONS} < {*OF_MEMORY}
+    with Tree.create(":memory:") as tree:
+        assert remember(tree, "The key is under the pot.").node.id.startswith(OF_MEMORY)
+    for name in OF_MEMORY:
         (source / name).mkdir()
         (source / name / "a.md").write_text("# A\n")
+        (source / f"{name}b.md").write_text("# B\n")
     nodes, omissions = built(source)
-    assert not any(node_id.startswith(tuple(BRANCHES)) for node_id in nodes)
-    assert omissions.keys() == BRANCHES
+    assert not any(node_id.startswith(OF_MEMORY) for node_id in nodes)
+    assert omissions.keys() == {*OF_MEMORY, *(f"{name}b.md" for name in OF_MEMORY)}
 
 
 def test_python_that_does_not_parse_says_so(source: Path) -> None:

@@ -32,8 +32,9 @@ _OWN_FILES: Final = re.compile(
 MAX_DEPTH = 100
 """Folders deeper than this are left out."""
 
-BRANCHES = frozenset(("memories:", "wishes:"))
-"""Ids of the branches that a tree has for what it is told: see `metatree.notes`, which no build needs to load."""
+OF_MEMORY: Final = ("memories:", "wishes:", "conversations:", "memory:", "import:", "commit:", "block:")
+"""How ids begin of what a tree is told and what agents note in it, and of no file: see `metatree.notes`, which no build
+needs to load, `metatree_memory_tools.conversations` and `git`."""
 MAX_PATH = 1_000
 """What has a longer path below the source, in characters, is left out: it is the id of each of its nodes."""
 
@@ -284,8 +285,8 @@ class _Walk:
             if len(inner) > MAX_PATH:
                 self.leave(f"{inner[:MAX_PATH]}…", f"a path of more than {MAX_PATH:,} characters")
                 continue
-            if inner in BRANCHES:
-                self.leave(inner, "its name is that of a branch of what is remembered")
+            if inner.startswith(OF_MEMORY):
+                self.leave(inner, "its name is one of what is remembered")
                 continue
             if name in taken:
                 self.leave(inner + " (2)", "another name here is written in the same way")
