@@ -99,8 +99,8 @@ def entries(
     Hosts come first: a policy has rules by name, and a file may come from somebody else.
 
     Args:
-        files: servers files, which this user named.
-        hosts: hosts whose servers are taken over.
+        files: servers files, which this user named; their servers are started in their folder.
+        hosts: hosts whose servers are taken over, and started in the user's home.
         folder: the current one, for hosts that have servers for single folders.
         reuse: for servers that do not say it themselves, in seconds.
 
@@ -109,12 +109,14 @@ def entries(
     """
     found: dict[str, ServerEntry] = {}
     names: set[str] = set()
-    for listed in (*(of_host(host, folder) for host in hosts), *map(read_file, files)):
+    home = Path("~").expanduser()
+    of_hosts = ((home, of_host(host, folder)) for host in hosts)
+    for base, listed in (*of_hosts, *((file.absolute().parent, read_file(file)) for file in files)):
         for name, settings in listed.items():
             if is_gateway(name, settings):
                 continue
             wanted = _NAME.sub("-", name).strip("-") or "server"
-            entry = _entry(wanted, settings, reuse)
+            entry = _entry(wanted, _placed(settings, base), reuse)
             if (same := found.get(entry.identity)) is not None:
                 _warn_of(entry, same)
                 continue
@@ -125,6 +127,20 @@ def entries(
                 )
             found[entry.identity] = replace(entry, name=own)
     return list(found.values())
+
+
+def _placed(settings: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """Return an entry with whole paths for where it is started, and for its description.
+
+    Else what an entry starts would depend on the current folder, such as a clone that has a `server.py` or a package of
+    that name: its program would have the permissions of the user's own.
+    """
+    result = dict(settings)
+    if settings.get("command"):
+        result["cwd"] = str(base / Path(str(settings.get("cwd") or "")).expanduser())
+    if isinstance(place := settings.get("openapi"), str) and "://" not in place:
+        result["openapi"] = str(base / Path(place.removeprefix("openapi:")).expanduser())
+    return result
 
 
 def _warn_of(entry: ServerEntry, same: ServerEntry) -> None:

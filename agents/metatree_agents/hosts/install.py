@@ -134,7 +134,8 @@ def other_servers(host: Host, root: Path) -> int:
 def state(host: Host, root: Path) -> dict[Level, bool]:
     """Return at which levels a host has an entry for the server, and whether `install` writes such a one.
 
-    That of the user counts as such; a project brings what its authors chose.
+    That of the user counts as such, and so does a file that is as this user had it written; a project brings what its
+    authors chose.
 
     Raises:
         ValueError: its file cannot be read.
@@ -143,20 +144,22 @@ def state(host: Host, root: Path) -> dict[Level, bool]:
     for level in ("user", "project"):
         if level == "project" and host.project_file is None:
             continue
-        _, text = _read(host.file(level, root), level, root)
+        place, text = _read(host.file(level, root), level, root)
         if text is not None and (entry := _entry(_edits(host).parsed(text), host)) is not None:
-            levels[level] = level == "user" or _is_ours(host, entry)
+            record = Records().get(place)
+            is_written = record is not None and record.written == checksum(text.encode())
+            levels[level] = level == "user" or is_written or _is_plain(host, entry)
     return levels
 
 
-def _is_ours(host: Host, entry: dict[str, Any]) -> bool:
-    """Tell whether an entry is as `install --project` writes one, whatever source it names."""
+def _is_plain(host: Host, entry: dict[str, Any]) -> bool:
+    """Tell whether an entry is as `install --project` writes one without a source."""
     arguments = entry.get("command" if host.one_command else "args")
     if not isinstance(arguments, list):
         return False
     words = arguments[1:] if host.one_command else arguments
     ours = [host.entry(command, words) for command in ("metatree", _command("project"))]
-    return words[:1] == ["mcp"] and entry in ours
+    return words == ["mcp"] and entry in ours
 
 
 def diff(change: Change) -> list[str]:

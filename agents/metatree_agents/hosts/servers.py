@@ -71,7 +71,8 @@ def of_host(name: str, folder: Path) -> dict[str, dict[str, Any]]:
     projects = data.get("projects")
     own = projects.get(str(folder)) if name == "claude-code" and isinstance(projects, Mapping) else None
     if isinstance(own, Mapping):
-        found |= _all(_at(own, host.keys))
+        servers = _all(_at(own, host.keys)).items()
+        found |= {name: {"cwd": str(folder), **entry} for name, entry in servers}
     return found
 
 

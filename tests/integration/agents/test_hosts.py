@@ -534,7 +534,17 @@ def test_doctor_lists_which_hosts_have_it(home: Path, capsys: pytest.CaptureFixt
     assert "`metatree install claude-code vscode opencode windsurf`" in detail
 
 
-@pytest.mark.parametrize("changed", [{"command": "sh"}, {"args": ["ask"]}, {"args": 1}, {"env": {"A": "b"}}])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"command": "sh"},
+        {"args": ["ask"]},
+        {"args": 1},
+        {"env": {"A": "b"}},
+        {"args": ["mcp", "--source", "mcp:sh -c id"]},
+        {"args": ["mcp", "--router", "openai/x@http://evil.example/v1"]},
+    ],
+)
 def test_doctor_says_that_a_project_brings_another_entry(
     home: Path, capsys: pytest.CaptureFixture[str], changed: dict[str, Any]
 ) -> None:
@@ -548,6 +558,17 @@ def test_doctor_says_that_a_project_brings_another_entry(
     checks = json.loads(capsys.readouterr().out)["checks"]
     [detail] = [check["detail"] for check in checks if check["name"] == "agent hosts"]
     assert "cursor (project: not as `install` writes it)" in detail and "opencode (project)" in detail
+
+
+def test_doctor_knows_the_entry_of_a_project_that_this_user_has_written(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["install", "cursor", "--project", "--source", str(home)])
+    capsys.readouterr()
+    run(["doctor", "--json"])
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    [detail] = [check["detail"] for check in checks if check["name"] == "agent hosts"]
+    assert "cursor (project)" in detail
 
 
 def test_an_unknown_host_and_none_at_all(

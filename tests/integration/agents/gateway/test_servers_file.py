@@ -167,3 +167,36 @@ def test_what_is_secret_in_an_entry_is_known(tmp_path: Path, settings: dict[str,
     (entry,) = entries([file], [], folder=tmp_path)
     assert secret in entry.secrets
     assert secret not in repr(entry) and secret not in entry.place
+
+
+def test_a_server_is_started_in_the_folder_of_its_file_and_one_of_a_host_in_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the current one, which may be a clone with a program of that name; permissions are for it there."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    servers = {
+        "a": {"command": "python", "args": ["server.py"]},
+        "b": {"command": "python", "args": ["server.py"], "cwd": "in"},
+        "c": {"command": "python", "args": ["server.py"], "cwd": "${workspaceFolder}"},
+        "d": {"openapi": "a.json"},
+        "e": {"openapi": "openapi:https://example.org/a.json"},
+        "f": {"url": "https://example.org/mcp"},
+    }
+    folders = {name: tmp_path / name for name in ("own", "clone", "home")}
+    for name, folder in folders.items():
+        (folder / ".cursor").mkdir(parents=True)
+        file = folder / (".cursor/mcp.json" if name == "home" else "mcp.json")
+        file.write_text(json.dumps({"mcpServers": servers}))
+    monkeypatch.chdir(folders["clone"])
+    own = {each.name: each for each in entries([folders["own"] / "mcp.json"], [], folder=folders["clone"])}
+    assert [own[name].settings.get("cwd") for name in "abcdef"] == [
+        *(str(folders["own"]), str(folders["own"] / "in"), str(folders["clone"])),
+        *(None, None, None),
+    ]
+    assert own["d"].settings["openapi"] == str(folders["own"] / "a.json")
+    assert own["e"].settings["openapi"] == "openapi:https://example.org/a.json"
+    clone = {each.name: each for each in entries([Path("mcp.json")], [], folder=folders["clone"])}
+    assert clone["a"].settings["cwd"] == str(folders["clone"])
+    assert clone["a"].origin != own["a"].origin and clone["f"].origin == own["f"].origin
+    (home, *_) = entries([], ["cursor"], folder=folders["clone"])
+    assert home.settings["cwd"] == str(folders["home"])
