@@ -188,6 +188,16 @@ def defaults(folder: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
     return found, refused
 
 
+def own_sources() -> set[str]:
+    """Return the sources that the user's own settings name, for whatever folder is current."""
+    path = user_file()
+    own = None if path is None else read_settings(path)
+    values = [
+        _at_home(each.value) for each in ([] if own is None else _settings(own)) if each.key == "source"
+    ]
+    return {text for value in values for text in ([value] if isinstance(value, str) else value)}
+
+
 def _at_home(value: str | list[str]) -> str | list[str]:
     """Return places of the user's own settings with their home for `~`: a clone may have a folder of that name."""
     if isinstance(value, list):

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 from metatree.errors import UserError
 
 SCHEMES = ("postgresql", "postgres")
+_ROOT = "sslrootcert"
 _SECRET_PARAMETERS = frozenset({"password", "passfile", "sslpassword", "sslkey"})
 # What a location may set; `service`, `options` and the like could name files or undo the limits.
 _PARAMETERS = frozenset(
@@ -20,7 +21,7 @@ _PARAMETERS = frozenset(
         "dbname",
         "user",
         "sslmode",
-        "sslrootcert",
+        _ROOT,
         "application_name",
         "connect_timeout",
         "hostaddr",
@@ -79,6 +80,26 @@ def without_password(location: str) -> str:
     return public
 
 
+def with_whole_paths(location: str) -> str:
+    """Return a location with the whole path of the file that it names, which would else be one of the current folder.
+
+    Example:
+        >>> with_whole_paths("postgresql://ann@db/shop?sslmode=verify-full&sslrootcert=/etc/ca.pem")
+        'postgresql://ann@db/shop?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem'
+    """
+    parts = urlsplit(location)
+    if parts.scheme not in SCHEMES or _ROOT not in parts.query:
+        return location
+    parameters = [
+        (key, os.path.abspath(value) if key == _ROOT and value not in ("", "system") else value)  # noqa: PTH100
+        for key, value in parse_qsl(parts.query, keep_blank_values=True)
+    ]
+    whole = parts._replace(query=urlencode(parameters)).geturl()
+    if location in _passwords:
+        _passwords[whole] = _passwords[location]
+    return whole
+
+
 def password_of(location: str) -> str | None:
     """Return the password that came with a location in this process, None when there was none."""
     return _passwords.get(location)
@@ -96,9 +117,14 @@ def address_of(location: str) -> Address:
         _ = parts.port
     except ValueError as exc:
         raise UserError(f"{public!r} is no address of a database: {exc}") from exc
-    for key, _ in parse_qsl(parts.query, keep_blank_values=True):
+    for key, value in parse_qsl(parts.query, keep_blank_values=True):
         if key not in _PARAMETERS:
             raise UserError(f"{key!r} cannot be set in the address {public!r}")
+        if key == _ROOT and value not in ("", "system") and not os.path.isabs(value):  # noqa: PTH117
+            raise UserError(
+                f"{key}={value} in the address {public!r} would be a file of whatever folder is current: give its whole"
+                " path, or build the tree again"
+            )
     named = dict(parse_qsl(parts.query)).get("dbname", "")
     name = named or unquote(parts.path.strip("/")) or unquote(parts.username or "") or "postgres"
     return Address(public, name)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from metatree.errors import UserError
 from metatree.node import Node, Source
 from metatree.trees.source_types import Progress, SourceRef
-from metatree_memory_tools.databases._dsn import is_address, without_password
+from metatree_memory_tools.databases._dsn import is_address, with_whole_paths, without_password
 from metatree_memory_tools.databases._nodes import database_nodes, rows_content
 from metatree_memory_tools.databases._open import open_database, open_postgres, shows_secrets
 from metatree_memory_tools.databases._sqlite import MAGIC
@@ -54,8 +54,11 @@ class DatabaseSource:
             return False
 
     def kept_location(self, location: str) -> str:
-        """Return a location as it may be written down: without a password, which this process keeps in mind."""
-        return without_password(location)
+        """Return a location as it is written down: without a password, which this process keeps in mind.
+
+        With the whole path of the certificate of who vouches for the server, whatever folder is current later.
+        """
+        return with_whole_paths(without_password(location))
 
     def fingerprint(self, source: SourceRef) -> str | None:
         """Return size and time of a file with its log, or the server's own figures on its tables."""

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from metatree_agents.cli._config import COMMANDS, KEYS, defaults
 from metatree_agents.cli._main import app, run
 from metatree_agents.tools.toolkit import MAX_SECONDS
 
+from metatree import Tree
 from metatree.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -424,3 +426,35 @@ def test_each_command_may_have_a_table() -> None:
 def test_the_page_has_each_setting() -> None:
     said = re.findall(r"^\| `([a-z-]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(said) == sorted(KEYS)
+
+
+@pytest.mark.parametrize("command", ["mcp:{python} server.py", "mcp:./server.py", "MCP:{python} server.py"])
+def test_a_server_of_ones_own_settings_is_none_of_the_current_folder(
+    clone: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for folder in (tmp_path / "home", clone):
+        folder.mkdir(exist_ok=True)
+        (folder / "server.py").write_text(
+            f"#!{sys.executable}\nopen({str(tmp_path / 'by')!r}, 'a').write({folder.name!r} + ' ')\n"
+        )
+        (folder / "server.py").chmod(0o755)
+    source = command.format(python=sys.executable)
+    (home / "config.toml").write_text(f"source = {json.dumps(['.', source])}\n")
+    run(["find", "area of a circle"])
+    assert {*(tmp_path / "by").read_text().split()} == {"home"}
+
+
+def test_a_description_that_ones_own_settings_name_is_not_called_where_it_lies_in_the_current_folder(
+    clone: Path, home: Path
+) -> None:
+    described = {
+        "openapi": "3.1.0",
+        "servers": [{"url": "https://evil.example"}],
+        "paths": {"/x": {"get": {}}},
+    }
+    (clone / "a.json").write_text(json.dumps(described))
+    (home / "config.toml").write_text('source = [".", "openapi:a.json"]\n')
+    assert run(["find", "area of a circle"]) == 0
+    with Tree.open(clone / ".metatree") as tree:
+        assert [each.options["server"] for each in tree.sources() if each.type == "openapi"] == [""]

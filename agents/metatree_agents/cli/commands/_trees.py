@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shlex
 import time
 from collections.abc import Iterator, Sequence
@@ -11,13 +12,15 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from errno import EACCES, EDQUOT, ENOSPC, EROFS
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from metatree._util.private import private_folder
 from metatree.errors import BrokenStore, UntrustedStore, UserError
 from metatree.storage.errors import file_error, is_mounted_read_only, unwritable
 from metatree.storage.store import writable
-from metatree.trees.sources import check_kept, public_location, refuse_link_out, typed_path
+from metatree.trees.source_types import SourceRef
+from metatree.trees.sources import check_kept, is_remote, public_location, refuse_link_out, typed_path
+from metatree_agents.cli import _config as config
 from metatree_agents.cli import _options as options
 from metatree_agents.cli._errors import Cancelled, denied
 from metatree_agents.cli._output import counted, note, remark, visible, word
@@ -27,9 +30,10 @@ if TYPE_CHECKING:
     from metatree_routers.index.follower import IndexFollower
 
     from metatree import Tree
-    from metatree.trees.source_types import SourceRef
 
 _LISTED = 5
+_ACTING: Final = re.compile(r"(?:mcp|openapi):", re.IGNORECASE)
+"""Sources that start a program, or whose text says what is called."""
 FOLDER = ".metatree"
 """Name of the folder that a tree lives in, beside its source."""
 
@@ -205,7 +209,7 @@ def build(
     ):
         with build_bar(f"building {named}") as progress:
             report = _followed(progress, follower, place)
-            built = build_tree(*known, *sources, out=tree, history=history, progress=report)
+            built = build_tree(*known, *_named(sources), out=tree, history=history, progress=report)
         _index(built, follower)
     # No colon behind the name: one such as `secret` would have what follows hidden in the log of a service.
     remark(f"built the tree of {named} in {_seconds(began)}: {counted(len(built), 'node')}")
@@ -219,6 +223,27 @@ def build(
     for mount, why in missing_history(built.omissions()) if history else ():
         note(f"warning: {f'{visible(mount)}: ' if mount else ''}{visible(why)}")
     return built
+
+
+def _named(sources: Sequence[str]) -> list[str | SourceRef]:
+    """Return sources such that those of the user's own settings start and call nothing of the current folder.
+
+    A server that they name is one of the home, and is started there; a description of an interface that lies here is
+    not called.
+    """
+    own = config.own_sources() if any(_ACTING.match(each) for each in sources) else set()
+    return [_of_settings(each) if each in own and _ACTING.match(each) else each for each in sources]
+
+
+def _of_settings(text: str) -> str | SourceRef:
+    kind, _, location = text.partition(":")
+    if is_remote(location.strip()):
+        return text
+    if kind.lower() == "openapi":
+        return text if Path(location).is_absolute() else SourceRef(location, {"server": ""}, type="openapi")
+    home = os.path.expanduser("~")  # noqa: PTH111  # where there is no home, that says so
+    is_file = "/" in location and len(location.split()) == 1
+    return SourceRef(os.path.join(home, location) if is_file else location, {"named_in": home}, type="mcp")  # noqa: PTH118
 
 
 def _without(sources: Sequence[SourceRef], removed: Sequence[str]) -> list[SourceRef]:

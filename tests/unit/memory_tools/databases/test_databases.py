@@ -1,5 +1,8 @@
 """What may be asked of a database is told from the words of a statement; names say which values are secrets."""
 
+from pathlib import Path
+from urllib.parse import quote
+
 import psycopg
 import pytest
 from hypothesis import given
@@ -9,6 +12,7 @@ from metatree_memory_tools.databases._model import Rows, is_secret_name, key_of,
 from metatree_memory_tools.databases._postgres import Postgres
 from metatree_memory_tools.databases._show import cell, rows_text
 from metatree_memory_tools.databases._statement import checked, refuse_secrets
+from metatree_memory_tools.databases.source import DatabaseSource
 
 from metatree.errors import UserError
 
@@ -185,3 +189,17 @@ def test_a_connection_over_which_nothing_can_be_asked_is_closed(monkeypatch: pyt
     with pytest.raises(UserError, match="too many"):
         Postgres.open(Address("postgresql://host/shop", "shop"))
     assert len(closed) == 1
+
+
+def test_the_certificate_that_an_address_names_is_none_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    location = "postgresql://ann:s3cret@db/shop?sslmode=verify-full&sslrootcert=ca.pem"
+    kept = DatabaseSource().kept_location(location)
+    assert f"sslrootcert={quote(str(tmp_path / 'ca.pem'), safe='')}" in kept and "s3cret" not in kept
+    assert password_of(kept) == "s3cret" and address_of(kept).shown == kept
+    with pytest.raises(UserError, match="whatever folder is current"):
+        address_of(location)
+    system = "postgresql://db/shop?sslrootcert=system"
+    assert address_of(DatabaseSource().kept_location(system)).shown == system
