@@ -4,7 +4,8 @@ Two statements contradict when they have the same words of the question, and the
 of the same unit, dates, names, yes and no; or when they differ in a word or two alone. What they are of must have a
 date: of a turn, a letter or a memory, of the front matter of a document, or of the heading of a release; releases
 without a date count by their version, within one file. Where dates are equal, missing, or not of one kind, nothing is
-said.
+said. A date to come is none, since what is written has been written; and no file or import is later than what the tree
+was told itself: whoever wrote it chose its date.
 
 Lost: the order in which things came into the tree, which is not when they were said; the dates of files, which any
 copy changes.
@@ -15,12 +16,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from metatree._util.numbers import whole_number
 from metatree.node import Node
-from metatree.notes.notes import mentions
+from metatree.notes.notes import IMPORT, mentions
 from metatree.protocols import EarlierStatement
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.features import PassageCandidate
@@ -55,10 +56,12 @@ class When:
     """'' for dates; for versions the file that they are of."""
     turn: tuple[str, int] = ("", 0)
     """The session that it is of, and its number there: turns follow each other whose dates are equal."""
+    told: bool = False
+    """Whether somebody said it to this tree, at that time by its own clock."""
 
     def is_before(self, other: When) -> bool:
         """Whether this is earlier; False for what cannot be compared, and for what is of one day or minute."""
-        if self.scale != other.scale:
+        if self.scale != other.scale or (self.told and not other.told):
             return False
         common = min(len(self.place), len(other.place)) if not self.scale else None
         mine, others = self.place[:common], other.place[:common]
@@ -111,11 +114,14 @@ def in_time(
     }
     if not others:
         return unchanged
+    day = datetime.now(UTC) + timedelta(days=1)  # whatever the zone
+    tomorrow = (day.year, day.month, day.day)
     nodes = {said.candidate.node: lineage(said.candidate.node) for said in (first, *others.values())}
     dated = {
         number: replace(said, when=when)
         for number, said in {0: first, **others}.items()
         if (when := _when(said.candidate, nodes[said.candidate.node])) is not None
+        and (when.scale or when.place[:3] <= tomorrow)
         and (number == 0 or _same_speaker(said, first, nodes))
     }
     if 0 not in dated:
@@ -379,7 +385,8 @@ def _when(candidate: PassageCandidate, lineage: Sequence[tuple[Node, str]]) -> W
     for number, (each, content) in enumerate(lineage):
         at = str(_at(each) or "")
         if at and (place := _moment(at)):
-            return When(at[:10], place, turn=turn if number == 0 else ("", 0))
+            told = bool(mentions(each)) and each.provenance.get("by") != IMPORT
+            return When(at[:10], place, turn=turn if number == 0 else ("", 0), told=told)
         if (when := _of_heading(each.title, node)) is not None and each.path:
             return when
         front = _FRONT.match(content[:4_000]) if content.startswith("---") else None

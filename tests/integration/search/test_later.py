@@ -253,6 +253,27 @@ def test_the_front_matter_of_a_document_dates_it(tmp_path: Path) -> None:
     assert "80 euros" in answer.answer and [said.at for said in answer.earlier] == ["2024-01-01"]
 
 
+def test_a_day_to_come_is_no_date(tmp_path: Path) -> None:
+    texts = {
+        "a": "---\ndate: 2025-05-06\n---\n\n# Rates\n\nThe rent of the hall is 80 euros.\n",
+        "b": "---\ndate: 2099-01-01\n---\n\n# Rates\n\nThe rent of the hall is 65 euros.\n",
+    }
+    with document(tmp_path / "docs", **texts) as tree:
+        assert not one(tree, "What is the rent of the hall?").earlier
+
+
+def test_no_file_is_later_than_what_the_tree_was_told(tmp_path: Path) -> None:
+    """Whoever wrote it chose its date."""
+    day = datetime(2025, 3, 3, tzinfo=UTC)
+    for date, wins in (("2025-05-06", False), ("2024-05-06", True)):
+        text = f"---\ndate: {date}\n---\n\n# Rates\n\nThe rent of the hall is 80 euros.\n"
+        with document(tmp_path / date, a=text) as tree:
+            remember(tree, "The rent of the hall is 65 euros.", who="ann", evidence=False, now=day.timestamp)
+            answer = one(tree, "What is the rent of the hall?")
+        assert [said.at for said in answer.earlier] == ([date] if wins else [])
+        assert not wins or "65 euros" in answer.answer
+
+
 def test_of_memories_the_one_said_last_answers() -> None:
     tree = Tree.create(":memory:")
     tree.add_many((Node(f"n{n}", f"Note {n}", content=text), ".") for n, text in enumerate(FILLER))
