@@ -240,17 +240,23 @@ PASSWORDS: Final = "PGPASSWORD, METATREE_DATABASE_PASSWORD or ~/.pgpass"
 """Where the password is that a database is given."""
 
 
+_SOURCES: Final = {
+    "postgres": f"gives the database the password in {PASSWORDS}, if it asks",
+    "mcp:": "starts servers in this folder, whose programs and modules may come first",
+    "openapi:": "calls the server that a description names",
+}
+"""What is done for a source of such a location."""
+
+
 def _sends(setting: _Setting) -> str:
-    """Say which secret of the user a setting has sent, rather once too often."""
+    """Say which secret of the user a setting has sent, and what it starts or calls, rather once too often."""
     values = setting.value if isinstance(setting.value, list) else [str(setting.value)]
     said = "".join(
         "".join(values).split()
     ).casefold()  # who reads addresses passes over tabs and ends of lines
     match setting.key:
-        case "source" if "postgres" in said:
-            return f", and gives the database the password in {PASSWORDS}, if it asks"
-        case "source" if "openapi:" in said:
-            return ", and calls the server that a description names"
+        case "source":
+            return "".join(f", and {does}" for mark, does in _SOURCES.items() if mark in said)
         case "router" if "@" in said or "://" in said:
             return f", and sends what {KEYS_OF_MODELS} holds to it"
         case "service":

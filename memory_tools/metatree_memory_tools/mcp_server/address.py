@@ -28,7 +28,8 @@ class ServerAddress:
     folder: str | None = None
     """Where a command is started."""
     named_in: str | None = None
-    """Where it is started while that is there and no `folder` is given: the folder in which it was named."""
+    """Where it is started while that is there and no `folder` is given: the folder in which it was named. A source has
+    none that an older version has kept, or that came with a tree which was accepted."""
     as_given: bool = False
     """Whether the values are as they are, `$` included, since whoever read them has filled them in; they are secret
     then, and must be kept nowhere."""
@@ -63,10 +64,12 @@ class ServerAddress:
         return cls(command, "", given["env"], given["headers"], folder, named_in)
 
     @property
-    def start_folder(self) -> str | None:
-        """Where a command is started; that of its user where it was named is not there any more, None for here."""
-        if self.folder is not None or self.named_in is None or Path(self.named_in).is_dir():
-            return self.folder or self.named_in
+    def start_folder(self) -> str:
+        """Where a command is started: the home where nothing says that, or what says it is gone; never just here."""
+        if self.folder is not None:
+            return self.folder
+        if self.named_in is not None and Path(self.named_in).is_dir():
+            return self.named_in
         return os.path.expanduser("~")  # noqa: PTH111  # where there is no home, that says so
 
     def filled(self, values: Mapping[str, str]) -> dict[str, str]:

@@ -458,3 +458,14 @@ def test_a_description_that_ones_own_settings_name_is_not_called_where_it_lies_i
     assert run(["find", "area of a circle"]) == 0
     with Tree.open(clone / ".metatree") as tree:
         assert [each.options["server"] for each in tree.sources() if each.type == "openapi"] == [""]
+
+
+def test_what_sources_of_a_folder_start_and_call_is_shown(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = ["postgresql://db.example.org/shop", "mcp:python3 -m weather", "openapi:a.json"]
+    (clone / "metatree.toml").write_text(f"source = {json.dumps(sources)}\n")
+    assert run(["trust", "--show", "."]) == 0
+    shown = capsys.readouterr().out
+    for words in ("gives the database the password", "starts servers in this folder", "calls the server"):
+        assert words in shown

@@ -250,3 +250,4 @@ def test_a_server_whose_folder_is_gone_is_started_in_the_home(
     (tmp_path / "was").rmdir()
     assert named.start_folder == str(tmp_path)
     assert ServerAddress.of("uvx weather", {"cwd": "/nowhere"}).start_folder == "/nowhere"
+    assert ServerAddress.of("uvx weather", {}).start_folder == str(tmp_path), "as an older version kept it"

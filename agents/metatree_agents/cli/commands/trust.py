@@ -294,9 +294,10 @@ def _source(record: dict[str, Any], survey: Survey) -> str:
     if source.type in FILES:
         return f"reads {source.location}{with_}"
     if source.type == "mcp" and not _ADDRESS.fullmatch(source.location.strip()):
-        return (
-            f"starts {source.location}{with_}"  # as it is: what hides passwords would hide parts of a command
-        )
+        is_placed = {"cwd", "named_in"} & source.options.keys()
+        where = "" if is_placed else ", in your home"
+        # As it is: what hides passwords would hide parts of a command.
+        return f"starts {source.location}{with_}{where}"
     location = source.location.casefold()
     is_server = source.type == "database" and ("://" in location or "postgres" in "".join(location.split()))
     password = f", and gives it the password in {config.PASSWORDS}, if it asks" if is_server else ""
