@@ -25,6 +25,9 @@ from metatree._util._secret_shapes import (
 from metatree._util.entities import unescaped
 from metatree._util.private_keys import private_keys
 
+_IN_KEY: Final = re.compile(r"[\w+/=-]")
+_LEAST_KEY: Final = 16
+"""Signs of a key that has a form of its own."""
 SHAPES_VERSION: Final = "21"
 """Another one has files read again, since other texts are masked."""
 
@@ -245,6 +248,33 @@ def _closing_quote(text: str, start: int, end: int) -> int:
     line = text.find("\n", end, end + _LONGEST_VALUE)
     at = text.find(quote, end, end + _LONGEST_VALUE if line < 0 else line)
     return end if at < 0 else at
+
+
+def joined_elements(texts: Iterable[str]) -> str:
+    """Join the texts of elements of a page that stand beside each other, with a blank beside one that is a key.
+
+    Between `<code>` and `<button>` nothing need stand, and behind another letter a key is known by nobody. A key of
+    which a part is an element stays in one piece.
+
+    Example:
+        >>> joined_elements(["Key ID", "AKIAQ3EGRB7TZ5KMX2WD", "Copy it", "alics", " x"])
+        'Key ID AKIAQ3EGRB7TZ5KMX2WD Copy italics x'
+    """
+    pieces: list[str] = []
+    for text in filter(None, texts):
+        last = pieces[-1] if pieces else " "
+        if (
+            _IN_KEY.match(last[-1])
+            and _IN_KEY.match(text)
+            and (_is_key(last.split()[-1]) or _is_key(text.split()[0]))
+        ):
+            pieces.append(" ")
+        pieces.append(text)
+    return "".join(pieces)
+
+
+def _is_key(word: str) -> bool:
+    return len(word) >= _LEAST_KEY and any(map(str.isdigit, word)) and masked(word)[1] > 0
 
 
 def without_secrets(value: Any, hide: Callable[[str], tuple[str, int]] = redacted) -> tuple[Any, int]:

@@ -66,7 +66,7 @@ class ConversationFile:
 
     name = "conversation"
     source_type = "conversation"
-    version = "7"
+    version = "8"
     max_file_bytes = 300_000_000
     leaves_out = True
 

@@ -53,7 +53,7 @@ class Chats:
     """
 
     name = "chats"
-    version = "5"
+    version = "6"
     leaves_out = True
     on_disk = True
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from metatree._util.secret_text import masked
+from metatree._util.secret_text import joined_elements, masked
 from metatree.trees.text import decode
 from metatree_memory_tools.documents._document_text import MOST_CHARS, Extracted, Heading, shaped, tidy
 from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
@@ -264,7 +264,7 @@ class _HtmlReader:
 
     def _break(self, *, keep: bool = False) -> None:
         """End the line at hand, if there is anything on it; with `keep` an empty one is a line too."""
-        text = "".join(self.words)
+        text = joined_elements(self.words)
         self.words.clear()
         line = shaped(text) if self.in_pre else tidy(" ".join(text.split()))
         if not line.strip(" |"):

@@ -238,3 +238,24 @@ def test_a_key_of_which_a_part_is_bold_or_code_is_masked(text: str) -> None:
             f"It is {behind[0]}{'*' * len(TOKEN)}{behind}",
             1,
         )
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<span>{}</span><button>Copy</button>",
+        "<span>Access key</span><span>{}</span>",
+        "<label>Token</label><code>{}</code>",
+        "<code>{}</code><a href='/copy'>copy</a>",
+        "<code>{}</code>_copy",
+    ],
+)
+def test_a_key_in_an_element_of_its_own_is_masked_beside_another_element(tmp_path: Path, page: str) -> None:
+    text = page.format(TOKEN)
+    (tmp_path / "a.html").write_text(f"<html><body><p>The tea is hot.</p><div>{text}</div></body></html>")
+    (tmp_path / "a.eml").write_text(
+        f"From: a@example.org\nSubject: x\nContent-Type: text/html\n\n<p>The tea is hot.</p><p>{text}</p>\n"
+    )
+    with build_tree(tmp_path) as tree:
+        said = [tree.content("a.html"), tree.content("a.eml#1")]
+    assert all("tea is hot" in each and "***" in each and TOKEN[8:] not in each for each in said)

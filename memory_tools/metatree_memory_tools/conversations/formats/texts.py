@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from metatree._util.entities import unescaped
+from metatree._util.secret_text import joined_elements
 
 _BLOCKS = frozenset(
     re.findall(
@@ -84,5 +85,5 @@ def text_of_html(page: str) -> str:
     """
     if len(page) > _MOST_HTML:  # of a word that is cut nobody knows whether it was a key
         page = page[:_MOST_HTML].rpartition(" ")[0]
-    lines = (" ".join(line.split()) for line in unescaped("".join(_pieces(page))).split("\n"))
+    lines = (" ".join(line.split()) for line in unescaped(joined_elements(_pieces(page))).split("\n"))
     return "\n".join(line for line in lines if line).strip()
