@@ -197,3 +197,25 @@ def test_a_source_that_was_never_read_stands_in_nobodys_way(project: Path) -> No
     assert run(["build", "src", "docs"]) == 0
     with Tree.open(project / ".metatree") as tree:
         assert [source.mount for source in tree.sources()] == ["src", "docs"]
+
+
+def test_of_all_files_of_a_folder_those_of_secrets_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`build *` names them, too; one that is named alone is read."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.md").write_text("# The harbour\n")
+    (tmp_path / "secrets.yaml").write_text("pass: correct horse battery\n")
+    state = {"version": 4, "terraform_version": "1.5.7", "lineage": "8b1e", "outputs": {}, "resources": []}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    (tmp_path / "sub").mkdir()
+    assert run(["build", *sorted(path.name for path in tmp_path.iterdir())]) == 0
+    said = capsys.readouterr().err
+    with Tree.open(".metatree") as tree:
+        assert "a.md" in tree and "secrets.yaml" not in tree and "state.json" not in tree
+    for name in ("secrets.yaml", "state.json"):
+        assert f"{name} may hold secrets and is left out: `metatree build --add {name}`" in said
+    assert run(["build", "secrets.yaml", "state.json", "--tree", "other"]) == 2
+    assert run(["build", "--add", "secrets.yaml"]) == 0
+    with Tree.open(".metatree") as tree:
+        assert "horse" in tree.content("secrets.yaml")

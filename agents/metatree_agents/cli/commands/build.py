@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,6 +19,9 @@ from metatree_agents.cli._errors import FAILED, FOUND
 
 if TYPE_CHECKING:
     from metatree_agents.cli.schemas.search import BuiltOutput
+
+_MOST_LOOKED_AT: Final = 2_000_000
+"""Bytes of a file that is looked into before a build is given it."""
 
 
 def build(
@@ -78,6 +82,7 @@ def build(
         raise UserError(
             "what is to be built is missing: name a SOURCE, such as `metatree build .` for this folder"
         )
+    sources = _without_secrets(sources)
     began = time.monotonic()
     with trees.build(sources, tree, history=history, add=add, remove=remove or ()) as made:
         info, notes = made.info(), trees.noted(made)
@@ -115,6 +120,44 @@ def build(
             f"it is a source nevertheless, and is read at the next build: metatree build {again} takes it out"
         )
     return FAILED if failed or (mounts and len(notes) == len(mounts)) else FOUND
+
+
+def _without_secrets(sources: list[str]) -> list[str]:
+    """Return sources without files that are likely to hold secrets, where there are others: `build *` names them, too.
+
+    Raises:
+        UserError: nothing else is named.
+    """
+    if len(sources) < 2:
+        return sources
+    left = []
+    for source in sources:
+        if _holds_secrets(typed_path(source)):
+            again = f"metatree build --add {shlex.quote(source)}"
+            output.note(
+                f"warning: {output.visible(source)} may hold secrets and is left out: `{again}` reads it nevertheless"
+            )
+        else:
+            left.append(source)
+    if not left:
+        raise UserError("each of these files may hold secrets: name one alone to have it read")
+    return left
+
+
+def _holds_secrets(file: Path) -> bool:
+    from metatree._util.named_file import read_named
+    from metatree._util.secret_files import is_secret
+    from metatree.trees.masking import masked_file
+    from metatree.trees.text import is_binary
+
+    with suppress(OSError, UserError, ValueError):
+        if not file.is_file():
+            return False
+        if is_secret(file.name, file.absolute().parent.as_posix()):
+            return True
+        if file.stat().st_size <= _MOST_LOOKED_AT and not is_binary(data := read_named(file)):
+            return bool(masked_file(file.name, data)[2])
+    return False
 
 
 def _where(sources: Sequence[str], tree: Path | None, *, add: bool) -> str:
