@@ -66,11 +66,11 @@ class ServerAddress:
     @property
     def start_folder(self) -> str:
         """Where a command is started: the home where nothing says that, or what says it is gone; never just here."""
+        home = os.path.expanduser("~")  # noqa: PTH111  # where there is no home, that says so
         if self.folder is not None:
-            return self.folder
-        if self.named_in is not None and Path(self.named_in).is_dir():
-            return self.named_in
-        return os.path.expanduser("~")  # noqa: PTH111  # where there is no home, that says so
+            return os.path.join(home, self.folder)  # noqa: PTH118  # which may be a whole path
+        named_in = Path(self.named_in or "")
+        return str(named_in) if named_in.is_absolute() and named_in.is_dir() else home
 
     def filled(self, values: Mapping[str, str]) -> dict[str, str]:
         """Return values with `$NAME` replaced by variables of the environment.

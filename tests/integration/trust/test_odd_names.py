@@ -251,3 +251,9 @@ def test_a_server_whose_folder_is_gone_is_started_in_the_home(
     assert named.start_folder == str(tmp_path)
     assert ServerAddress.of("uvx weather", {"cwd": "/nowhere"}).start_folder == "/nowhere"
     assert ServerAddress.of("uvx weather", {}).start_folder == str(tmp_path), "as an older version kept it"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "in").mkdir()
+    monkeypatch.chdir(tmp_path / "in")
+    for options in ({"named_in": "in"}, {"named_in": "."}):
+        assert ServerAddress.of("uvx weather", options).start_folder == str(tmp_path)
+    assert ServerAddress.of("uvx weather", {"cwd": "in"}).start_folder == str(tmp_path / "in")
