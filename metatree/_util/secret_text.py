@@ -25,10 +25,14 @@ from metatree._util._secret_shapes import (
 from metatree._util.entities import unescaped
 from metatree._util.private_keys import private_keys
 
+_COLOUR: Final = re.compile(r"(?:\x1b|\\x1b|\\e|\\033|\\u001b)\[[\d;]{0,20}m", re.IGNORECASE)
+"""ECMA-48, SGR; as it is, and as programs and JSON write it."""
 _IN_KEY: Final = re.compile(r"[\w+/=-]")
+_LONGEST_HEAD: Final = 20
+"""Signs of a key that are shown, such as the user in an address."""
 _LEAST_KEY: Final = 16
 """Signs of a key that has a form of its own."""
-SHAPES_VERSION: Final = "21"
+SHAPES_VERSION: Final = "22"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(
@@ -192,7 +196,12 @@ def _without_escapes(text: str) -> tuple[str, list[tuple[int, int]]] | None:
 
 
 def _apart(text: str) -> str:
-    """Return a text of the same length in which no letter of an escape stands before a key, as in `"key:\\nAKIA…"`."""
+    """Return a text of the same length in which no letter of an escape stands before a key, as in `"key:\\nAKIA…"`.
+
+    Nor the last letter of a colour, as programs write it into logs.
+    """
+    if "[" in text and "m" in text:
+        text = _COLOUR.sub(lambda colour: colour[0][:-1] + " ", text)
     if "\\" in text:
         for escape in ("\\n", "\\t", "\\r"):
             text = text.replace(escape, "\\ ")
@@ -263,18 +272,17 @@ def joined_elements(texts: Iterable[str]) -> str:
     pieces: list[str] = []
     for text in filter(None, texts):
         last = pieces[-1] if pieces else " "
-        if (
-            _IN_KEY.match(last[-1])
-            and _IN_KEY.match(text)
-            and (_is_key(last.split()[-1]) or _is_key(text.split()[0]))
-        ):
+        if _IN_KEY.match(last[-1]) and _IN_KEY.match(text) and _are_apart(last.split()[-1], text.split()[0]):
             pieces.append(" ")
         pieces.append(text)
     return "".join(pieces)
 
 
-def _is_key(word: str) -> bool:
-    return len(word) >= _LEAST_KEY and any(map(str.isdigit, word)) and masked(word)[1] > 0
+def _are_apart(word: str, following: str) -> bool:
+    """Whether one of two words is a key, and both together are none."""
+    whole = word + following
+    either = any(len(each) >= _LEAST_KEY and masked(each)[1] for each in (word, following))
+    return either and masked(whole)[0].count("*") < len(whole) - _LONGEST_HEAD
 
 
 def without_secrets(value: Any, hide: Callable[[str], tuple[str, int]] = redacted) -> tuple[Any, int]:

@@ -223,6 +223,7 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
                         _keep_sources_alone(store, seen.sources)
                         _hold_places(store, seen.sources, file.parent)
                         sign(store)
+            store.taken_over = True
             store.rows("PRAGMA wal_checkpoint")  # the seal belongs into the file
             # git and archives give rights that let others of this machine read what is remembered from now on.
             for each in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):

@@ -75,6 +75,8 @@ class Store(Database):
         self._file_id = _file_id(self._place)
         self._looked_at = True, False
         self._is_own = False
+        self.taken_over = False
+        """Whether this user has accepted it while it was open; else what git put there stays so, though it is used."""
 
     @classmethod
     def open(
@@ -399,7 +401,8 @@ class Store(Database):
             self._connection.close()
         # Another file may have come in its place, but not under the number of one that was open.
         if was_open and self._is_own and self.path is not None and _file_id(self._place) == self._file_id:
-            _trust.keep_left(self.path)
+            by_git = self._looked_at[1] and not self.taken_over
+            (_trust.keep_refused if by_git else _trust.keep_left)(self.path)
 
     def _translated(self, exc: Exception) -> MetatreeError:
         if self._closed:

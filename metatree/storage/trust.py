@@ -144,6 +144,11 @@ def is_of_git(file: Path) -> bool:
     return not _has_state("left", file) and is_object(file)
 
 
+def keep_refused(file: Path) -> None:
+    """Keep that git has put a store there, though it was opened by who passes over marks, and is not as it was."""
+    _keep_state("refused", file)
+
+
 def keep_left(file: Path) -> None:
     """Keep how a process of this user left a store, where git could exchange it."""
     if work_tree(file) is not None:
@@ -324,6 +329,14 @@ def sign(store: _Store, place: Path | None = None, *, seen: dict[str, str] | Non
         store.execute(
             "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", (mark_key(), json.dumps(marks))
         )
+
+
+def is_marked(store: _Store) -> bool:
+    """Whether a store has a mark of this user for its place and its sources, also where no mark is asked for."""
+    if store.path is None:
+        return True
+    keys = (f"{FACTS}id", mark_key(), "sources")
+    return _fits(dict(store.rows("SELECT key, value FROM meta WHERE key IN (?, ?, ?)", keys)), store.path)
 
 
 def signed_facts(store: _Store) -> dict[str, str]:

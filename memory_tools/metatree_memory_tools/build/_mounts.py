@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from metatree.node import Node, digest_of
-from metatree.storage.trust import sign
+from metatree.storage.trust import is_marked, sign
 from metatree.trees.layer import GAP, ROOT, Layer
 from metatree.trees.source_types import SourceRef
 from metatree_memory_tools.build._index_writer import IndexWriter
@@ -40,8 +40,10 @@ def arrange_sources(
                 continue  # the folder was renamed, and is compared with what is there
             if now.get(place) != source.mount:
                 _take_out(layer, source, now.get(place))
+        is_ours = is_marked(layer.store)  # METATREE_TRUST passes over marks, and gives none
         layer.set_fact("sources", list(records))
-        sign(layer.store)
+        if is_ours:
+            sign(layer.store)
 
 
 def _take_out(layer: Layer, source: SourceRef, new: str | None) -> None:

@@ -22,6 +22,8 @@ _MOST_TEXT_LINES = 500_000
 _MOST_PAGES = 50_000
 _TITLE_CHARS = 120
 
+_PARTED = re.compile("[\x0b\x0c\x85\u2028\u2029]")
+"""Ends of lines within a line, which part words."""
 _HYPHEN = re.compile("\ufffe(?=[^\\s\ufffe]{0,400}\\d)")
 _UNSAYABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]")
 _SPACES = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u205f\u3000]+")
@@ -159,10 +161,15 @@ def shaped(line: str) -> str:
     """Return a line whose spaces mean something, as in code and tables, without what cannot be shown.
 
     Example:
-        >>> shaped("\\tx = 1\\x00 ")
-        '    x = 1'
+        >>> shaped("\\tx = 1\\x00 "), shaped("the\\xa0key\\vof")
+        ('    x = 1', 'the key of')
     """
-    return "".join(char for char in line.expandtabs(4) if char.isprintable()).rstrip()
+    return "".join(map(_shown, line.expandtabs(4))).rstrip()
+
+
+def _shown(char: str) -> str:
+    """Return a character, one blank for whatever blank or end of a line, and nothing for what cannot be shown."""
+    return char if char.isprintable() else " " if char.isspace() else ""
 
 
 def tidy(line: str) -> str:
@@ -174,4 +181,4 @@ def tidy(line: str) -> str:
         >>> tidy("accord\\ufffeingly  so\\x00 "), tidy("the user\\ufffeghp_9Kv")
         ('accordingly so', 'the user- ghp_9Kv')
     """
-    return _SPACES.sub(" ", _UNSAYABLE.sub("", _HYPHEN.sub("- ", line))).strip()
+    return _SPACES.sub(" ", _UNSAYABLE.sub("", _PARTED.sub(" ", _HYPHEN.sub("- ", line)))).strip()

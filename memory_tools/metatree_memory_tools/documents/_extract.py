@@ -68,6 +68,7 @@ class Extractor:
             key = f"{form}-{blake2b(data, digest_size=16).hexdigest()}"
             result = self._recent.get(key) or (self._cache.get(key) if self._cache else None)
             if result is None:
+                self._latest = None  # and its bytes: those of the next may be as many
                 result, cacheable = self._ask(kind, data, secrets)
                 if cacheable and self._cache:
                     self._cache.put(key, result)

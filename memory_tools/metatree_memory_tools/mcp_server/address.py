@@ -69,8 +69,8 @@ class ServerAddress:
         home = os.path.expanduser("~")  # noqa: PTH111  # where there is no home, that says so
         if self.folder is not None:
             return os.path.join(home, self.folder)  # noqa: PTH118  # which may be a whole path
-        named_in = Path(self.named_in or "")
-        return str(named_in) if named_in.is_absolute() and named_in.is_dir() else home
+        named_in = self.named_in or ""  # which has no links: one in its place came later
+        return named_in if Path(named_in).is_dir() and os.path.realpath(named_in) == named_in else home
 
     def filled(self, values: Mapping[str, str]) -> dict[str, str]:
         """Return values with `$NAME` replaced by variables of the environment.

@@ -24,6 +24,8 @@ class RunMerge(Merge):
         self._permissions = permissions
         self._moved: dict[str, int] = {}
         """Runs that are here as the archive has them, with their numbers."""
+        self._theirs: set[str] = set()
+        """Runs that somebody else began where the archive was made."""
 
     def all(self) -> None:
         """Merge all of them."""
@@ -41,6 +43,8 @@ class RunMerge(Merge):
                     following = next(journals, None)
                 if not records:
                     raise ValueError(f"run {row['id']!r} has no journal")
+                if row.get("imported"):
+                    self._theirs.add(text(row["id"]))
                 self._run(text(row["id"]), text(row["machine"]), row["ended"], records)
         if following is not None:
             raise self.archive.damaged("journal", 0, f"run {following[0]!r} is not among the runs")
@@ -102,7 +106,7 @@ class RunMerge(Merge):
     def _moves(self, run_id: str, number: int) -> None:
         """Remember a run that is here now as the archive has it; what a person permitted in it is left there."""
         self._moved[run_id] = number
-        if not self._permissions:
+        if not self._permissions or run_id in self._theirs:
             self.layer.set_fact(IMPORTED_RUN + run_id, True)
 
     def _append(self, number: int, records: list[tuple[Any, ...]]) -> None:

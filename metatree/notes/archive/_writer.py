@@ -36,6 +36,7 @@ from metatree.notes.archive.format import (
 )
 from metatree.storage.schema import FILES
 from metatree.storage.store import Store
+from metatree.storage.trust import IMPORTED_RUN
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.source_files import digest_bytes, read_inside
 from metatree.trees.tree import Tree
@@ -164,7 +165,7 @@ def _write(
         "overrides": _table(store, "override", "id"),
         "links": _table(store, "link", "source, kind, target"),
         "facts": _facts(store),
-        "runs": store.records("SELECT id, machine, ended FROM run ORDER BY number"),
+        "runs": _runs(store),
         "journal": _journal(tree, store),
         "mail": store.records(
             "SELECT run.id AS run, name, value, at FROM mail JOIN run ON run.number = mail.run ORDER BY mail.number",
@@ -302,6 +303,13 @@ def _facts(store: Store) -> Iterator[dict[str, Any]]:
 def _permissions(store: Store) -> Iterator[dict[str, Any]]:
     for key, value in Layer(store).facts(PERMISSION_FACTS).items():
         yield {"key": key, "value": value}
+
+
+def _runs(store: Store) -> Iterator[dict[str, Any]]:
+    """Yield runs; those that others began say so: no yes in them is this user's, wherever they go."""
+    theirs = {key.removeprefix(IMPORTED_RUN) for key in Layer(store).fact_keys(IMPORTED_RUN)}
+    for row in store.records("SELECT id, machine, ended FROM run ORDER BY number"):
+        yield row | ({"imported": True} if row["id"] in theirs else {})
 
 
 def _journal(tree: Tree, store: Store) -> Iterator[dict[str, Any]]:

@@ -451,3 +451,28 @@ def test_facts_of_an_accepted_memory_that_are_out_of_form_end_no_search(
     assert run(["find", "harbour", "--tree", str(clone.metatree)]) == 0
     assert "a.md" in capfd.readouterr().out
     assert run(["memories", "--flags", "--tree", str(clone.metatree)]) in (0, 1)
+
+
+def test_where_one_store_cannot_be_accepted_none_is(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
+    """The question was whether to trust all of it."""
+    with as_user(clone.attacker), Tree.open(clone.folder) as tree:
+        remember(tree, "The shop opens at nine.", who="stranger")
+    change(clone.metatree / "memory.db", ("UPDATE node SET attributes = '[]' WHERE kind = 'memory'", ()))
+    assert run(["trust", ".", "--yes"]) == 2
+    assert "is out of form" in capfd.readouterr().err
+    assert not survey(clone.metatree / "index.db").trusted
+
+
+def test_an_index_that_is_used_without_a_mark_gets_none(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = clone.folder.parent / "other"
+    other.mkdir()
+    (other / "b.md").write_text("# B\n")
+    shutil.rmtree(clone.metatree)
+    with as_user(clone.attacker):
+        build_tree(clone.folder, other, out=clone.metatree).close()
+    monkeypatch.setenv("METATREE_TRUST", str(clone.folder))
+    build_tree(SourceRef(str(clone.folder), mount="clone"), out=clone.metatree).close()
+    monkeypatch.delenv("METATREE_TRUST")
+    assert not survey(clone.metatree / "index.db").trusted

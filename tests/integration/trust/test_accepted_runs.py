@@ -96,6 +96,14 @@ def test_a_persons_yes_in_a_run_that_was_accepted_does_not_count(clone: Clone, e
     with build_tree(other if elsewhere else clone.folder) as tree:
         resume("r1", tree=tree, journal=memory, **parts)
         assert sent == [] and Permissions(tree.memory).all() == []
+    # Nor after an export of one's own, which is taken with what was permitted.
+    with build_tree(clone.folder) as tree:
+        export_memory(tree, other / "own.metatree")
+    with build_tree(other, out=other / "third") as tree:
+        report = import_memory(tree, other / "own.metatree", permissions=True)
+        assert report.added["runs"] == 1
+        resume("r1", tree=tree, **parts)
+        assert sent == [] and Permissions(tree.memory).all() == []
 
 
 def test_what_is_accepted_of_runs_is_said(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:

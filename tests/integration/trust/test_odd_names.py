@@ -249,6 +249,9 @@ def test_a_server_whose_folder_is_gone_is_started_in_the_home(
     assert named.start_folder == str(tmp_path / "was")
     (tmp_path / "was").rmdir()
     assert named.start_folder == str(tmp_path)
+    (tmp_path / "clone").mkdir()
+    (tmp_path / "was").symlink_to("clone")  # as git puts one in the place of a folder
+    assert named.start_folder == str(tmp_path)
     assert ServerAddress.of("uvx weather", {"cwd": "/nowhere"}).start_folder == "/nowhere"
     assert ServerAddress.of("uvx weather", {}).start_folder == str(tmp_path), "as an older version kept it"
     (tmp_path / "in").mkdir()

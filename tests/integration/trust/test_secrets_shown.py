@@ -13,9 +13,11 @@ from typing import Any, cast
 
 import pytest
 from metatree_agents.cli._main import run
+from metatree_agents.service.web._files import holds_secret
 from metatree_agents.tools import _code_look
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations.file_type import ConversationFile
+from metatree_memory_tools.documents._document_text import shaped, tidy
 from metatree_memory_tools.documents._man import extract_man
 from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
 from metatree_memory_tools.git.log import read_history
@@ -665,3 +667,32 @@ def test_the_tools_of_a_history_show_nothing_of_a_file_that_is_left_out_for_what
             said = show_commit(tree.get("a.md"), tree, revision)
             assert "The shop" in said and "battery" not in said
         assert "battery" not in find_change(tree.get("."), tree, "donkey")
+
+
+def test_no_blank_or_end_of_a_line_beside_a_key_is_lost_in_a_document() -> None:
+    for sign in "\u00a0\u2009\u3000\v\u2028\x85":
+        for said in (
+            shaped(f"Access key{sign}{TOKEN}{sign}Region"),
+            tidy(f"Access key{sign}{TOKEN}{sign}Region"),
+        ):
+            assert masked(said)[0] == f"Access key {'*' * len(TOKEN)} Region", (sign, said)
+
+
+@pytest.mark.parametrize("colour", ["\x1b[1;36m", "\\x1b[36m", "\\u001b[36m", "\\033[36m", "\\e[36m"])
+def test_a_key_in_colours_is_masked(colour: str) -> None:
+    end = colour.partition("[")[0] + "[0m"
+    assert (
+        masked(f"the key {colour}{TOKEN}{end} of it")[0] == f"the key {colour}{'*' * len(TOKEN)}{end} of it"
+    )
+
+
+@pytest.mark.parametrize("form", ["hexadecimal", "octal"])
+def test_a_key_in_a_note_of_a_pdf_is_seen_in_whatever_form_a_program_writes_it(form: str) -> None:
+    data = b"\xfe\xff" + f"use {TOKEN} here".encode("utf-16-be")
+    said = (
+        b"<" + data.hex().upper().encode() + b">"
+        if form == "hexadecimal"
+        else b"(" + b"".join(b"\\%03o" % each for each in data) + b")"
+    )
+    assert holds_secret(b"1 0 obj\n<</Type/Annot/Contents" + said + b">>\nendobj\n")
+    assert not holds_secret(b"1 0 obj\n<</ID[<" + b"AB12" * 8 + b">]/Contents(tea)>>\nendobj\n")

@@ -261,3 +261,23 @@ def test_a_store_of_a_repository_that_git_never_had_is_ones_own_after_a_kill(tmp
     with closing(sqlite3.connect(memory)) as connection, connection:  # as if none had said how it left it
         connection.execute("INSERT INTO meta VALUES ('x', '1')")
     Store.open(memory).close()
+
+
+@pytest.mark.parametrize("way", ["trust", "variable"])
+def test_a_store_that_git_put_there_stays_so_though_it_is_used_by_who_passes_over_marks(
+    pulled: Repository, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    memory = pulled.root / ".metatree" / "memory.db"
+    with pytest.raises(UserError, match="git has put"):
+        Store.open(memory)
+    if way == "variable":
+        monkeypatch.setenv("METATREE_TRUST", str(pulled.root))
+    with Store.open(memory, trust=way == "trust") as store:
+        store.execute("INSERT INTO meta VALUES ('x', '1')")
+    monkeypatch.delenv("METATREE_TRUST", raising=False)
+    pulled.git("rm", "-q", "-r", "--cached", ".metatree")
+    for _ in range(2):
+        with pytest.raises(UntrustedStore, match="was put there by git"):
+            Store.open(memory)
+    accept(memory)
+    Store.open(memory).close()

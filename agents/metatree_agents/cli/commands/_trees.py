@@ -217,7 +217,7 @@ def build(
         remark(f"it is in {visible(str(place))}: ask it from this folder, or from elsewhere with --tree")
     for each in built.sources():
         if each.type == "openapi" and (server := each.options.get("server")):
-            remark(f"operations of {visible(each.mount)} are called at {visible(public_location(server))}")
+            note(f"operations of {visible(each.mount)} are called at {visible(public_location(server))}")
     for mount, text in noted(built).items():
         note(f"warning: {visible(mount)} {visible(text)}")
     for mount, why in missing_history(built.omissions()) if history else ():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from metatree.errors import UserError
+from metatree.errors import MetatreeError, UserError
 from metatree.trees.sources import FILES, public_location
 from metatree_agents.cli import _config as config
 from metatree_agents.cli import _options as options
@@ -60,6 +60,7 @@ def trust(
     Example: metatree trust ~/src/shop --show
     """
     from metatree.storage.acceptance import accept, stores_in
+    from metatree.storage.acceptance import revoke as take_back
 
     if revoke and (show or yes):
         raise UserError("--revoke goes with neither --show nor --yes")
@@ -96,9 +97,16 @@ def trust(
         output.note("nothing was accepted")
         return WRONG_USE
     offered = {each.file: _sources_of(each) for each in open_ if each.trusted}
-    for each in open_:
-        if not each.trusted:
-            accept(each.file, each)
+    accepted: list[Path] = []
+    try:
+        for each in open_:
+            if not each.trusted:
+                accept(each.file, each)
+                accepted.append(each.file)
+    except MetatreeError:  # all of it was asked for
+        for done in accepted:
+            take_back(done)
+        raise
     for file, sources in offered.items():
         _build(file, sources)
     if wished is not None and asks:

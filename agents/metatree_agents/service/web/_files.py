@@ -33,6 +33,8 @@ router = APIRouter()
 MOST_BYTES: Final = 100_000_000
 _MASKED: Final = re.compile(r"\*{6}|(?:[:=\"'(]|password)\s{0,3}\*{3}")
 _MOST_UNPACKED: Final = 20_000_000
+_ESCAPE: Final = re.compile(rb"\\([0-7]{3})|<([0-9A-Fa-f\s]{16,40000})>")
+"""PDF 32000-1, 7.3.4: parts of a literal string, and hexadecimal strings."""
 _BLOCK: Final = 1_000_000
 _OVERLAP: Final = 20_000
 """Bytes that are looked at together, and once more with those behind them: no key is longer."""
@@ -102,11 +104,20 @@ def holds_secret(pdf: bytes) -> bool:
             block += part[start : start + _BLOCK]
             if len(block) < _BLOCK:
                 continue
-            texts = {bytes(block), bytes(block).replace(b"\0", b"")}
+            said = _ESCAPE.sub(_unescaped, block)
+            texts = {bytes(block), *(each.replace(b"\0", b"") for each in (bytes(block), said))}
             if any(secrets_in(each.decode("latin-1")) for each in texts):
                 return True
             del block[:-_OVERLAP]
     return False
+
+
+def _unescaped(escape: re.Match[bytes]) -> bytes:
+    """Return what an octal escape or a string of hexadecimal digits stands for."""
+    if escape[1]:
+        return bytes([int(escape[1], 8) & 0xFF])
+    digits = b"".join(escape[2].split())
+    return b"(" + bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode()) + b")"
 
 
 def _parts(pdf: bytes) -> Iterator[bytes]:
