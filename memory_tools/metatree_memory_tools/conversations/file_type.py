@@ -40,7 +40,7 @@ from metatree_memory_tools.reading.own_process import SMALL_BYTES, ReadingFailed
 from metatree_memory_tools.text.descriptions import shorten
 from metatree_memory_tools.text.plain import PlainText
 
-_LETTERS = (".eml", ".mbox")
+_LETTERS = (".eml", ".mbox", ".mht", ".mhtml")
 _JSON = (".json", ".jsonl", ".ndjson")
 _TRANSCRIPTS = (".txt", ".chat", ".transcript")
 _MAY_BE = (*_TRANSCRIPTS, ".json", ".vtt", ".srt")
@@ -66,7 +66,7 @@ class ConversationFile:
 
     name = "conversation"
     source_type = "conversation"
-    version = "8"
+    version = "9"
     max_file_bytes = 300_000_000
     leaves_out = True
 

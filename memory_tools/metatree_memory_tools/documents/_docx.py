@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers import expat
 
+from metatree._util.secret_text import joined_elements
 from metatree._util.zips import open_member
 from metatree_memory_tools.documents._document_text import MOST_CHARS, Extracted, Heading, tidy
 from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
@@ -295,7 +296,7 @@ class _Text:
             paragraph.is_item = True
         elif tag == "t":
             self._in_text = True
-        elif tag == "tab":
+        elif tag in ("tab", "ptab"):
             paragraph.words.append("\t")
         elif tag in ("br", "cr"):
             paragraph.words.append("\n")
@@ -331,7 +332,7 @@ class _Text:
         self._notes = ""
 
     def _paragraph(self, paragraph: _Paragraph) -> None:
-        lines = [line for row in "".join(paragraph.words).split("\n") if (line := tidy(row))]
+        lines = [line for row in joined_elements(paragraph.words).split("\n") if (line := tidy(row))]
         if not lines:
             return
         if self._rows and self._rows[-1]:

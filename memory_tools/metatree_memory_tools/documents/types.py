@@ -25,7 +25,7 @@ class _Document(TextFiles):
     """
 
     name: str
-    version = "7"
+    version = "8"
     what: str
     suffixes: tuple[str, ...]
     max_file_bytes: int

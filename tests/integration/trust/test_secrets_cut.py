@@ -259,3 +259,12 @@ def test_a_key_in_an_element_of_its_own_is_masked_beside_another_element(tmp_pat
     with build_tree(tmp_path) as tree:
         said = [tree.content("a.html"), tree.content("a.eml#1")]
     assert all("tea is hot" in each and "***" in each and TOKEN[8:] not in each for each in said)
+
+
+def test_a_page_that_is_saved_as_one_file_is_read_as_a_letter(tmp_path: Path) -> None:
+    text = "From: <Saved>\nSubject: Keys\nMIME-Version: 1.0\nContent-Type: text/html\n"
+    text += f"Content-Transfer-Encoding: quoted-printable\n\n<p>The tea is hot: {TOKEN[:20]}=\n{TOKEN[20:]} .</p>\n"
+    (tmp_path / "a.mhtml").write_text(text)
+    with build_tree(tmp_path) as tree:
+        said = tree.content("a.mhtml#1")
+    assert "tea is hot: ***" in said and TOKEN[20:] not in said
