@@ -115,7 +115,7 @@ def build_tree(
             raise UserError(f"build_tree takes paths, addresses and sources, not {given!r}")
     options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes, "history": history}
     kept_in = Path(out).expanduser().absolute() if out is not None else None
-    sources = located((source, *more), options, kept_in and kept_in.resolve())
+    sources = located((source, *more), options, None if more else kept_in and kept_in.resolve())
     place = kept_in or place_of(sources)
     check_files(place / INDEX)
     try:

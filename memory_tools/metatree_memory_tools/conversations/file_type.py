@@ -12,6 +12,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
@@ -249,14 +250,28 @@ def parsed(file: SourceFile) -> Conversations:
     known = format_of(export) or (Letters() if name.endswith(_LETTERS) else None)
     if known is not None:
         return of_export(known, export, str if file.secrets else _without_secrets)
+    if not name.endswith(_JSON):
+        return of_transcript(file.text)
+    found = None
     if name.endswith(".json"):
-        try:
-            return of_json(json.loads(file.text))
-        except (ValueError, RecursionError):
-            return of_json_lines(file.text)
-    if name.endswith((".jsonl", ".ndjson")):
-        return of_json_lines(file.text)
-    return of_transcript(file.text)
+        with suppress(ValueError, RecursionError):
+            found = of_json(json.loads(file.text))
+    found = of_json_lines(file.text) if found is None else found
+    return found if file.secrets else replace(found, conversations=tuple(map(_masked, found.conversations)))
+
+
+def _masked(conversation: Conversation) -> Conversation:
+    """Return a conversation without what looks like secrets: whoever makes titles of it cuts its texts."""
+
+    def session(of: Session) -> Session:
+        hidden = (
+            replace(turn, speaker=_without_secrets(turn.speaker), text=_without_secrets(turn.text))
+            for turn in of.turns
+        )
+        return replace(of, turns=tuple(hidden))
+
+    title, sessions = _without_secrets(conversation.title), tuple(map(session, conversation.sessions))
+    return replace(conversation, title=title, sessions=sessions)
 
 
 def _without_secrets(text: str) -> str:

@@ -77,7 +77,7 @@ def test_what_would_be_allowed_is_json(clone: Clone, capfd: pytest.CaptureFixtur
     assert run(["trust", "--show", "--json"]) == 0
     data = json.loads(capfd.readouterr().out)
     index = next(each for each in data["stores"] if each["path"].endswith("index.db"))
-    assert (index["trusted"], index["sources"]) == (False, [f"starts {clone.command}"])
+    assert (index["trusted"], index["sources"]) == (False, [f"starts {clone.command}, in your home"])
 
 
 def test_sources_that_an_index_of_another_named_are_read_once_they_are_accepted(
@@ -286,7 +286,7 @@ def test_nothing_that_is_shown_looks_like_something_else(
     assert "/a " + "\\x20" * 199 + ours in output
     assert f"/b\\n{ours}" in output
     assert "/\\u3164\\u2800c\\u0336\\ufe0fe\u0301\n" in output  # a letter with its accent stays
-    assert "starts c\\u0430t \\x20\\u05d0 rm\n" in output
+    assert "starts c\\u0430t \\x20\\u05d0 rm, in your home\n" in output
 
 
 @pytest.mark.parametrize(
