@@ -63,9 +63,13 @@ class Node:
 
     @property
     def path(self) -> str | None:
-        """Path of the file or folder that it was built from, relative to the source; None for any other node."""
+        """Path of the file or folder that it was built from, relative to the source; None for any other node.
+
+        None, too, for a path that leads out of any source, as a node that somebody else made may have it.
+        """
         path = self.attributes.get("path") if self.source is None else self.source.path
-        return None if path is None else str(path)
+        text = "" if path is None else str(path)
+        return text if text and text[0] != "/" and not (".." in text and ".." in text.split("/")) else None
 
     @property
     def lines(self) -> tuple[int, int] | None:

@@ -14,6 +14,7 @@ from metatree._util.links import link_astray, real
 from metatree._util.numbers import whole_number
 from metatree._util.secret_files import is_link_to_secret
 from metatree.errors import UserError
+from metatree.trees.sources import typed_path
 
 if TYPE_CHECKING:
     from metatree import Limits
@@ -31,7 +32,7 @@ def path(text: str) -> Path:
 
     Raises:
         UserError: a link leads out of its folder on the way, or to what holds secrets: whoever made the folder may
-            have put it there.
+            have put it there. Or it begins with `~`, and is here and in the home.
     """
     named = Path(given(text))
     for way in (named, Path(os.path.expanduser(text))):  # noqa: PTH111  # raises nothing where there is no such user
@@ -42,7 +43,7 @@ def path(text: str) -> Path:
             )
         if is_link_to_secret(way):
             raise UserError(f"{str(way)!r} is a link to {str(real(way))!r}: name that itself")
-    return named
+    return typed_path(named)
 
 
 def file_or_address(text: str) -> str:
