@@ -67,7 +67,7 @@ class ConversationFile:
 
     name = "conversation"
     source_type = "conversation"
-    version = "9"
+    version = "10"
     max_file_bytes = 300_000_000
     leaves_out = True
 

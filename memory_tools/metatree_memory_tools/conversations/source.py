@@ -53,7 +53,7 @@ class Chats:
     """
 
     name = "chats"
-    version = "6"
+    version = "7"
     leaves_out = True
     on_disk = True
 

@@ -30,6 +30,7 @@ _ASIDE_ROLES = frozenset(["navigation", "banner", "contentinfo", "complementary"
 _HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
 _HIDDEN_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
+_LINE_NUMBER = re.compile(r"\s*\d{1,6}\s*")
 _PILCROW = re.compile(r"\s*[¶#§🔗]\s*$")
 _TITLE_CHARS = 120
 _LINE_CHARS = 100_000
@@ -131,7 +132,8 @@ class _HtmlReader:
                 self._leave(tag)
                 self._turn(node, tag, enters=False)
             elif tag == "-text":
-                self._text(node.text_content or "")
+                text = node.text_content or ""
+                (self._number if _LINE_NUMBER.fullmatch(text) and _is_number(node) else self._text)(text)
             else:
                 self._turn(node, tag, enters=True)
                 self._enter(node, tag)
@@ -252,6 +254,10 @@ class _HtmlReader:
             if tag in ("p", "ul", "ol", "dl", "table", "pre", "blockquote"):
                 self._blank()
 
+    def _number(self, text: str) -> None:
+        """Keep the number of a line of code apart from the line, which is a column of its own where it is seen."""
+        self.words.append(f"{text.rstrip()} ")
+
     def _text(self, text: str) -> None:
         if not self.in_pre or self.in_row:
             self.words.append(text)
@@ -284,6 +290,12 @@ class _HtmlReader:
     def _blank(self) -> None:
         if self.lines and self.lines[-1]:
             self.lines.append("")
+
+
+def _is_number(node: LexborNode) -> bool:
+    """Whether a text is the number of a line of code, as programs that colour code write it."""
+    names = "" if node.parent is None else str((node.parent.attributes or {}).get("class") or "")
+    return "line" in names or "num" in names or "ln" in names.split()
 
 
 def _unseen(node: LexborNode, tag: str) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from metatree_agents.cli._main import run
+from metatree_agents.service.web import _files
 from metatree_agents.service.web._files import holds_secret
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations.formats.mail import letter_of
@@ -268,3 +269,25 @@ def test_a_page_that_is_saved_as_one_file_is_read_as_a_letter(tmp_path: Path) ->
     with build_tree(tmp_path) as tree:
         said = tree.content("a.mhtml#1")
     assert "tea is hot: ***" in said and TOKEN[20:] not in said
+
+
+def test_numbers_of_lines_are_kept_apart_from_code_on_a_page(tmp_path: Path) -> None:
+    """They are a column of their own where they are seen."""
+    lines = ["machine api.example.org login ann password kettle7Zq9harbour", TOKEN]
+    rows = "\n".join(f'<span class="linenos">{n}</span>{line}' for n, line in enumerate(lines, start=1))
+    (tmp_path / "a.html").write_text(
+        f"<html><body><h1>Tea</h1><pre>{rows}</pre><p>H<sub>2</sub>O</p></body></html>"
+    )
+    with build_tree(tmp_path) as tree:
+        said = "\n".join(tree.content(node) for _, node in tree.walk() if node.path == "a.html")
+    assert "1 machine api.example.org login ann password ***" in said and "H2O" in said
+    assert "kettle7" not in said and TOKEN not in said
+
+
+def test_a_pdf_of_which_nobody_can_say_what_is_in_it_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert holds_secret(b"%PDF-1.7\n1 0 obj\n<<>>\nendobj\ntrailer <</Encrypt 2 0 R>>\n")
+    packed = zlib.compress(b"tea " * 20_000)
+    stream = b"3 0 obj <<%s>> stream\n" + packed + b"\nendstream endobj\n"
+    assert not holds_secret(stream % b"")
+    monkeypatch.setattr(_files, "_MOST_UNPACKED", 1_000)
+    assert holds_secret(stream % b"") and not holds_secret(stream % b"/Subtype /Image")

@@ -35,6 +35,7 @@ _MASKED: Final = re.compile(r"\*{6}|(?:[:=\"'(]|password)\s{0,3}\*{3}")
 _MOST_UNPACKED: Final = 20_000_000
 _ESCAPE: Final = re.compile(rb"\\([0-7]{3})|<([0-9A-Fa-f\s]{16,40000})>")
 """PDF 32000-1, 7.3.4: parts of a literal string, and hexadecimal strings."""
+_PICTURE: Final = re.compile(rb"/Subtype\s*/Image\b")
 _BLOCK: Final = 1_000_000
 _OVERLAP: Final = 20_000
 """Bytes that are looked at together, and once more with those behind them: no key is longer."""
@@ -97,9 +98,16 @@ def _pdf_of(tree: Tree, node_id: str) -> tuple[bytes, str] | None:
 
 
 def holds_secret(pdf: bytes) -> bool:
-    """Whether something looks like a secret in what a PDF says of itself, and in its notes and links."""
+    """Whether something looks like a secret in what a PDF says of itself, and in its notes and links.
+
+    Also where that cannot be known: of one that is encrypted, or has more in it than is unpacked.
+    """
+    if b"/Encrypt" in pdf:
+        return True
     block = bytearray()
     for part in chain(_parts(pdf), [b"\n" * _BLOCK]):
+        if part is None:
+            return True
         for start in range(0, len(part), _BLOCK):
             block += part[start : start + _BLOCK]
             if len(block) < _BLOCK:
@@ -120,8 +128,11 @@ def _unescaped(escape: re.Match[bytes]) -> bytes:
     return b"(" + bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode()) + b")"
 
 
-def _parts(pdf: bytes) -> Iterator[bytes]:
-    """Yield what is not packed in a PDF, and what is packed by zlib, as its pages are: also what no reader counts."""
+def _parts(pdf: bytes) -> Iterator[bytes | None]:
+    """Yield what is not packed in a PDF, and what is packed by zlib, as its pages are: also what no reader counts.
+
+    None where there is more than is unpacked; pictures are not looked at.
+    """
     room, at = _MOST_UNPACKED, 0
     while at < len(pdf):
         end = pdf.find(b"endstream", at)
@@ -129,11 +140,15 @@ def _parts(pdf: bytes) -> Iterator[bytes]:
         head, _, stream = part.partition(b"stream")  # or what comes behind this word in a text
         at = end + len(b"endstream") if end >= 0 else len(pdf)
         yield head + b"\n"
+        if _PICTURE.search(head[-_LOOKED_AT:]):
+            continue
         packed = zlib.decompressobj()
         with suppress(zlib.error):
             unpacked = packed.decompress(stream.lstrip(b"\r\n"), room)
             room = max(1, room - len(unpacked))
             yield unpacked + b"\n"
+            if packed.unconsumed_tail:
+                yield None
             stream = packed.unused_data
         for word in _WORDS.finditer(stream):
             yield word[0] + b"\n"

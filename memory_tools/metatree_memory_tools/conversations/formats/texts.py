@@ -12,8 +12,9 @@ from metatree._util.secret_text import joined_elements
 _BLOCKS = frozenset(
     re.findall(
         r"\w+",
-        """address article aside blockquote br caption center dd div dl dt figcaption footer form h1 h2 h3 h4 h5 h6
-        header hr li main nav ol p pre section table tbody td tfoot th thead title tr ul""",
+        """address article aside blockquote br caption center dd details dialog div dl dt fieldset figcaption figure
+        footer form h1 h2 h3 h4 h5 h6 header hgroup hr iframe img label legend li main menu nav ol option p pre section
+        summary svg table tbody td tfoot th thead title tr ul video""",
     )
 )
 _UNSEEN = frozenset({"script", "style", "head", "template", "noscript"})
