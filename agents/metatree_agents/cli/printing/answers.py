@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from metatree_memory_tools.text.readable import markup_of, readable, readable_code
 from metatree_routers.passages.candidates import is_code_text
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from metatree import ClosestPassage, SearchResult, Tree
     from metatree.result import QuestionAnswer, Quote
 
+_LIKE_OURS: Final = re.compile(r"\((?:said by|imported from|made by) ")
 _QUOTE_LINES = 12
 _MOST_CODE_LINES = 40
 """A longer definition stays cut, also where all is asked for: a class level of a hundred lines hides its answer."""
@@ -156,8 +157,8 @@ def _source_lines(source: Quote, tree: Tree, *, is_shown: bool, verbose: bool) -
     if not source.node:  # a person said it
         yield f"  {number}{styled(visible(source.title), 'cyan')}"
         return
-    by = _said_by(tree, source.node)
-    yield f"  {number}{styled(visible(source_place(tree, source)), 'cyan')}  {visible(source.title)}{by}"
+    titled = _titled(tree, source.node, source.title)
+    yield f"  {number}{styled(visible(source_place(tree, source)), 'cyan')}  {titled}"
     quote = [] if is_shown else readable(source.quote.strip("\n"), source.place).splitlines()
     most = len(quote) if verbose else _QUOTE_LINES
     yield from quoted_lines(quote[:most])
@@ -191,15 +192,20 @@ def open_question_lines(
 def _passage_lines(passage: ClosestPassage, tree: Tree, *, verbose: bool) -> Iterator[str]:
     place = visible(passage_place(tree, passage))
     score = f"  {passage.score:.2f}" if verbose else ""
-    yield f"  {styled(place, 'cyan')}  {visible(passage.title)}{_said_by(tree, passage.node)}{score}"
+    yield f"  {styled(place, 'cyan')}  {_titled(tree, passage.node, passage.title)}{score}"
     whole = readable(passage.quote.strip("\n"), passage.place).splitlines()
     most = {"lines": _PASSAGE_LINES, "chars": _PASSAGE_CHARS}
     yield from quoted_lines(whole if verbose else telling(passage.question, whole, **most))
 
 
-def _said_by(tree: Tree, node_id: str) -> str:
+def _titled(tree: Tree, node_id: str, title: str) -> str:
+    """Return a title with who said it; one that ends as if it had such words of ours stands in quotes."""
     node = tree.find(node_id)
-    return f" ({visible(author)})" if node is not None and (author := said_by(node)) else ""
+    author = "" if node is None else said_by(node)
+    said = (
+        f"“{visible(title)}”" if title.rstrip().endswith(")") and _LIKE_OURS.search(title) else visible(title)
+    )
+    return f"{said} ({visible(author)})" if author else said
 
 
 def _text_lines(text: str) -> Iterator[str]:
