@@ -43,6 +43,8 @@ _ENTRY: Final = re.compile(
 _LONGEST_ENTRY: Final = _LONGEST_NAME + 500
 _LARGE_INDEX: Final = 100_000_000
 """Bytes; git itself, whose memory is bounded, is asked about a larger one."""
+_LARGEST_OBJECT: Final = 2_000_000_000
+"""Bytes of a file that is compared with objects: a second each gigabyte. Nobody commits a larger one."""
 T = TypeVar("T")
 
 
@@ -87,9 +89,9 @@ def is_object(file: Path) -> bool:
     So it has those of a file that it has put there and does not list any more, of any commit.
     """
     root = work_tree(file)
-    if root is None:
-        return False
     try:
+        if root is None or file.stat().st_size > _LARGEST_OBJECT:
+            return False
         with _borrowed([root / ".git"]) as objects:
             if objects is None:
                 return False
