@@ -18,8 +18,9 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Final
+from typing import IO, Any, Final
 
+from metatree._util.secret_text import joined_elements
 from metatree_memory_tools.documents._document_text import (
     MOST_CHARS,
     Extracted,
@@ -35,6 +36,12 @@ CONVERTED: Final = frozenset({"pptx", "xlsx", "epub", "odt", "notebook"})
 
 _SLIDE = re.compile(r"\s*<!-- Slide number: \d+ -->\s*$")
 _IMAGE = re.compile(r"!\[([^\]\n]{0,500})\]\([^)\n]{0,500}\)")
+_TAG = re.compile(r"(<[^<>]{0,5000}>)")
+_BLOCK_TAG = re.compile(
+    r"</?(?:address|aside|center|details|dialog|fieldset|figure|footer|form|header|hgroup|iframe|img|label|legend|main|menu"
+    r"|nav|option|summary|svg|video)\b",
+    re.IGNORECASE,
+)
 _LINK = re.compile(r"\]\((https?://[^)\s]{1,500})\)")
 _FACT = re.compile(r"\*\*(Title|Authors|Description|Publisher|Language):\*\* (?!.*---- ?BEGIN )(.+)$")
 """One in which a private key begins stays with the lines of the key, so that these are masked."""
@@ -102,7 +109,31 @@ def _by_markitdown(kind: str, data: bytes) -> str:
     }
     suffix = ".ipynb" if kind == "notebook" else f".{kind}"
     info = StreamInfo(extension=suffix, charset="utf-8")
-    return str(by_kind[kind]().convert(io.BytesIO(data), info).markdown)
+    converter: Any = by_kind[kind]()
+    if kind == "epub":
+        converter._html_converter = _Chapters(converter._html_converter)
+    return str(converter.convert(io.BytesIO(data), info).markdown)
+
+
+class _Chapters:
+    """Converts the chapters of a book as the converter given does, with a blank between what stands apart in them.
+
+    That converter puts nothing between blocks of HTML 5, and between a key and the element beside it.
+    """
+
+    def __init__(self, converter: Any) -> None:
+        self._converter = converter
+
+    def convert(self, stream: IO[bytes], info: Any, **options: Any) -> Any:
+        pieces = _TAG.split(stream.read().decode("latin-1"))  # whatever it is in: tags and keys are ASCII
+        texts = joined_elements(pieces[::2])
+        at = 0
+        for number, text in enumerate(pieces[::2]):
+            begin = texts.index(text, at) if text else at
+            pieces[2 * number] = texts[at : begin + len(text)]
+            at = begin + len(text)
+        page = "".join(f" {piece}" if _BLOCK_TAG.match(piece) else piece for piece in pieces)
+        return self._converter.convert(io.BytesIO(page.encode("latin-1")), info, **options)
 
 
 def _open_document(data: bytes) -> str:

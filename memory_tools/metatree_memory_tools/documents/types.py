@@ -25,7 +25,7 @@ class _Document(TextFiles):
     """
 
     name: str
-    version = "9"
+    version = "10"
     what: str
     suffixes: tuple[str, ...]
     max_file_bytes: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import zipfile
 import zlib
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
@@ -291,3 +292,25 @@ def test_a_pdf_of_which_nobody_can_say_what_is_in_it_is_not_given(monkeypatch: p
     assert not holds_secret(stream % b"")
     monkeypatch.setattr(_files, "_MOST_UNPACKED", 1_000)
     assert holds_secret(stream % b"") and not holds_secret(stream % b"/Subtype /Image")
+
+
+def test_a_key_of_a_book_is_kept_apart_from_the_elements_beside_it(tmp_path: Path) -> None:
+    chapter = (
+        f"<html><body><h1>Tea</h1><header>Access key</header><aside>{TOKEN}</aside><footer>Keep it</footer>"
+        f"<p>The tea <b>i</b>s hot.</p><p><span>Token</span><code>{TOKEN}</code><sup>1</sup></p></body></html>"
+    )
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf"><metadata></metadata><manifest><item id="a" href="a.xhtml"/>'
+        '</manifest><spine><itemref idref="a"/></spine></package>'
+    )
+    container = (
+        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+        '<rootfile full-path="c.opf"/></rootfiles></container>'
+    )
+    with zipfile.ZipFile(tmp_path / "a.epub", "w") as archive:
+        for name, text in (("META-INF/container.xml", container), ("c.opf", package), ("a.xhtml", chapter)):
+            archive.writestr(name, text)
+    with build_tree(tmp_path) as tree:
+        said = "\n".join(tree.content(node) for _, node in tree.walk() if node.path == "a.epub")
+    assert "Access key" in said and "***" in said and TOKEN[8:] not in said
+    assert "The tea **i**s hot." in said
