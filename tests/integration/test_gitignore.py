@@ -254,3 +254,24 @@ def test_of_many_patterns_of_any_kind_as_many_are_kept_as_memory_is_for(tmp_path
     assert {path for path in found.files if not path.endswith(".gitignore")} == {"a", "b"}
     assert set(found.notes) == {"in"}
     assert len(Patterns(b"a\n" * 1_000)._literal) == 1
+
+
+@pytest.mark.parametrize("where", [".gitignore", ".git/info/exclude"])
+@pytest.mark.parametrize("many", ["patterns", "bytes"])
+def test_below_rules_that_are_not_followed_whole_only_what_git_tracks_is_read(
+    tmp_path: Path, where: str, many: str
+) -> None:
+    """Also of a folder in a repository, which is built alone."""
+    (tmp_path / "sub").mkdir()
+    _git(tmp_path, "init", "-q")
+    wild = (
+        "".join(f"gen{number}*\n" for number in range(MOST_WILD))
+        if many == "patterns"
+        else "#" * MOST_RULES_BYTES
+    )
+    (tmp_path / where).write_text(f"{wild}\n*.priv\n")
+    for name in ("a.md", "b.md", "c.priv"):
+        (tmp_path / "sub" / name).write_text("text\n")
+    _git(tmp_path, "add", "sub/b.md")
+    found = scan(tmp_path / "sub")
+    assert set(found.files) == {"b.md"} and "that alone is read which git tracks" in found.notes["."]

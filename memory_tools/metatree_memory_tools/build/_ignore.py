@@ -66,36 +66,43 @@ class Tracked:
         return at < len(self._sorted) and self._sorted[at].startswith(begin)
 
 
-def rules_above(root: Path) -> tuple[IgnoreRules | None, str]:
+def rules_above(root: Path) -> tuple[IgnoreRules | None, str, bool]:
     """Return the rules that a git repository around a folder has for it, and the folder's path there.
 
     Returns:
         The rules of the repository's root down to the folder above `root`, with those of `.git/info/exclude`,
-        or None outside of a repository; and the path of `root` in it, with a `/` at its end unless it is empty.
+        or None outside of a repository; the path of `root` in it, with a `/` at its end unless it is empty; and
+        whether there are more than are followed.
     """
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
     if top is None:
-        return None, ""
+        return None, "", False
     rules: IgnoreRules | None = None
-    if exclude := exclude_of(top):
-        rules = IgnoreRules("", exclude)
+    is_cut = False
     inside = root.relative_to(top).parts
-    for depth in range(len(inside)):
-        text = _read(top, "/".join([*inside[:depth], ".gitignore"]))
+    bases = ["".join(part + "/" for part in inside[:depth]) for depth in range(len(inside))]
+    for base, (text, more) in (
+        ("", exclude_of(top)),
+        *((base, _read(top, f"{base}.gitignore")) for base in bases),
+    ):
         if text:
-            rules = IgnoreRules("".join(part + "/" for part in inside[:depth]), text, rules)
+            rules = IgnoreRules(base, text, rules)
+        is_cut = is_cut or more or (bool(text) and rules is not None and rules.is_cut)
     base = "".join(part + "/" for part in inside)
     above = ("/".join(inside[: depth + 1]) for depth in range(len(inside)))
     if rules is not None and any(rules.ignores(path, folder=True) for path in above):
-        return None, ""  # asked for by name, although the repository around it leaves it out
-    return rules, base
+        return None, "", False  # asked for by name, although the repository around it leaves it out
+    return rules, base, is_cut
 
 
-def exclude_of(top: Path) -> str:
-    """Return what `.git/info/exclude` says of a folder, also where the repository is refused for what else is in it."""
+def exclude_of(top: Path) -> tuple[str, bool]:
+    """Return what `.git/info/exclude` says of a folder, and whether it says more.
+
+    Also where the repository is refused for what else is in it.
+    """
     place = _place(top)
     if place is None and (top / ".git").is_symlink():
-        return ""
+        return "", False
     return _read(top / ".git" if place is None else place.shared, "info/exclude")
 
 
@@ -107,11 +114,11 @@ def _place(top: Path) -> Place | None:
         return None
 
 
-def _read(folder: Path, name: str) -> str:
+def _read(folder: Path, name: str) -> tuple[str, bool]:
     try:
-        return rules_text(folder, name)[0]
+        return rules_text(folder, name)
     except (OSError, UserError, ValueError):  # a name with NUL in it is none
-        return ""
+        return "", False
 
 
 def rules_text(folder: Path, name: str | bytes) -> tuple[str, bool]:

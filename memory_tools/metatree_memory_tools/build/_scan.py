@@ -42,6 +42,7 @@ MAX_ENTRIES = 100_000
 """Of a folder that holds more files and folders, so many come into the tree, the first by name."""
 
 _REPORT_EACH = 1_000
+_TRACKED_ALONE: Final = "of what lies in it, that alone is read which git tracks"
 _MOST_PATTERNS = 100_000
 """Patterns with wildcards of all files of rules.
 
@@ -113,10 +114,14 @@ def scan(
     Raises:
         OSError: the folder itself cannot be read.
     """
-    rules, base = rules_above(root)
+    rules, base, is_cut = rules_above(root)
     walk = _Walk(os.fsencode(root), include_secrets, exclude, base, progress)
     walk.settings = _settings_rules(root, walk.result)
-    walk.folder("", b"", rules, base, 0)
+    if is_cut:
+        walk.result.notes["."] = (
+            f"the repository around it has more rules than are followed: {_TRACKED_ALONE}"
+        )
+    walk.folder("", b"", rules, base, 0, shut=is_cut)
     return walk.result
 
 
@@ -256,17 +261,20 @@ class _Walk:
         # Asked for by its name, whatever the listing says: the disk may have it as `.GITIGNORE`.
         text, more = self.rules_text(raw, descriptor)
         # That of the repository around the source is among the rules above.
-        exclude = exclude_of(self.place(raw)) if path and b".git" in names else ""
-        note = "has a .gitignore of more than a megabyte, whose rest is not followed" if more else ""
+        exclude, more_excluded = exclude_of(self.place(raw)) if path and b".git" in names else ("", False)
+        what = ".gitignore" if more else ".git/info/exclude"
+        note = (
+            f"has a {what} of more than a megabyte, whose rest is not followed"
+            if more or more_excluded
+            else ""
+        )
         for each in filter(None, (exclude, text)):
             rules = IgnoreRules(inside, each, rules, self.patterns_left)
             self.patterns_left -= rules.added
             if rules.is_cut:
                 note = "has a .gitignore of more patterns, or more with wildcards, than are followed"
         if note:
-            self.result.notes[path or "."] = (
-                f"{note}: of what lies in it, that alone is read which git tracks"
-            )
+            self.result.notes[path or "."] = f"{note}: {_TRACKED_ALONE}"
             shut = True
         anything = False
         files = []
