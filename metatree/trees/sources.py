@@ -25,6 +25,8 @@ FOLDER = ".metatree"
 """Name of the folder that a tree lives in, beside its source."""
 
 _ENDS = ("/", "::", "#")
+NAMED_IN = "named_in"
+"""Option of a source that is a command: the folder in which it was named."""
 _REMOTE = re.compile(r"\s*(?:https?|postgres(?:ql)?)://", re.IGNORECASE)
 
 
@@ -72,20 +74,26 @@ def refuse_link_out(place: Path) -> None:
 def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:
     """Return how a source is kept: relative to the folder of the tree when both can be moved together.
 
-    That is when the tree lies in the source, or in a `.metatree` beside or above it.
+    That is when the tree lies in the source, or in a `.metatree` beside or above it. So is the folder in which a
+    command was named.
     """
     options = dict(source.options)
+    if isinstance(options.get(NAMED_IN), str):
+        options[NAMED_IN] = _kept_path(Path(options[NAMED_IN]), folder)
     mount = {"mount": source.mount} if source.mount else {}
     if not is_path(source):
         return {"type": source.type, "location": source.location, "options": options, **mount}
     place = Path(source.location).absolute()  # not to follow what was put there since it was named
-    kept_path = str(place)
+    return {"type": source.type, "place": _kept_path(place, folder), "options": options, **mount}
+
+
+def _kept_path(place: Path, folder: Path | None) -> str:
     if folder is not None:
         folder = folder.resolve()
         beside = folder.name == FOLDER and place.is_relative_to(folder.parent)
         if beside or folder.is_relative_to(place):
-            kept_path = os.path.relpath(place, folder)
-    return {"type": source.type, "place": kept_path, "options": options, **mount}
+            return os.path.relpath(place, folder)
+    return str(place)
 
 
 def sources_of(layer: Layer, folder: Path) -> list[SourceRef]:
@@ -95,9 +103,11 @@ def sources_of(layer: Layer, folder: Path) -> list[SourceRef]:
 
 def source_from_record(record: dict[str, Any], folder: Path) -> SourceRef:
     """Return a source as it was kept; `folder` is where its tree is kept."""
-    place = record.get("place")
+    place, options = record.get("place"), record["options"]
     location = record["location"] if place is None else os.path.normpath(folder.resolve() / place)
-    return SourceRef(location, record["options"], record.get("mount", ""), record["type"])
+    if isinstance(named_in := options.get(NAMED_IN), str):
+        options = {**options, NAMED_IN: os.path.normpath(folder.resolve() / named_in)}
+    return SourceRef(location, options, record.get("mount", ""), record["type"])
 
 
 def public_location(location: str) -> str:

@@ -200,7 +200,7 @@ class _LeftOut:
 def _diff(root: Path, objects: Objects, commit: str, paths: Sequence[str], left_out: _LeftOut | None) -> str:
     arguments = ("--format=", "--patch", "--find-renames", *_AGAINST_FIRST, *objects.relative, commit)
     data = objects.output("show", *arguments, "--", *(objects.prefix + path for path in paths))
-    text = _HEADING.sub(_without_cut_word, data[: 4 * MAX_DIFF_CHARS].decode("utf-8", "replace"))
+    text = _HEADING.sub(_without_cut_word, data[: 4 * MAX_DIFF_CHARS].decode("utf-8", "backslashreplace"))
     if len(data) > 4 * MAX_DIFF_CHARS:  # whole lines alone: a key of which half is left is not known
         text = text[: text.rfind("\n") + 1]
     if left_out is not None:
@@ -427,7 +427,7 @@ def changes_of_text(
     found: list[str] = []
     encoded = cache(lambda path: not secrets and _is_encoded(path, _bytes_now(root, path)[:_HEAD]))
     hidden = cache(_LeftOut(root, left_out, secrets=secrets).why)
-    for paths, line in _changed_lines(data.decode("utf-8", "replace")):
+    for paths, line in _changed_lines(data.decode("utf-8", "backslashreplace")):
         if not paths:
             found.append(line if secrets else masked(line)[0])
         elif text in line and not any(map(hidden, paths)) and not any(map(encoded, paths)):

@@ -240,6 +240,23 @@ def test_a_server_is_started_where_it_was_named_and_not_in_the_folder_that_is_cu
     assert {*(tmp_path / "by").read_text().replace("own", "o")} == {"o"}
 
 
+def test_a_server_follows_the_folder_in_which_it_was_named_when_that_moves_with_its_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clone may lie where it was before."""
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    (shop / "a.md").write_text("# The shop\n")
+    monkeypatch.chdir(shop)
+    build_tree("a.md", f"mcp:{sys.executable} server.py").close()
+    monkeypatch.chdir(tmp_path)
+    shop.rename("old")
+    shop.mkdir()
+    with Tree.open(tmp_path / "old") as tree:
+        (server,) = [each for each in tree.sources() if each.type == "mcp"]
+    assert ServerAddress.of(server.location, server.options).start_folder == str(tmp_path / "old")
+
+
 def test_a_server_whose_folder_is_gone_is_started_in_the_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
