@@ -294,6 +294,9 @@ class SourceTraits:
     """A location as it may be written down, without a password."""
     kept_options: Callable[[SourceRef], Mapping[str, Any]] = lambda source: source.options
     """The options of a source as they are written down when a build is given it."""
+    known_options: Callable[[SourceRef], Mapping[str, Any]] = lambda source: source.options
+    """The options of a source that a tree has already, or that somebody else named, when a build is given it again:
+    what `kept_options` takes from the current folder is not to be taken for it."""
     leaves_out: bool = False
     """Whether it reads a source without the nodes whose attribute `identity` is in the option `left_out`."""
     command: bool = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,15 @@ def check_kept(source: SourceRef) -> None:
             f"{str(place)!r} is a link to {str(real(place))!r} now: it is not read; build that by its name if it is"
             " meant"
         )
+
+
+def known_source(source: SourceRef) -> SourceRef:
+    """Return a source that metatree kept, or shows, as a build may be given it again. Raises as `check_kept`."""
+    check_kept(source)
+    if source.type in FILES:
+        return source
+    traits = source_traits_of(load_source_type(source.type))
+    return replace(source, options=traits.known_options(source))
 
 
 def is_no_path(kind: str, location: str) -> bool:

@@ -275,3 +275,13 @@ def test_below_rules_that_are_not_followed_whole_only_what_git_tracks_is_read(
     _git(tmp_path, "add", "sub/b.md")
     found = scan(tmp_path / "sub")
     assert set(found.files) == {"b.md"} and "that alone is read which git tracks" in found.notes["."]
+
+
+def test_rules_that_leave_out_the_folder_that_is_named_take_no_other_rules_away(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    _git(tmp_path, "init", "-q")
+    (tmp_path / ".gitignore").write_text("/docs/\n")
+    (tmp_path / ".git" / "info" / "exclude").write_text("*.priv\n")
+    for name in ("a.md", "b.priv"):
+        (tmp_path / "docs" / name).write_text("text\n")
+    assert set(scan(tmp_path / "docs").files) == {"a.md"}

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from metatree._util.threads import in_thread
 from metatree.errors import MetatreeError, TransientError, UserError
 from metatree.node import Node
+from metatree.trees.sources import public_location
 from metatree_agents.gateway._results import without_texts
 from metatree_agents.gateway.servers_file import ServerEntry
 
@@ -407,7 +408,14 @@ class ToolsUpstream(Upstream):
         (built,) = self._tree.sources()
         self._title = self._tree.get(".").title
         top = f"openapi:{built.mount}/" if built.mount else "openapi:"
-        return {tool.id.removeprefix(top): tool for tool in _flat(OpenApi().tools_of(self._tree, built))}
+        # Where it is called is part of what was permitted: the description may be a file, which a pull changes.
+        called = (
+            f"\nCalled at {public_location(str(server))}." if (server := built.options.get("server")) else ""
+        )
+        return {
+            tool.id.removeprefix(top): replace(tool, description=f"{tool.description}{called}")
+            for tool in _flat(OpenApi().tools_of(self._tree, built))
+        }
 
 
 def _plugin_tools(name: str) -> dict[str, Tool]:

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from metatree.errors import UserError
 from metatree.storage.user_key import user_key
 from metatree.trees.sources import public_location
-from metatree_agents.hosts.servers import is_gateway, of_host, read_file
+from metatree_agents.hosts.servers import fronted_folder, is_gateway, of_host, read_file
 
 _log = logging.getLogger("metatree")
 
@@ -111,7 +111,10 @@ def entries(
     names: set[str] = set()
     home = Path("~").expanduser()
     of_hosts = ((home, of_host(host, folder)) for host in hosts)
-    for base, listed in (*of_hosts, *((file.absolute().parent, read_file(file)) for file in files)):
+    # That of a host whose place the gateway takes is kept in a folder of ours.
+    kept = fronted_folder()
+    bases = ((home if file.absolute().parent == kept else file.absolute().parent, file) for file in files)
+    for base, listed in (*of_hosts, *((base, read_file(file)) for base, file in bases)):
         for name, settings in listed.items():
             if is_gateway(name, settings):
                 continue

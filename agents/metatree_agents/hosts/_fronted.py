@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from metatree._util.cache_folder import xdg_folder
-from metatree_agents.hosts.servers import GATEWAY, is_gateway
+from metatree_agents.hosts.servers import GATEWAY, fronted_folder, is_gateway
 from metatree_agents.hosts.table import Host
 
 TREE: Final = "metatree"
@@ -23,7 +22,7 @@ _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 
 def fronted_file(host: Host) -> Path:
     """Return the file of the servers that a gateway has in the place of a host."""
-    return xdg_folder("XDG_STATE_HOME", ".local/state") / "metatree" / "gateway" / f"{host.name}.json"
+    return fronted_folder() / f"{host.name}.json"
 
 
 def kept_servers(text: str | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from metatree._util.cache_folder import xdg_folder
 from metatree._util.named_file import read_named
 from metatree.errors import UserError
 from metatree_agents.hosts import _json_edits, _toml_edits
@@ -33,6 +34,11 @@ _SAME: Final = {
 _OFF: Final = {"disabled": True, "enabled": False}
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}|\{env:(\w+)\}")
 _FOLDERS: Final = re.compile(r"\$\{(workspaceFolder|workspaceRoot|userHome)\}")
+
+
+def fronted_folder() -> Path:
+    """Return the folder of the files with the servers that a gateway has in the place of a host."""
+    return xdg_folder("XDG_STATE_HOME", ".local/state") / "metatree" / "gateway"
 
 
 def read_file(path: Path) -> dict[str, dict[str, Any]]:

@@ -80,18 +80,16 @@ def rules_above(root: Path) -> tuple[IgnoreRules | None, str, bool]:
     rules: IgnoreRules | None = None
     is_cut = False
     inside = root.relative_to(top).parts
-    bases = ["".join(part + "/" for part in inside[:depth]) for depth in range(len(inside))]
-    for base, (text, more) in (
-        ("", exclude_of(top)),
-        *((base, _read(top, f"{base}.gitignore")) for base in bases),
-    ):
+    folders = ["".join(part + "/" for part in inside[:depth]) for depth in range(len(inside) + 1)]
+    base = folders[-1]
+    files = [("", exclude_of(top)), *((each, _read(top, f"{each}.gitignore")) for each in folders[:-1])]
+    for each, (text, more) in files:
+        alone = IgnoreRules(each, text)
+        if any(alone.ignores(above[:-1], folder=True) for above in folders[1:] if above.startswith(each)):
+            continue  # asked for by name, although these rules leave it out
         if text:
-            rules = IgnoreRules(base, text, rules)
+            rules = IgnoreRules(each, text, rules)
         is_cut = is_cut or more or (bool(text) and rules is not None and rules.is_cut)
-    base = "".join(part + "/" for part in inside)
-    above = ("/".join(inside[: depth + 1]) for depth in range(len(inside)))
-    if rules is not None and any(rules.ignores(path, folder=True) for path in above):
-        return None, "", False  # asked for by name, although the repository around it leaves it out
     return rules, base, is_cut
 
 

@@ -23,6 +23,7 @@ from metatree.tools.resource_pool import held
 from metatree.tools.tool import Tool, ToolGroup
 from metatree.trees.layer import ROOT
 from metatree.trees.source_types import Progress, SourceRef
+from metatree.trees.sources import NAMED_IN
 from metatree.trees.tree import Tree
 from metatree_memory_tools.mcp_server.address import ServerAddress
 from metatree_memory_tools.mcp_server.connection import ServerConnection
@@ -72,7 +73,13 @@ class McpServer:
             return options
         if folder := options.get("cwd"):
             return {**options, "cwd": os.path.abspath(os.path.expanduser(folder))}  # noqa: PTH100, PTH111
-        return {"named_in": str(Path.cwd()), **options}
+        return {NAMED_IN: str(Path.cwd()), **options}
+
+    def known_options(self, source: SourceRef) -> Mapping[str, Any]:
+        """Return options with the home for a command of which no folder is kept in which it was named."""
+        if ServerAddress.of(source.location, source.options).url or "cwd" in source.options:
+            return source.options
+        return {NAMED_IN: os.path.expanduser("~"), **source.options}  # noqa: PTH111
 
     def fingerprint(self, source: SourceRef) -> str | None:
         """Return None: only asking the server tells."""

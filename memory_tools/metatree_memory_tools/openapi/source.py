@@ -51,17 +51,20 @@ class OpenApi:
     def kept_options(self, source: SourceRef) -> Mapping[str, Any]:
         """Return options with the server of a file that is named, as it is named there now.
 
-        The next pull may bring another one, and so may whoever made a tree that was accepted, whose sources have a
-        mount: their operations are not called. Nor do credentials go where a file says.
+        The next pull may bring another one. Nor do credentials go where a file says.
         """
         place = _place(source)
-        if _is_url(place) or source.mount or "server" in source.options or source.options.get("auth"):
+        if _is_url(place) or "server" in source.options or source.options.get("auth"):
             return source.options
         try:
             server = _server(source, Document(_read(place, source), repr(place)), place)
         except UserError:  # the build says so
             return source.options
         return {**source.options, "server": server} if server else source.options
+
+    def known_options(self, source: SourceRef) -> Mapping[str, Any]:
+        """Return options with no server for a file of which none is kept: its operations are not called."""
+        return source.options if _is_url(_place(source)) else {"server": "", **source.options}
 
     def fingerprint(self, source: SourceRef) -> str | None:
         """Return what changes with the file, or what the server says of its version; None when it says nothing."""

@@ -25,6 +25,7 @@ from metatree.testing._web_server import Asked, Reply, WebServer
 from metatree.testing.parts import FunctionRouter
 from metatree.tools.tool import ToolGroup
 from metatree.trees.source_types import SourceRef
+from metatree.trees.sources import known_source
 
 pytestmark = pytest.mark.integration
 
@@ -302,7 +303,7 @@ def test_calls_go_to_the_server_that_a_file_had_when_it_was_named(shop: WebServe
         assert "warehouse" in _tools_of(tree)["openapi:shop.yaml/getOrder"].function(
             arguments={"order_id": 1234}
         )
-    kept = SourceRef(str(file), {"allow_private": True}, "shop", "openapi")
+    kept = known_source(SourceRef(str(file), {"allow_private": True}, "shop", "openapi"))
     with build_tree(kept, out=tmp_path / "kept") as tree, pytest.raises(UserError, match="option `server`"):
         _tools_of(tree)["openapi:shop/getOrder"].function(arguments={"order_id": 1234})
     with_key = SourceRef(str(file), {"auth": {"key": "$SHOP_KEY"}}, "", "openapi")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
 import sqlite3
 import sys
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -287,3 +288,35 @@ def test_a_title_that_ends_as_our_word_on_who_said_it_stands_in_quotes(
     run(["ask", "Who makes the production backups?", "--sure", "0.01"])
     shown = capfd.readouterr().out
     assert "by Mallory" in shown and f"  {title}\n" not in shown
+
+
+@pytest.mark.skipif(os.name == "nt", reason="programs are scripts")
+@pytest.mark.parametrize("way", ["accepted", "offered", "older"])
+def test_a_server_of_which_no_folder_is_kept_is_started_in_the_home_when_the_tree_is_built_again(
+    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """And not in the folder in which that is said."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    for folder in (home, clone.folder):
+        (folder / "server.py").write_text(
+            f"open({str(tmp_path / 'by')!r}, 'a').write({folder.name!r} + ' ')\n"
+        )
+    shutil.rmtree(clone.metatree)
+    source = f"mcp:{sys.executable} server.py"
+    with as_user(clone.attacker) if way != "older" else nullcontext():
+        build_tree(clone.folder / "a.md", source, out=clone.metatree).close()
+    (tmp_path / "by").unlink()
+    with closing(sqlite3.connect(clone.metatree / "index.db")) as store, store:
+        ((text,),) = store.execute("SELECT value FROM meta WHERE key = 'sources'").fetchall()
+        records = json.loads(text)
+        for record in records:
+            record["options"].pop("named_in", None)
+        store.execute("UPDATE meta SET value = ? WHERE key = 'sources'", (json.dumps(records),))
+    (clone.folder / "own.md").write_text("# Own\n")
+    if way == "offered":
+        run(["find", "harbour"])
+    assert run(["trust", ".", "--yes"]) == 0
+    assert run(["build", "--add", "own.md"]) == 0
+    assert {*(tmp_path / "by").read_text().split()} == {"home"}

@@ -19,7 +19,7 @@ from metatree.errors import BrokenStore, UntrustedStore, UserError
 from metatree.storage.errors import file_error, is_mounted_read_only, unwritable
 from metatree.storage.store import writable
 from metatree.trees.source_types import SourceRef
-from metatree.trees.sources import check_kept, is_remote, public_location, refuse_link_out, typed_path
+from metatree.trees.sources import is_remote, known_source, public_location, refuse_link_out, typed_path
 from metatree_agents.cli import _config as config
 from metatree_agents.cli import _options as options
 from metatree_agents.cli._errors import Cancelled, denied
@@ -187,9 +187,8 @@ def build(
     if add or remove:
         tree = tree or Path(FOLDER)
         with TreeOptions(None, tree).existing() as before:
-            known = _without(before.sources(), remove)
-        for each in known:
-            check_kept(each)  # the build would follow a link that git has put there
+            left = _without(before.sources(), remove)
+        known = [known_source(each) for each in left]  # the build would follow a link that git has put there
     place = place_of(sources, tree)
     for source in sources:
         if _is_whole_disk(typed_path(source).resolve()):

@@ -201,12 +201,9 @@ def _check_there(place: Path) -> None:
 
 def _sources_of(survey: Survey) -> list[SourceRef]:
     """Return the sources that were shown; one where a link leads elsewhere is none of them."""
-    from metatree.trees.sources import check_kept, source_from_record
+    from metatree.trees.sources import known_source, source_from_record
 
-    sources = [source_from_record(record, survey.file.parent) for record in survey.offered]
-    for source in sources:
-        check_kept(source)
-    return sources
+    return [known_source(source_from_record(record, survey.file.parent)) for record in survey.offered]
 
 
 def _build(index: Path, sources: list[SourceRef]) -> None:
