@@ -105,6 +105,8 @@ KEYS: Final[Mapping[str, _Key]] = {
 """What can be set. Lost: every option of every command, among them those that delete or accept something."""
 
 _PLACES: Final = ("source", "tree")
+_HERE: Final = re.compile(r"[?&]sslrootcert=(?!/|%2F|~|system\b|&|$)", re.IGNORECASE)
+"""The file of a certificate in the address of a database, without its whole path."""
 _OF_TYPE: Final = re.compile(r"[a-z]{2,20}:(?=~)")
 _LIMITS: Final = ("max-calls", "max-seconds")
 _LOWER: Final[Mapping[tuple[str, str], float]] = {("mcp", "max-seconds"): 120}
@@ -202,6 +204,10 @@ def _at_home(value: str | list[str]) -> str | list[str]:
     """Return places of the user's own settings with their home for `~`: a clone may have a folder of that name."""
     if isinstance(value, list):
         return [str(_at_home(each)) for each in value]
+    if _HERE.search(value):
+        raise UserError(
+            f"{value!r} would name a file of whatever folder is current: give the whole path of sslrootcert"
+        )
     kind = _OF_TYPE.match(value)
     begin = kind[0] if kind else ""
     return begin + os.path.expanduser(value[len(begin) :])  # noqa: PTH111  # it may be an address

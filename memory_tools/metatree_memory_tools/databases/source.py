@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from metatree.errors import UserError
 from metatree.node import Node, Source
 from metatree.trees.source_types import Progress, SourceRef
-from metatree_memory_tools.databases._dsn import is_address, with_whole_paths, without_password
+from metatree_memory_tools.databases._dsn import address_of, is_address, with_whole_paths, without_password
 from metatree_memory_tools.databases._nodes import database_nodes, rows_content
 from metatree_memory_tools.databases._open import open_database, open_postgres, shows_secrets
 from metatree_memory_tools.databases._sqlite import MAGIC
@@ -52,6 +52,12 @@ class DatabaseSource:
                 return stream.read(len(MAGIC)) == MAGIC
         except (OSError, ValueError):
             return False
+
+    def known_options(self, source: SourceRef) -> Mapping[str, Any]:
+        """Return its options, where no file that its address names would be one of the current folder."""
+        if is_address(source.location):
+            address_of(source.location)
+        return source.options
 
     def kept_location(self, location: str) -> str:
         """Return a location as it is written down: without a password, which this process keeps in mind.

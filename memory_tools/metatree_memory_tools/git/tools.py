@@ -155,9 +155,12 @@ def _commit(tree: Tree, node: Node, name: str) -> tuple[SourceRef, CommitText]:
 
 
 def _left_out(tree: Tree, source: SourceRef) -> list[str]:
-    """Return the paths of what a build has left out of a source, for what is in it, too."""
+    """Return the paths of what a build has left out of a source as none to be seen, for what is in it, too."""
     sources = tree.sources()
-    return [inner_path(source, path) for path, _ in tree.omissions() if source_of(sources, path) == source]
+    left_out = (
+        (path, why) for path, why in tree.omissions() if why.startswith(("may hold secrets", "ignored by"))
+    )
+    return [inner_path(source, path) for path, _ in left_out if source_of(sources, path) == source]
 
 
 def _place(tree: Tree, node: Node) -> tuple[Path, SourceRef, str]:

@@ -469,3 +469,13 @@ def test_what_sources_of_a_folder_start_and_call_is_shown(
     shown = capsys.readouterr().out
     for words in ("gives the database the password", "starts servers in this folder", "calls the server"):
         assert words in shown
+
+
+def test_a_certificate_that_ones_own_settings_name_is_none_of_the_current_folder(
+    clone: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "config.toml").write_text(
+        'source = ["postgresql://ann@db/x?sslmode=verify-full&sslrootcert=ca.pem"]\n'
+    )
+    assert run(["find", "area of a circle"]) == 2
+    assert "give the whole path of sslrootcert" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from metatree_memory_tools.databases._statement import checked, refuse_secrets
 from metatree_memory_tools.databases.source import DatabaseSource
 
 from metatree.errors import UserError
+from metatree.trees.source_types import SourceRef
 
 
 @pytest.mark.parametrize(
@@ -203,3 +204,9 @@ def test_the_certificate_that_an_address_names_is_none_of_the_current_folder(
         address_of(location)
     system = "postgresql://db/shop?sslrootcert=system"
     assert address_of(DatabaseSource().kept_location(system)).shown == system
+
+
+def test_the_certificate_of_a_source_that_a_tree_has_is_none_of_the_current_folder() -> None:
+    kept = SourceRef("postgresql://db/shop?sslrootcert=ca.pem", {}, "shop", "database")
+    with pytest.raises(UserError, match="whatever folder is current"):
+        DatabaseSource().known_options(kept)
