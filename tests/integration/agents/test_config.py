@@ -428,7 +428,7 @@ def test_the_page_has_each_setting() -> None:
     assert sorted(said) == sorted(KEYS)
 
 
-@pytest.mark.parametrize("command", ["mcp:{python} server.py", "mcp:./server.py", "MCP:{python} server.py"])
+@pytest.mark.parametrize("command", ["mcp:{python} server.py", "mcp:./server.py", "MCP: {python} server.py"])
 def test_a_server_of_ones_own_settings_is_none_of_the_current_folder(
     clone: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

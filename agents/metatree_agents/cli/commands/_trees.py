@@ -236,7 +236,8 @@ def _named(sources: Sequence[str]) -> list[str | SourceRef]:
 
 def _of_settings(text: str) -> str | SourceRef:
     kind, _, location = text.partition(":")
-    if is_remote(location.strip()):
+    location = location.strip()
+    if is_remote(location):
         return text
     if kind.lower() == "openapi":
         return text if Path(location).is_absolute() else SourceRef(location, {"server": ""}, type="openapi")
