@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from metatree.errors import UnknownNode, UserError
-from metatree.node import Node, digest_of
+from metatree.node import Node, Source, digest_of
 from metatree.trees.tree import Tree
 
 
@@ -242,3 +242,10 @@ def test_what_others_wrote_is_looked_for_once_within_synced_and_only_in_its_thre
         assert "a" not in first and "b" in first
         with first.synced():
             assert "a" not in first
+
+
+@pytest.mark.parametrize("path", ["/root/.bashrc", "../other", "a/../../b", ""])
+def test_a_path_that_leads_out_of_any_source_is_none(path: str) -> None:
+    assert Node("n", "n", source=Source(type="text", path=path)).path is None
+    assert Node("n", "n", attributes={"path": path}).path is None
+    assert Node("n", "n", source=Source(type="text", path="a/b..c")).path == "a/b..c"

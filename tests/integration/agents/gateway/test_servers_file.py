@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from metatree_agents.gateway.servers_file import entries
-from metatree_agents.hosts.servers import of_host, read_file
+from metatree_agents.hosts.servers import fronted_folder, of_host, read_file
 
 from metatree import UserError
 
@@ -200,3 +200,16 @@ def test_a_server_is_started_in_the_folder_of_its_file_and_one_of_a_host_in_the_
     assert clone["a"].origin != own["a"].origin and clone["f"].origin == own["f"].origin
     (home, *_) = entries([], ["cursor"], folder=folders["clone"])
     assert home.settings["cwd"] == str(folders["home"])
+
+
+def test_a_server_of_a_host_whose_place_the_gateway_takes_is_started_in_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not beside the file that keeps its settings, with the keys of others in it."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    fronted_folder().mkdir(parents=True)
+    file = fronted_folder() / "claude-code.json"
+    file.write_text(json.dumps({"mcpServers": {"a": {"command": "python", "args": ["server.py"]}}}))
+    (entry,) = entries([file], [], folder=tmp_path)
+    assert entry.settings["cwd"] == str(tmp_path)
