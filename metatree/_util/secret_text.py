@@ -260,22 +260,28 @@ def _closing_quote(text: str, start: int, end: int) -> int:
 
 
 def joined_elements(texts: Iterable[str]) -> str:
-    """Join the texts of elements of a page that stand beside each other, with a blank beside one that is a key.
-
-    Between `<code>` and `<button>` nothing need stand, and behind another letter a key is known by nobody. A key of
-    which a part is an element stays in one piece.
+    """Join the texts of elements of a page that stand beside each other; see `apart_elements`.
 
     Example:
         >>> joined_elements(["Key ID", "AKIAQ3EGRB7TZ5KMX2WD", "Copy it", "alics", " x"])
         'Key ID AKIAQ3EGRB7TZ5KMX2WD Copy italics x'
     """
-    pieces: list[str] = []
-    for text in filter(None, texts):
-        last = pieces[-1] if pieces else " "
-        if _IN_KEY.match(last[-1]) and _IN_KEY.match(text) and _are_apart(last.split()[-1], text.split()[0]):
-            pieces.append(" ")
-        pieces.append(text)
-    return "".join(pieces)
+    return "".join(apart_elements(texts))
+
+
+def apart_elements(texts: Iterable[str]) -> Iterator[str]:
+    """Yield each text of elements that stand beside each other, with a blank between a key and what is beside it.
+
+    Between `<code>` and `<button>` nothing need stand, and behind another letter a key is known by nobody. A key of
+    which a part is an element stays in one piece.
+    """
+    last = " "
+    for text in texts:
+        parted = (
+            _IN_KEY.match(last[-1]) and _IN_KEY.match(text) and _are_apart(last.split()[-1], text.split()[0])
+        )
+        yield f" {text}" if parted else text
+        last = text or last
 
 
 def _are_apart(word: str, following: str) -> bool:

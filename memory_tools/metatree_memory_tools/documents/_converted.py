@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import IO, Any, Final
 
-from metatree._util.secret_text import joined_elements
+from metatree._util.secret_text import apart_elements
 from metatree_memory_tools.documents._document_text import (
     MOST_CHARS,
     Extracted,
@@ -126,12 +126,7 @@ class _Chapters:
 
     def convert(self, stream: IO[bytes], info: Any, **options: Any) -> Any:
         pieces = _TAG.split(stream.read().decode("latin-1"))  # whatever it is in: tags and keys are ASCII
-        texts = joined_elements(pieces[::2])
-        at = 0
-        for number, text in enumerate(pieces[::2]):
-            begin = texts.index(text, at) if text else at
-            pieces[2 * number] = texts[at : begin + len(text)]
-            at = begin + len(text)
+        pieces[::2] = apart_elements(pieces[::2])
         page = "".join(f" {piece}" if _BLOCK_TAG.match(piece) else piece for piece in pieces)
         return self._converter.convert(io.BytesIO(page.encode("latin-1")), info, **options)
 

@@ -260,7 +260,8 @@ def test_a_store_of_a_repository_that_git_never_had_is_ones_own_after_a_kill(tmp
     memory = shop.root / ".metatree" / "memory.db"
     with closing(sqlite3.connect(memory)) as connection, connection:  # as if none had said how it left it
         connection.execute("INSERT INTO meta VALUES ('x', '1')")
-    Store.open(memory).close()
+    with Store.open(memory) as store:
+        assert store.value("SELECT value FROM meta WHERE key = 'x'") == "1" and not store.read_only
 
 
 @pytest.mark.parametrize("way", ["trust", "variable"])
