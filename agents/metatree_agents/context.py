@@ -308,6 +308,11 @@ class _Packing:
         if blocks:
             return ""
         if not candidates:
+            if documents := [visible(file.path) for file in self.files if not file.parts]:
+                return (
+                    f"{', '.join(documents[:3])} would fit, and has no lines to give, as a document: "
+                    "ask with `metatree ask` or `metatree find`"
+                )
             return (
                 "nothing in this tree has a word of the issue: name what it is about as the source calls it"
             )

@@ -29,10 +29,18 @@ APPLICATION_ID = 0x6D747265
 BUSY_TIMEOUT_S = 30.0
 """How long a writer waits for another process before it gives up."""
 
+STORE_HEAD = 72
+"""Bytes of a file by which `is_store_head` knows a store."""
+
 _FAILURES = (sqlite3.Error, UnicodeEncodeError, OverflowError)
 _opening = threading.Lock()
 _open: WeakSet[Store] = WeakSet()
 """The stores in files that this process has open."""
+
+
+def is_store_head(head: bytes) -> bool:
+    """Whether a file that begins so is a SQLite file that says it is a store of metatree."""
+    return head.startswith(b"SQLite format 3\0") and int.from_bytes(head[68:STORE_HEAD], "big") == APPLICATION_ID
 
 
 class Store(Database):

@@ -28,6 +28,15 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_the_stores_of_a_tree_below_a_folder_are_no_databases_of_it(places: Path) -> None:
+    with build_tree("wiki", out="shop/kb") as kb:
+        kb.add(Node("door", "Door", "The code of the door is 5521."))
+    with build_tree("shop", out="shop.tree") as tree:
+        assert not [node.id for _, node in tree.walk() if node.id.startswith("kb/") and node.kind != "file"]
+        left_out = {path for path, reason in tree.omissions() if "tree:FOLDER" in reason}
+    assert left_out == {"kb/index.db", "kb/memory.db"}
+
+
 def test_what_somebody_else_made_in_a_tree_is_a_text_where_it_is_mounted(places: Path) -> None:
     with build_tree("shop") as shop:
         made = Node(

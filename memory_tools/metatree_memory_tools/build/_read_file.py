@@ -15,6 +15,7 @@ from metatree._util.private_keys import private_keys
 from metatree._util.secret_text import SHAPES_VERSION, masked, without_secrets
 from metatree.errors import UserError
 from metatree.node import Node, Source
+from metatree.storage.store import STORE_HEAD, is_store_head
 from metatree.trees.masking import is_code, masked_file
 from metatree.trees.source_files import digest_bytes, mtime_of, read_inside
 from metatree.trees.source_types import MemoryType, Outline, OutlinePart, SourceFile
@@ -117,6 +118,8 @@ def read_file(
     mtime_ns = -1 if fresh else mtime_of(state)
     digest = digest_bytes(data)
     unread = FileNodes(scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest)
+    if is_store_head(data[:STORE_HEAD]) and not scanned.alone:
+        return replace(unread, problem="a store of metatree: give its folder as a source, as `tree:FOLDER`")
     binary = is_binary(data)
     file_type = _type_of(types, scanned.path, data[:_HEAD], binary, here)
     if file_type is None:

@@ -29,7 +29,7 @@ class SQLiteFile:
 
     name = "sqlite"
     source_type = "sqlite"
-    version = "1"
+    version = "2"
     binary = True
     max_file_bytes = 50_000_000
     answers_outside_tree = True

@@ -16,7 +16,7 @@ from metatree._util.secret_text import masked, without_secrets
 from metatree.errors import MetatreeError, UntrustedStore, UserError
 from metatree.node import Node, Source
 from metatree.notes.notes import IMPORTED_KIND
-from metatree.storage.store import APPLICATION_ID, Store
+from metatree.storage.store import STORE_HEAD, Store, is_store_head
 from metatree.trees.content import Contents, shows_secrets
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.source_types import Progress, SourceRef
@@ -25,7 +25,6 @@ from metatree.trees.tree import INDEX, Tree
 
 _OPEN = 8
 _BETWEEN = 1000
-_SQLITE = b"SQLite format 3\0"
 _OF_TREE = re.compile(
     r"\..*|build\.lock|[\w.-]+\.db(?:-wal|-shm|-journal|\.images|-servers)?|desktop\.ini|Thumbs\.db|README.*"
 )
@@ -149,8 +148,7 @@ def _is_store(file: Path) -> bool:
     if not file.is_file():
         return False
     with file.open("rb") as stream:
-        head = stream.read(72)
-    return head.startswith(_SQLITE) and int.from_bytes(head[68:72], "big") == APPLICATION_ID
+        return is_store_head(stream.read(STORE_HEAD))
 
 
 def _file(source: SourceRef) -> Path:
