@@ -188,8 +188,8 @@ SHAPES: Final = (
         "a password or key",
         "machine",
         r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
-        r"machine\s+\S{1,253}(?:\s+(?:port|protocol)\s+\S{1,50}){0,2}\s+login\s+\S{1,200}"
-        r"(?:\s+(?:account|port|protocol)\s+\S{1,200}){0,3}\s+password\s+(?!(?:machine|login|account|port|protocol)\s)"
+        r"(?:machine\s+\S{1,253}|default)(?=(?:\s+\S{1,200}){0,8}\s+login\s)"
+        r"(?:\s+(?:account|login|port|protocol)\s+\S{1,200}){0,4}\s+password\s+(?!(?:machine|login|account|port|protocol)\s)"
         r"(?P<value>(?:(?![\"'`,;()\[\]{}<>=:|]\S{0,40}machine\s|\\[nrt]|[\"'`](?:[,\]}]|\s|\Z))\S){3,200})",
         inside=True,
         spaced=True,

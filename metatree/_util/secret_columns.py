@@ -94,7 +94,9 @@ def is_named_secret(name: str, value: str) -> bool:
 def _cells(text: str, delimiter: str, at: int) -> Iterator[tuple[int, int, int, int]]:
     """Yield row, column, start and end of each cell from a place on, without its quotes."""
     sign = re.escape(delimiter)
-    cell = re.compile(rf'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^{sign}\r\n]*))(?P<end>{sign}|\r?\n|\r|\Z)')
+    cell = re.compile(
+        rf'(?:"(?P<quoted>(?:[^"]++|"")*+)"|(?P<bare>[^{sign}\r\n]*))(?P<end>{sign}|\r?\n|\r|\Z)'
+    )
     row = column = 0
     while (match := cell.match(text, at)) is not None:
         start, end = match.span("bare" if match["quoted"] is None else "quoted")

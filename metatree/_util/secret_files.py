@@ -10,25 +10,30 @@ from metatree._util.links import real
 
 _SECRET = re.compile(
     r"""\.envrc | .*\.tfstate(?:\.backup)?
-    | \.env(?![._-](?:example|sample|template|dist)$)(?:[._-].+)?
+    | \.env\d*(?![._-](?:example|sample|template|dist)$)(?:[._-].+)?
     | .*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc\.key)
-    | id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?
+    | id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?\d*
     | \.(?:netrc|authinfo|pgpass|pypirc|git-credentials|htpasswd|npmrc|dockercfg)
     | _netrc | \.my\.cnf | \.s3cfg | \.boto | \.vault-token | \.terraformrc | (?:.*\.)?kubeconfig
     | (?:.*_)?(?:root|access)keys?\.csv
-    | \.\w+_history | fish_history | ConsoleHost_history\.txt | \.(?:histfile|zhistory|history|lesshst|viminfo)
+    | \.\w+_history | fish_history | xonsh-[\w-]+\.json | ConsoleHost_history\.txt | \.(?:histfile|zhistory|history|lesshst|viminfo)
     | (?:secrets?|credentials?)(?:\.(?:ya?ml|json|toml|ini|txt|csv))?
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 _COPY = re.compile(
-    r"#(?P<saved>.+)#|\.(?P<swapped>.+)\.sw[a-p]|(?P<kept>.+?)(?:~|\.(?:bak|backup|copy|old|orig|save|tmp))+",
+    r"#(?P<saved>.+)#|\.(?P<swapped>.+)\.sw[a-p]|(?P<kept>.+?)(?:~|-\d+\.tmp|\.(?:bak|backup|copy|old|orig|save|tmp|\d{1,3}))+",
     re.IGNORECASE,
 )
-"""How editors and people call a copy of a file."""
-_SECRET_FOLDERS = frozenset([".ssh", ".aws", ".gnupg"])
+"""How editors, shells and people call a copy of a file."""
+_COPY_MARK = re.compile(
+    r"^copy of |(?: - | |_|-)copy\b| ?\((?:(?:another |\d+\w\w )?copy(?: \d+)?|\d+)\)| \d+\b", re.IGNORECASE
+)
+"""What file managers and browsers add to the name of a copy, before its ending, too: `.env copy`, `secrets (1).json`."""
+_SECRET_FOLDERS = frozenset([".ssh", ".aws", ".gnupg", ".bash_sessions", ".zsh_sessions"])
 _SECRET_PLACES = frozenset(
     [("gh", "hosts.yml"), ("gh", "hosts.yaml"), (".kube", "config"), (".docker", "config.json")]
+    + [("nushell", "history.txt"), ("nushell", "history.sqlite3")]
 )
 _PLACES = frozenset(folder for folder, _ in _SECRET_PLACES)
 
@@ -38,6 +43,7 @@ def is_secret(name: str, folder: str) -> bool:
     last, holds_secrets = _folder(folder)
     if holds_secrets or (last in _PLACES and (last, name.lower()) in _SECRET_PLACES):
         return True
+    name = _COPY_MARK.sub("", name)
     if _SECRET.fullmatch(name) is not None:
         return True
     copy = _COPY.fullmatch(name)

@@ -8,6 +8,7 @@ time that grows with its length alone.
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -32,7 +33,7 @@ _LONGEST_HEAD: Final = 20
 """Signs of a key that are shown, such as the user in an address."""
 _LEAST_KEY: Final = 16
 """Signs of a key that has a form of its own."""
-SHAPES_VERSION: Final = "22"
+SHAPES_VERSION: Final = "23"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(
@@ -156,11 +157,7 @@ def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]
     """Return where secrets are, in order: start, end, kind."""
     spans = _plain_spans(text, code=code)
     if not code and (plain := _without_escapes(text)):
-        said, places = plain
-
-        def place(at: int) -> int:
-            behind, source = places[bisect_right(places, (at, len(text))) - 1]
-            return source + at - behind
+        said, place = plain
 
         def end_of(at: int) -> int:
             end = place(at)
@@ -172,14 +169,15 @@ def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]
     return sorted(spans)
 
 
-def _without_escapes(text: str) -> tuple[str, list[tuple[int, int]]] | None:
+def _without_escapes(text: str) -> tuple[str, Callable[[int], int]] | None:
     """Return a text as Markdown shows it where signs are escaped or are entities, or a part of a word is bold or code.
 
     None where none is.
 
-    With it come places behind each such sign, in what is returned and in the text.
+    With it comes what says where in the text a place in it is.
     """
-    parts, places, length, at = list[str](), [(0, 0)], 0, 0
+    parts, length, at = list[str](), 0, 0
+    behind, sources = array("q", [0]), array("q", [0])  # each such sign: a text may have millions
     for match in _ESCAPED.finditer(text) if any(map(text.__contains__, "\\&*`")) else ():
         if match[2]:
             before = parts[-1] if parts and at == match.start() else text[match.start() - 1 : match.start()]
@@ -191,8 +189,16 @@ def _without_escapes(text: str) -> tuple[str, list[tuple[int, int]]] | None:
             parts += [text[at : match.start()], sign]
             length += match.start() - at + len(sign)
             at = match.end()
-            places.append((length, at))
-    return ("".join([*parts, text[at:]]), places) if parts else None
+            behind.append(length)
+            sources.append(at)
+    if not parts:
+        return None
+
+    def place(of: int) -> int:
+        last = bisect_right(behind, of) - 1
+        return sources[last] + of - behind[last]
+
+    return "".join([*parts, text[at:]]), place
 
 
 def _apart(text: str) -> str:

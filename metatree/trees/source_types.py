@@ -122,6 +122,10 @@ class Outline:
     """Whether there is nothing to read in it although it has bytes."""
 
 
+class NotOfType(Exception):
+    """Raised by `MemoryType.outline`: seen whole, the file is none of this type, and the next type is asked."""
+
+
 class MemoryType(Protocol):
     """Says which files it knows, what lies in them, and what their nodes hold.
 
@@ -140,7 +144,11 @@ class MemoryType(Protocol):
         ...
 
     def outline(self, file: SourceFile) -> Outline:
-        """Return what lies in a file; must not raise for any bytes, and must not read anything else."""
+        """Return what lies in a file; must not read anything else.
+
+        Raises:
+            NotOfType: it only looked like a file of this type. Nothing else is raised for any bytes.
+        """
         ...
 
     def content(self, file: SourceFile, source: Source) -> str:

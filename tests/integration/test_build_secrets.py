@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -22,6 +23,7 @@ from metatree._util import _secret_shapes
 from metatree._util.secret_columns import masked_columns
 from metatree._util.secret_text import masked, redacted
 from metatree.errors import StaleSource, UserError
+from metatree.trees.masking import masked_data
 from tests.integration.git_repository import Repository
 
 pytestmark = pytest.mark.integration
@@ -98,6 +100,38 @@ def test_secrets_are_masked_where_there_is_more_and_files_of_nothing_else_are_le
         assert [secret for secret in SECRETS if secret in said] == []
         assert tree.get("settings.py").attributes["masked"] == "2 keys or passwords in it masked"
         assert not tree.stale()
+
+
+_LIKE_A_CHAT = {"author": "ops@example.org", "body": "none"}
+
+
+def test_json_that_looks_like_a_chat_and_is_none_is_read_as_other_files_are(tmp_path: Path) -> None:
+    """What is no chat was cut into pieces before it was masked, and was not looked at for what it is."""
+    state = {**_LIKE_A_CHAT, "terraform_version": "1.5.7", "lineage": "x", "outputs": {"a": "kettle"}}
+    key = {**_LIKE_A_CHAT, "rows": ["x"] * 390, "key": PEM.split("\n"), "more": ["y"] * 300}
+    for name, value in (("state.json", state), ("web.json", key)):
+        (tmp_path / name).write_text(json.dumps(value, indent=1))
+    with build_tree(tmp_path) as tree:
+        assert "a state of Terraform" in dict(tree.omissions())["state.json"]
+        lines = text_of(tree, "web.json").lines
+        shown = "".join(node.description + str(node.content) for _, node in tree.walk())
+    assert "MIIEow" not in shown + "".join(lines) and any("****" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("log.md", "\\_" * 300_000), ("users.csv", 'user,password\n"kettle ' + "x" * 600_000)],
+    ids=["escapes", "an open quotation mark"],
+)
+def test_a_text_is_masked_within_a_few_times_its_size(name: str, text: str) -> None:
+    data = text.encode()
+    tracemalloc.start()
+    try:
+        masked_data(name, data)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * len(data)
 
 
 def test_lines_and_columns_stay(source: Path) -> None:

@@ -18,7 +18,7 @@ from metatree.node import Node, Source
 from metatree.storage.store import STORE_HEAD, is_store_head
 from metatree.trees.masking import is_code, masked_file
 from metatree.trees.source_files import digest_bytes, mtime_of, read_inside
-from metatree.trees.source_types import MemoryType, Outline, OutlinePart, SourceFile
+from metatree.trees.source_types import MemoryType, NotOfType, Outline, OutlinePart, SourceFile
 from metatree.trees.text import encodable, is_binary
 from metatree_memory_tools.build._outline_check import NoOutline, checked
 from metatree_memory_tools.build._scan import ScannedFile
@@ -142,6 +142,11 @@ def read_file(
     source_type = kind.source_type
     try:
         outline = checked(kind.outline(file))
+    except NotOfType:
+        others = types[types.index(file_type) + 1 :]
+        return read_file(
+            root, scanned, max_file_bytes, known, others, secrets=secrets, left_out=left_out, here=here
+        )
     except (Exception, SystemExit) as exc:  # a type of another package that does not keep to its word
         what = str(exc) if isinstance(exc, NoOutline) else f"{type(exc).__name__}: {exc}"
         failed = encodable(f"the type {kind.name!r} failed: {what}"[:_PROBLEM_CHARS])

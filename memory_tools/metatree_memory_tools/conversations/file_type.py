@@ -22,8 +22,7 @@ from metatree.errors import UserError
 from metatree.node import Source
 from metatree.notes.left_out import IDENTITY
 from metatree.notes.wishes import BRANCH_KIND, KIND, MACHINES, said_attributes, stated, title_of
-from metatree.trees.source_types import Outline, OutlinePart, SourceFile
-from metatree.trees.text import cut
+from metatree.trees.source_types import NotOfType, Outline, OutlinePart, SourceFile
 from metatree_memory_tools.conversations._model import (
     GONE,
     Conversation,
@@ -39,7 +38,6 @@ from metatree_memory_tools.conversations.formats.message import ExportFile, hash
 from metatree_memory_tools.reading.outlines import outline_json, outline_of
 from metatree_memory_tools.reading.own_process import SMALL_BYTES, ReadingFailed, allowance, read_apart
 from metatree_memory_tools.text.descriptions import shorten
-from metatree_memory_tools.text.plain import PlainText
 
 _LETTERS = (".eml", ".mbox", ".mht", ".mhtml")
 _JSON = (".json", ".jsonl", ".ndjson")
@@ -67,7 +65,7 @@ class ConversationFile:
 
     name = "conversation"
     source_type = "conversation"
-    version = "10"
+    version = "11"
     max_file_bytes = 300_000_000
     leaves_out = True
 
@@ -104,7 +102,7 @@ class ConversationFile:
         return isinstance(format_of(ExportFile(path, lambda: io.BytesIO(head))), Letters)
 
     def outline(self, file: SourceFile) -> Outline:
-        """Return the sessions and turns of a file; one without turns is read as a text."""
+        """Return the sessions and turns of a file; one without turns is none of this type."""
         try:
             small = len(file.data) <= SMALL_BYTES
             found = _outlined(file) if small else _apart(outlined, file, sorted(file.left_out))
@@ -113,14 +111,12 @@ class ConversationFile:
             said = f"A file of conversations that cannot be read: {note}"
             return Outline(description=said, attributes={"note": note}, problem=note, empty=True)
         if found is None:
-            return PlainText().outline(file)
+            raise NotOfType
         return found if isinstance(found, Outline) else outline_of(found)
 
     def content(self, file: SourceFile, source: Source) -> str:
         """Return what was said in one turn."""
         turns = self._turns(file)
-        if not turns:
-            return cut(file.text, source)
         if source.start_line is None or not 0 < source.start_line <= len(turns):
             raise UserError(f"{file.name!r} has no such turn any more: refresh the tree")
         return turns[source.start_line - 1]

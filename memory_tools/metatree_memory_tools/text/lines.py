@@ -17,8 +17,8 @@ from metatree.trees.tree import Tree
 from metatree_memory_tools.memory_types import memory_types
 
 MAX_BYTES = 200_000_000
-_MOST_UNREAD_BYTES = 20_000_000
-"""Of a file that was too large for a build to look into, which takes ten times its size of memory to be masked."""
+_MOST_UNREAD_BYTES = 10_000_000
+"""Of a file that was too large for a build to look into, which takes up to thirty times its size of memory to be masked."""
 _HEAD = 8192
 
 

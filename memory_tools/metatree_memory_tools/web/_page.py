@@ -21,7 +21,7 @@ from metatree.errors import FetchFailed, UserError
 from metatree.node import Node, Source
 from metatree.trees.layer import ROOT
 from metatree.trees.masking import masked_data
-from metatree.trees.source_types import MemoryType, Outline, OutlinePart, SourceFile
+from metatree.trees.source_types import MemoryType, NotOfType, Outline, OutlinePart, SourceFile
 from metatree.trees.text import cut, is_binary
 from metatree_memory_tools.memory_types import FileType, memory_types
 from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
@@ -178,17 +178,16 @@ def read_page(
         with suppress(LookupError, UnicodeError):
             data = data.decode(response.charset, "replace").encode("utf-8-sig")
     file = SourceFile(name, data)
-    known = _type_of(file)
-    if known is None:
-        what = response.content_type or "of an unknown type"
-        said = response.url if named and not response.hops else masked(response.url)[0]
-        raise FetchFailed(f"{said!r} is {what}: there is no text in it that could be read", url=said)
-    kind = known.kind
-    if not (known.traits.binary or known.traits.encoded(name, data[:8192])):
-        file = SourceFile(name, masked_data(name, data))
-    outline = kind.outline(file)
-    links = links_of(file.text, response.url) if name.endswith(".html") else []
-    return FetchedPage(response, file, kind, outline, tuple(links), time.time(), named)
+    for known in _types_of(file):
+        is_decoded = known.traits.binary or known.traits.encoded(name, data[:8192])
+        read = file if is_decoded else SourceFile(name, masked_data(name, data))
+        with suppress(NotOfType):
+            outline = known.kind.outline(read)
+            links = links_of(read.text, response.url) if name.endswith(".html") else []
+            return FetchedPage(response, read, known.kind, outline, tuple(links), time.time(), named)
+    what = response.content_type or "of an unknown type"
+    said = response.url if named and not response.hops else masked(response.url)[0]
+    raise FetchFailed(f"{said!r} is {what}: there is no text in it that could be read", url=said)
 
 
 def limits_of(options: Mapping[str, Any]) -> FetchLimits:
@@ -229,8 +228,7 @@ def _name_of(response: Fetched) -> str:
     return "page.txt" if not kind or kind.startswith(_TEXTS) else "page.bin"
 
 
-def _type_of(file: SourceFile) -> FileType | None:
+def _types_of(file: SourceFile) -> Iterator[FileType]:
     head = file.data[:8192]
     binary = is_binary(file.data)
-    types = (each for each in memory_types() if each.knows(file.path, head, binary=binary))
-    return next(types, None)
+    return (each for each in memory_types() if each.knows(file.path, head, binary=binary))

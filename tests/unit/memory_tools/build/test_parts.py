@@ -151,6 +151,10 @@ def test_rules_that_are_no_patterns_are_passed_over() -> None:
         (".env~", "", True), ("id_rsa~", "", True), (".netrc.bak", "", True), ("#.env#", "", True),
         (".authinfo", "", True), ("..env.swp", "", True), (".env-prod", "", True), ("a.md~", "", False),
         (".env_example", "", False),
+        (".env copy", "", True), (".env - Copy (2)", "", True), ("Copy of .env", "", True), (".env (3rd copy)", "", True),
+        ("secrets (1).json", "", True), (".env1", "", True), (".env.example copy", "", False), ("notes copy.md", "", False),
+        (".bash_history-04242.tmp", "", True), ("1F.history", "home/.zsh_sessions", True),
+        ("history.txt", "home/.config/nushell", True), ("history.txt", "docs", False), ("id_rsa2", "", True),
         (".my.cnf", "", True), (".vault-token", "", True), ("prod.kubeconfig", "", True), ("kubeconfig.md", "", False),
     ],
 )  # fmt: skip
