@@ -16,7 +16,8 @@ _SECRET = re.compile(
     | \.(?:netrc|authinfo|pgpass|pypirc|git-credentials|htpasswd|npmrc|dockercfg)
     | _netrc | \.my\.cnf | \.s3cfg | \.boto | \.vault-token | \.terraformrc | (?:.*\.)?kubeconfig
     | (?:.*_)?(?:root|access)keys?\.csv
-    | \.\w+_history | fish_history | xonsh-[\w-]+\.json | ConsoleHost_history\.txt | \.(?:histfile|zhistory|history|lesshst|viminfo)
+    | \.\w+_history | fish_history | xonsh-[\w-]+\.json
+    | ConsoleHost_history\.txt | \.(?:histfile|zhistory|history|lesshst|viminfo)
     | (?:secrets?|credentials?)(?:\.(?:ya?ml|json|toml|ini|txt|csv))?
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -29,11 +30,13 @@ _COPY = re.compile(
 _COPY_MARK = re.compile(
     r"^copy of |(?: - | |_|-)copy\b| ?\((?:(?:another |\d+\w\w )?copy(?: \d+)?|\d+)\)| \d+\b", re.IGNORECASE
 )
-"""What file managers and browsers add to the name of a copy, before its ending, too: `.env copy`, `secrets (1).json`."""
+"""What file managers and browsers add to the name of copies, before its ending, too: `.env copy`, `key (1).txt`."""
 _SECRET_FOLDERS = frozenset([".ssh", ".aws", ".gnupg", ".bash_sessions", ".zsh_sessions"])
 _SECRET_PLACES = frozenset(
-    [("gh", "hosts.yml"), ("gh", "hosts.yaml"), (".kube", "config"), (".docker", "config.json")]
-    + [("nushell", "history.txt"), ("nushell", "history.sqlite3")]
+    [
+        *(("gh", "hosts.yml"), ("gh", "hosts.yaml"), (".kube", "config"), (".docker", "config.json")),
+        *(("nushell", "history.txt"), ("nushell", "history.sqlite3")),
+    ]
 )
 _PLACES = frozenset(folder for folder, _ in _SECRET_PLACES)
 

@@ -18,7 +18,7 @@ from metatree_memory_tools.memory_types import memory_types
 
 MAX_BYTES = 200_000_000
 _MOST_UNREAD_BYTES = 10_000_000
-"""Of a file that was too large for a build to look into, which takes up to thirty times its size of memory to be masked."""
+"""Of a file that was too large for a build to look into, which takes thirty times its size of memory to be masked."""
 _HEAD = 8192
 
 
