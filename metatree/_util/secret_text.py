@@ -201,13 +201,13 @@ def _without_escapes(text: str) -> tuple[str, Callable[[int], int]] | None:
     return "".join([*parts, text[at:]]), place
 
 
-def _apart(text: str) -> str:
-    """Return a text of the same length in which no letter of an escape stands before a key, as in `"key:\\nAKIA…"`.
+def _uncoloured(text: str) -> str:
+    """Return a text of the same length in which colours, as programs write them into logs, end with no letter."""
+    return _COLOUR.sub(lambda colour: colour[0][:-1] + " ", text) if "[" in text and "m" in text else text
 
-    Nor the last letter of a colour, as programs write it into logs.
-    """
-    if "[" in text and "m" in text:
-        text = _COLOUR.sub(lambda colour: colour[0][:-1] + " ", text)
+
+def _apart(text: str) -> str:
+    """Return a text of the same length in which no letter of an escape stands before a key, as in `"key:\\nAKIA…"`."""
     if "\\" in text:
         for escape in ("\\n", "\\t", "\\r"):
             text = text.replace(escape, "\\ ")
@@ -216,10 +216,11 @@ def _apart(text: str) -> str:
 
 def _plain_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]:
     spans = [(start, end, "a private key") for start, end in private_keys(text)]
-    apart = _apart(text)
+    uncoloured = _uncoloured(text)
+    apart = _apart(uncoloured)
     tokens = long_tokens(apart)
     for kind, shape, spaced in shapes_of(text, tokens):
-        spans += _matches(kind, shape.finditer(text if spaced else apart))
+        spans += _matches(kind, shape.finditer(uncoloured if spaced else apart))
     mixed = mixed_tokens(tokens)
     for body, begins in PROVIDERS.items() if mixed else ():
         for begin in begins.split():

@@ -42,7 +42,8 @@ _CHANGED = re.compile(r"(?ms)\A.*?^@@[^\n]*\n|^[ +-]")
 """What stands around the lines of a file in its changes."""
 _SIGN = re.compile(r"^[+-]", re.MULTILINE)
 _KEY_LINE = re.compile(
-    r"(?m)(?:(?<=^[ +-])|(?<=@@ ))(?=[0-9a-f]*[A-Zg-z+/])[A-Za-z0-9+/]{60,76}={0,2}(?=\r?$)"
+    r"(?m)(?P<before>^[ +-][ \t]*[\"'#*/]{0,3}[ \t]*|@@ )"
+    r"(?P<key>(?=[0-9a-f]*[A-Zg-z+/])[A-Za-z0-9+/]{60,76}={0,2})(?=(?:\\n)?[\"']?,?\r?$)"
 )
 """A line of a key in PEM form, whose first line a change may leave out."""
 _FILE = re.compile(r"(?m)^(?=diff --git )")
@@ -252,7 +253,9 @@ def _masked(lines: str, path: str) -> str:
     The sign before a line is no letter of it: what `-` or `+` stands before is no key to some shapes.
     """
     plain = _SIGN.sub(" ", lines)
-    told = _KEY_LINE.sub(lambda line: "*" * len(line[0]), masked(plain, code=is_code(path))[0])
+    told = _KEY_LINE.sub(
+        lambda line: line["before"] + "*" * len(line["key"]), masked(plain, code=is_code(path))[0]
+    )
     return "\n".join(
         line[0] + said[1:] if line[:1] in ("+", "-") else said
         for line, said in zip(lines.split("\n"), told.split("\n"), strict=True)

@@ -350,6 +350,7 @@ def test_a_sign_that_a_converter_escapes_is_part_of_a_token() -> None:
         (f'print("Use this:\\t{TOKEN}")\n', TOKEN),
         ('printf "machine git.example.org login bot password p@ss22kettle";cd=${WORK}\n', "ss22kettle"),
         ('N = f"machine git.example.org login bot password (ab)33kettle";X={home}\n', "33kettle"),
+        ("\x1b[32mmachine a.example.org login ann password kettle77blue\x1b[0m\n", "kettle77blue"),
         ("machine a.example.org account x login ann password kettle77blue\n", "kettle77blue"),
         ("machine a.example.org password kettle77blue login ann\n", "kettle77blue"),
         ("machine a login b password\nmachine h login u password RealPass1word\n", "RealPass1word"),
@@ -364,6 +365,7 @@ def test_a_sign_that_a_converter_escapes_is_part_of_a_token() -> None:
         "in code",
         "netrc before a variable",
         "netrc before a name",
+        "netrc in colours",
         "netrc with an account first",
         "netrc with the password first",
         "netrc behind one without",
@@ -374,6 +376,19 @@ def test_a_sign_that_a_converter_escapes_is_part_of_a_token() -> None:
 @pytest.mark.parametrize("code", [False, True])
 def test_a_secret_in_other_surroundings_is_masked(text: str, secret: str, code: bool) -> None:
     assert secret not in masked(text, code=code)[0]
+
+
+@pytest.mark.parametrize(
+    "form", ["{}", "    {}", '  "{}\\n",', "# {}"], ids=["plain", "YAML", "JSON", "a comment"]
+)
+def test_git_shows_no_line_of_a_key_whose_first_line_is_far_from_a_change(tmp_path: Path, form: str) -> None:
+    body = [("MIIEow" + f"A{number}b+" * 20)[:64] for number in range(10, 40)]
+    repository = Repository(tmp_path / "keys")
+    for last in ("old", "new"):
+        lines = [key_of("RSA PRIVATE KEY").splitlines()[0], *body, "x", last]
+        repository.commit(last, {"a.yaml": "\n".join(form.format(line) for line in lines)})
+    said = commit_text(repository.root, "HEAD").text
+    assert "new" in said and "MIIEow" not in said and "****" in said
 
 
 def test_git_shows_no_lines_of_a_letter(tmp_path: Path) -> None:
