@@ -16,14 +16,14 @@ _SECRET = re.compile(
     | \.(?:netrc|authinfo|pgpass|pypirc|git-credentials|htpasswd|npmrc|dockercfg)
     | _netrc | \.my\.cnf | \.s3cfg | \.boto | \.vault-token | \.terraformrc | (?:.*\.)?kubeconfig
     | (?:.*_)?(?:root|access)keys?\.csv
-    | \.\w+_history | fish_history | xonsh-[\w-]+\.json
+    | \.\w+_history(?:\.\d+)? | fish_history | xonsh-[\w-]+\.json
     | ConsoleHost_history\.txt | \.(?:histfile|zhistory|history|lesshst|viminfo)
     | (?:secrets?|credentials?)(?:\.(?:ya?ml|json|toml|ini|txt|csv))?
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 _COPY = re.compile(
-    r"#(?P<saved>.+)#|\.(?P<swapped>.+)\.sw[a-p]|(?P<kept>.+?)(?:~|-\d+\.tmp|\.(?:bak|backup|copy|old|orig|save|tmp|\d{1,3}))+",
+    r"#(?P<saved>.+)#|\.(?P<swapped>.+)\.sw[a-p]|(?P<kept>.+?)(?:~|-\d+\.tmp|\.(?:bak|backup|copy|old|orig|save|tmp))+",
     re.IGNORECASE,
 )
 """How editors, shells and people call a copy of a file."""

@@ -107,7 +107,9 @@ TYPES: dict[str, tuple[Any, Callable[[str], str]]] = {
     "a.go": (Code(), lambda text: f"package a\n\n{commented(text, '//')}func F() {{}}\n"),
     "a.json": (
         ConversationFile(),
-        lambda text: json.dumps({"messages": [{"role": "user", "content": text}]}, ensure_ascii=False),
+        lambda text: json.dumps(
+            {"messages": [{"role": "user", "content": f"So: {text}"}]}, ensure_ascii=False
+        ),
     ),
     "a.ipynb": (
         PlainText(),
