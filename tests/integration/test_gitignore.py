@@ -94,6 +94,7 @@ PIECES = st.sampled_from(
         "[[:x:]]",
         "\\/",
         "*.b",
+        "\0",
     ]
 )
 LINES = st.lists(PIECES, max_size=9).map("".join)
@@ -110,6 +111,7 @@ LINES = st.lists(PIECES, max_size=9).map("".join)
 @example("a\\")
 @example("//a\n/\n!\na//\n")
 @example("\ufeffa\n")
+@example("a\0b\n!b \0\r\n\0\n#\0a\n")
 def test_rules_mean_what_git_makes_of_them(folder: Path, paths: list[tuple[str, bool]], rules: str) -> None:
     assert by_us(rules.encode(), paths) == by_git(folder, rules.encode(), paths)
 

@@ -50,7 +50,8 @@ class Rule:
 def rules_of(text: bytes) -> Iterator[Rule]:
     """Yield the rules of a file in their order."""
     for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-        line = _without_spaces(line.removesuffix(b"\r"))
+        # A pattern is a text of C to git.
+        line = _without_spaces(line.removesuffix(b"\r").partition(b"\0")[0])
         if not line or line.startswith(b"#"):
             continue
         pattern = line.removeprefix(b"!")
