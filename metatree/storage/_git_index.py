@@ -57,10 +57,17 @@ def tracked(files: list[Path]) -> Path | None:
     Raises:
         UserError: git cannot say; a `.metatree` may also be made to look like a repository.
     """
-    with _borrowed(files) as objects:
+    here = files[0].absolute().parent
+    found = (_listed_by(folder, files) for folder in (here, *work_trees(files[0])[1:]))
+    return next((first for first in found if first is not None), None)
+
+
+def _listed_by(folder: Path, files: list[Path]) -> Path | None:
+    asked = [folder / ".git"]
+    with _borrowed(asked) as objects:
         if objects is None:
             return None
-        return _said_by_git(files, objects, _ALL, lambda stream: _first_match(files, _names(stream)))
+        return _said_by_git(asked, objects, _ALL, lambda stream: _first_match(files, folder, _names(stream)))
 
 
 def put_by_git(file: Path) -> bool:
@@ -69,13 +76,16 @@ def put_by_git(file: Path) -> bool:
     What one committed oneself comes back by `git pull` to the same place, as others have changed it, with one's mark in
     it. By its time, as git itself tells what was changed since: what git keeps may be in another encoding.
     """
+    # Asked at each root: the folder of the file may be made to look like another repository.
+    return any(_is_put_by(root, file) for root in work_trees(file) if _may_list(root, file))
+
+
+def _is_put_by(root: Path, file: Path) -> bool:
+    asked, listed = [root / ".git"], ("ls-files", "-z", "--stage", "--debug", "--", ":(top)")
     try:
-        # Asked at its root: the folder of the file may be made to look like another repository.
-        root = _listing_tree(file)
-        with _borrowed([root / ".git"]) if root is not None else contextlib.nullcontext() as objects:
-            if root is None or objects is None:
+        with _borrowed(asked) as objects:
+            if objects is None:
                 return False
-            asked, listed = [root / ".git"], ("ls-files", "-z", "--stage", "--debug", "--", ":(top)")
             return bool(
                 _said_by_git(asked, objects, listed, lambda stream: _is_as_listed(file, root, stream))
             )
@@ -88,14 +98,22 @@ def is_object(file: Path) -> bool:
 
     So it has those of a file that it has put there and does not list any more, of any commit.
     """
-    root = work_tree(file)
+    roots = work_trees(file)
     try:
-        if root is None or file.stat().st_size > _LARGEST_OBJECT:
+        if not roots or file.stat().st_size > _LARGEST_OBJECT:
             return False
+        names = _names_of_object(file)
+    except OSError:
+        return False
+    return any(_has_object(root, names) for root in roots)
+
+
+def _has_object(root: Path, names: Iterable[str]) -> bool:
+    try:
         with _borrowed([root / ".git"]) as objects:
             if objects is None:
                 return False
-            for name in _names_of_object(file):
+            for name in names:
                 asked = ("rev-parse", "--verify", "--quiet", f"{name}^{{blob}}")
                 with contextlib.suppress(UserError):  # it says nothing of one that is not there
                     if _said_by_git([root / ".git"], objects, asked, lambda stream: stream.read(100)):
@@ -130,20 +148,17 @@ def _is_as_listed(file: Path, root: Path, stream: IO[bytes]) -> bool:
     return False
 
 
-def work_tree(file: Path) -> Path | None:
-    """Return the folder of the repository around a file, None where there is none."""
+def work_trees(file: Path) -> list[Path]:
+    """Return the folders around a file with a `.git`, the nearest first.
+
+    All of them: the one that has put a file there may lie above another one, or above what is no repository.
+    """
     folder = Path(os.path.realpath(file.parent))
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
-
-
-def _listing_tree(file: Path) -> Path | None:
-    """Return the work tree in whose index a file may be; None where it is not, said without git, which takes 40 ms."""
-    above = work_tree(file)
-    return above if above is not None and _may_list(above, file) else None
+    return [each for each in (folder, *folder.parents) if (each / ".git").exists()]
 
 
 def _may_list(above: Path, file: Path) -> bool:
-    """Whether the name of a file may be in the index of a work tree.
+    """Whether the name of a file may be in the index of a work tree, said without git, which takes 40 ms.
 
     Only what names are written out in is looked through: no index that shares their beginnings or its entries.
     """
@@ -264,8 +279,8 @@ def _names(stream: IO[bytes]) -> Iterator[bytes]:
             rest, too_long = b"", True
 
 
-def _first_match(files: list[Path], names: Iterable[bytes]) -> Path | None:
-    """Return the first of the files of a folder that one of the names leads to, which begin at that folder."""
+def _first_match(files: list[Path], at: Path, names: Iterable[bytes]) -> Path | None:
+    """Return the first of the files of a folder that one of the names leads to, which begin at another folder."""
     folder = files[0].absolute().parent
     same: dict[bytes, bool] = {}
     for name in names:
@@ -273,10 +288,10 @@ def _first_match(files: list[Path], names: Iterable[bytes]) -> Path | None:
         if above not in same:
             if len(same) >= _MOST_FOLDERS:
                 same.clear()
-            same[above] = _is_same(folder / os.fsdecode(above), folder)
+            same[above] = _is_same(at / os.fsdecode(above), folder)
         if not same[above]:
             continue
-        if first := next((file for file in files if _is_same(folder / os.fsdecode(name), file)), None):
+        if first := next((file for file in files if _is_same(at / os.fsdecode(name), file)), None):
             return first
     return None
 

@@ -34,7 +34,7 @@ from typing import Any, Final, Protocol
 
 from metatree._util.private import private_folder
 from metatree.errors import UntrustedStore, UserError
-from metatree.storage._git_index import is_object, put_by_git, work_tree
+from metatree.storage._git_index import is_object, put_by_git, work_trees
 from metatree.storage.errors import primary_code
 from metatree.storage.store_files import is_exempt, is_of_another
 from metatree.storage.user_key import config_folder, user_key
@@ -151,7 +151,7 @@ def keep_refused(file: Path) -> None:
 
 def keep_left(file: Path) -> None:
     """Keep how a process of this user left a store, where git could exchange it."""
-    if work_tree(file) is not None:
+    if work_trees(file):
         _keep_state("left", file)
 
 

@@ -287,3 +287,19 @@ def test_rules_that_leave_out_the_folder_that_is_named_take_no_other_rules_away(
     for name in ("a.md", "b.priv"):
         (tmp_path / "docs" / name).write_text("text\n")
     assert set(scan(tmp_path / "docs").files) == {"a.md"}
+
+
+@pytest.mark.parametrize("beside", ["an empty folder", "a file"])
+def test_what_is_no_repository_takes_no_rules_above_away(tmp_path: Path, beside: str) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text("*.private\n")
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "pay.private").write_text("The salary list.\n")
+    (docs / "guide.md").write_text("# Guide\n\nTea is at five.\n")
+    if beside == "a file":
+        (docs / ".git").write_text("x")
+    else:
+        (docs / ".git").mkdir()
+    with build_tree(docs) as tree:
+        assert "ignored" in dict(tree.omissions())["pay.private"]

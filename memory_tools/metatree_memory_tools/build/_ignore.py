@@ -7,6 +7,7 @@ import stat
 from bisect import bisect_left
 from pathlib import Path
 
+from metatree._util.git_folder import is_repository
 from metatree.errors import UserError
 from metatree.trees.source_files import read_inside
 from metatree_memory_tools.git.ignore import MOST_RULES_BYTES, IgnoreRules
@@ -74,9 +75,11 @@ def rules_above(root: Path) -> tuple[IgnoreRules | None, str, bool]:
         or None outside of a repository; the path of `root` in it, with a `/` at its end unless it is empty; and
         whether there are more than are followed.
     """
-    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
-    if top is None:
+    tops = [folder for folder in (root, *root.parents) if (folder / ".git").exists()]
+    if not tops:
         return None, "", False
+    # One that git passes over, as an archive may bring it, takes no rules away; one that is damaged has its own.
+    top = next(filter(is_repository, tops), tops[-1])
     rules: IgnoreRules | None = None
     is_cut = False
     inside = root.relative_to(top).parts

@@ -14,6 +14,7 @@ from metatree_memory_tools import build_tree
 from metatree import Tree
 from metatree.errors import UntrustedStore, UserError
 from metatree.notes.notes import remember
+from metatree.storage._git_index import is_object, put_by_git, tracked
 from metatree.storage.acceptance import accept
 from metatree.storage.store import Store
 from tests.integration.git_repository import Repository
@@ -282,3 +283,26 @@ def test_a_store_that_git_put_there_stays_so_though_it_is_used_by_who_passes_ove
             Store.open(memory)
     accept(memory)
     Store.open(memory).close()
+
+
+@pytest.mark.parametrize("kind", ["a file", "an empty folder", "a repository"])
+def test_what_lies_beside_a_store_and_looks_like_a_repository_hides_none_above(
+    tmp_path: Path, kind: str
+) -> None:
+    """An archive can bring it, and git cannot."""
+    repository = Repository(tmp_path / "shop")
+    docs = repository.root / "docs"
+    docs.mkdir()
+    repository.commit("kept", {"docs/memory.db": "a store"})
+    if kind == "a file":
+        (docs / ".git").write_text("x")
+    elif kind == "a repository":
+        subprocess.run(["git", "init", "-q", str(docs)], check=True)
+    else:
+        (docs / ".git").mkdir()
+    assert is_object(docs / "memory.db") and put_by_git(docs / "memory.db")
+    if kind == "a file":
+        with pytest.raises(UserError, match="git cannot say"):
+            tracked([docs / "memory.db"])
+    else:
+        assert tracked([docs / "memory.db"]) == docs / "memory.db"
