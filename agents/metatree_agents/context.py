@@ -310,8 +310,8 @@ class _Packing:
         if not candidates:
             if documents := [visible(file.path) for file in self.files if not file.parts]:
                 return (
-                    f"{', '.join(documents[:3])} would fit, and has no lines to give, as a document: "
-                    "ask with `metatree ask` or `metatree find`"
+                    f"what fits is in documents, which have no lines to give ({', '.join(documents[:3])}):"
+                    " `metatree ask` and `metatree find` look into them"
                 )
             return (
                 "nothing in this tree has a word of the issue: name what it is about as the source calls it"

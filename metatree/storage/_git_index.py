@@ -280,7 +280,11 @@ def _names(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _first_match(files: list[Path], at: Path, names: Iterable[bytes]) -> Path | None:
-    """Return the first of the files of a folder that one of the names leads to, which begin at another folder."""
+    """Return the first of the files of a folder that one of the names leads to.
+
+    Args:
+        at: the folder that the names begin at.
+    """
     folder = files[0].absolute().parent
     same: dict[bytes, bool] = {}
     for name in names:

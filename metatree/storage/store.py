@@ -39,7 +39,7 @@ _open: WeakSet[Store] = WeakSet()
 
 
 def is_store_head(head: bytes) -> bool:
-    """Whether a file that begins so is a SQLite file that says it is a store of metatree."""
+    """Whether a file that begins so, with `STORE_HEAD` bytes or more, says that it is a store of metatree."""
     return (
         head.startswith(b"SQLite format 3\0") and int.from_bytes(head[68:STORE_HEAD], "big") == APPLICATION_ID
     )

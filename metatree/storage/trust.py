@@ -198,9 +198,11 @@ def untrusted(
     file: Path, why: str = "was not made by you on this machine, or was copied here"
 ) -> UntrustedStore:
     """Return the error for a store that somebody else made."""
+    # The stores of a tree are accepted together; of a folder without one, the command would take its `.metatree`.
+    shown = file.parent if file.with_name(_OF_A_TREE[0]).exists() else file
     return UntrustedStore(
         f"{str(file)!r} {why}: it is not used;"
-        f" `metatree trust {shlex.quote(str(file.parent))}` shows what is in it, and accepts it",
+        f" `metatree trust {shlex.quote(str(shown))}` shows what is in it, and accepts it",
         path=str(file),
     )
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.git.index import names_in
+from metatree_memory_tools.git.place import is_repository
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.skipif(shutil.which("git") is None, reason="needs git"),
-]
+pytestmark = pytest.mark.integration
 
 
 def git(folder: Path, *arguments: str) -> bytes:
@@ -122,3 +119,48 @@ def test_a_damaged_index_is_none(tmp_path: Path, damage: str) -> None:
     index.write_bytes(broken[damage])
     with build_tree(source) as tree:
         assert "app.py" in tree and "vendor/lib/a.py" not in tree
+
+
+_SHAPES = {
+    "a repository": {"HEAD": "ref: refs/heads/main\n", "objects/": "", "refs/": ""},
+    "a commit": {"HEAD": "a" * 40 + "\n", "objects/": "", "refs/": ""},
+    "a head without a blank": {"HEAD": "ref:refs/heads/main", "objects/": "", "refs/": ""},
+    "a head that is none": {"HEAD": "main\n", "objects/": "", "refs/": ""},
+    "a head out of form": {"HEAD": "ref: heads/main\n", "objects/": "", "refs/": ""},
+    "a mark before the head": {"HEAD": "\ufeffref: refs/heads/main\n", "objects/": "", "refs/": ""},
+    "no head": {"objects/": "", "refs/": ""},
+    "no objects": {"HEAD": "ref: refs/heads/main\n", "refs/": ""},
+    "no references": {"HEAD": "ref: refs/heads/main\n", "objects/": ""},
+    "shared": {"HEAD": "ref: refs/heads/main\n", "commondir": "../../.git\n"},
+    "shared with nothing": {"HEAD": "ref: refs/heads/main\n", "commondir": "../none\n"},
+    "empty": {},
+    "a link for its head": {"HEAD->": "refs/heads/main", "objects/": "", "refs/": ""},
+    "another link for its head": {"HEAD->": "../../.git/HEAD", "objects/": "", "refs/": ""},
+    "a file that leads": "gitdir: ../.git\n",
+    "a file that leads to nothing": "gitdir: ../none\n",
+    "a file without a blank": "gitdir:../.git\n",
+    "a file with a mark": "\ufeffgitdir: ../.git\n",
+    "a file of something else": "x",
+}
+
+
+@pytest.mark.parametrize("shape", _SHAPES)
+def test_a_repository_is_what_git_takes_for_one(tmp_path: Path, shape: str) -> None:
+    git(tmp_path, "init", "-q")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    held = _SHAPES[shape]
+    if isinstance(held, str):
+        (inner / ".git").write_text(held)
+    else:
+        (inner / ".git").mkdir()
+        for name, text in held.items():
+            if name.endswith("/"):
+                (inner / ".git" / name).mkdir()
+            elif name.endswith("->"):
+                (inner / ".git" / name.removesuffix("->")).symlink_to(text)
+            else:
+                (inner / ".git" / name).write_text(text)
+    asked = ["git", "rev-parse", "--show-toplevel"]
+    done = subprocess.run(asked, cwd=inner, capture_output=True, text=True, check=False)
+    assert is_repository(inner) == (done.stdout.strip() == str(inner)), done.stderr

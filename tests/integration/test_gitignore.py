@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,10 +18,7 @@ from metatree_memory_tools.git.ignore import MOST_RULES_BYTES
 
 from tests.profiles import examples
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.skipif(shutil.which("git") is None, reason="needs git"),
-]
+pytestmark = pytest.mark.integration
 
 NAMES = ("a", "b", "ab", "aab", "abb", "a.b", "b-a", "[a]", "a b", "a ", "!a", "#a", "é", "a*b", "]", "A1")
 

@@ -7,12 +7,11 @@ import stat
 from bisect import bisect_left
 from pathlib import Path
 
-from metatree._util.git_folder import is_repository
 from metatree.errors import UserError
 from metatree.trees.source_files import read_inside
 from metatree_memory_tools.git.ignore import MOST_RULES_BYTES, IgnoreRules
 from metatree_memory_tools.git.index import tracked_below
-from metatree_memory_tools.git.place import Place, place_of
+from metatree_memory_tools.git.place import Place, is_repository, place_of
 
 _TOOL_FOLDERS = frozenset(
     [
@@ -78,7 +77,7 @@ def rules_above(root: Path) -> tuple[IgnoreRules | None, str, bool]:
     tops = [folder for folder in (root, *root.parents) if (folder / ".git").exists()]
     if not tops:
         return None, "", False
-    # One that git passes over, as an archive may bring it, takes no rules away; one that is damaged has its own.
+    # What git passes over, as an archive may bring it, takes no rules away; where all are damaged, the last has rules.
     top = next(filter(is_repository, tops), tops[-1])
     rules: IgnoreRules | None = None
     is_cut = False

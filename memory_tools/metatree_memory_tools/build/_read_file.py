@@ -15,7 +15,7 @@ from metatree._util.private_keys import private_keys
 from metatree._util.secret_text import SHAPES_VERSION, masked, without_secrets
 from metatree.errors import UserError
 from metatree.node import Node, Source
-from metatree.storage.store import STORE_HEAD, is_store_head
+from metatree.storage.store import is_store_head
 from metatree.trees.masking import is_code, masked_file
 from metatree.trees.source_files import digest_bytes, mtime_of, read_inside
 from metatree.trees.source_types import MemoryType, NotOfType, Outline, OutlinePart, SourceFile
@@ -29,6 +29,8 @@ _log = logging.getLogger("metatree")
 
 LEFT_OUT = "-"
 """Name of the reader of a file that has no node."""
+
+_STORE = "a store of metatree: give its folder as a source, as `tree:FOLDER`"
 
 _HEAD = 8192
 _PROBLEM_CHARS = 300
@@ -104,6 +106,8 @@ def read_file(
         limit = max_file_bytes
         if scanned.size > limit:
             head = read_inside(root, raw, limit=_HEAD, links=False)[0]
+            if is_store_head(head) and not scanned.alone:
+                return replace(unread, problem=_STORE)
             large = _type_of(types, scanned.path, head, is_binary(head), here)
             limit = max(limit, large.traits.max_file_bytes if large is not None else 0)
             if scanned.size > limit:
@@ -118,8 +122,8 @@ def read_file(
     mtime_ns = -1 if fresh else mtime_of(state)
     digest = digest_bytes(data)
     unread = FileNodes(scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest)
-    if is_store_head(data[:STORE_HEAD]) and not scanned.alone:
-        return replace(unread, problem="a store of metatree: give its folder as a source, as `tree:FOLDER`")
+    if is_store_head(data) and not scanned.alone:
+        return replace(unread, problem=_STORE)
     binary = is_binary(data)
     file_type = _type_of(types, scanned.path, data[:_HEAD], binary, here)
     if file_type is None:
@@ -143,7 +147,7 @@ def read_file(
     try:
         outline = checked(kind.outline(file))
     except NotOfType:
-        others = types[types.index(file_type) + 1 :]
+        others = types[types.index(file_type) + 1 :]  # it is read again, within their limits
         return read_file(
             root, scanned, max_file_bytes, known, others, secrets=secrets, left_out=left_out, here=here
         )

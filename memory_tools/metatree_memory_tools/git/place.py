@@ -25,6 +25,7 @@ from metatree.errors import UserError
 _BYTES = 1 << 20
 _MOST = 1_000
 _LEADS = re.compile(r"gitdir:\s*([^\0\n]+)")
+_HEAD_OF_ANY = re.compile(rb"ref:\s*refs/|[0-9a-f]{40}")
 _REFERENCE = re.compile(r"ref:\s*([^\0\n]+)")
 _SECTION = re.compile(r'\[([^\]"]*)("(?:[^"\\]|\\.)*")?\]\s*')
 _NAMED = re.compile(r"refs/(?!.*\.\.).+|[A-Z_]+")
@@ -76,6 +77,29 @@ def place_of(top: Path) -> Place:
     place = Place(top, own, shared)
     _check_stays(place)
     return place
+
+
+def is_repository(top: Path) -> bool:
+    """Whether git takes `.git` in a folder for a repository, its own or not; on its way up it passes over any other.
+
+    Source: `is_git_directory` and `validate_headref` in setup.c and path.c of git.
+    """
+    try:
+        own = top / ".git"
+        if own.is_file():
+            begin, is_lead, lead = read_regular(own, _BYTES).partition(b"gitdir: ")
+            if begin or not is_lead:
+                return False
+            own = top / os.fsdecode(lead.rstrip(b"\r\n"))
+        head = own / "HEAD"
+        if head.is_symlink():
+            is_sound = head.readlink().as_posix().startswith("refs/")
+        else:
+            is_sound = _HEAD_OF_ANY.match(read_regular(head, _BYTES)) is not None
+        shared = _shared(own)
+        return is_sound and (shared / "objects").is_dir() and (shared / "refs").is_dir()
+    except (OSError, ValueError):  # a name with NUL in it is none
+        return False
 
 
 def bare_place(folder: Path) -> Place:

@@ -558,6 +558,17 @@ def test_a_tree_that_was_moved_reads_no_other_folder(
     Tree.open(tmp_path / "shared/c").close()
 
 
+def test_a_store_of_another_name_beside_a_tree_is_named_itself(clone: Clone) -> None:
+    """`metatree trust FOLDER` would show, and accept, the tree of the folder."""
+    with as_user(clone.attacker), build_tree(clone.folder) as tree:
+        remember(tree, "The kettle is blue.")
+        Store.open(clone.folder / "gw.db").close()
+    with pytest.raises(UntrustedStore, match=r"metatree trust \S*gw\.db`"):
+        Store.open(clone.folder / "gw.db")
+    with pytest.raises(UntrustedStore, match=r"metatree trust \S*\.metatree`"):
+        Store.open(clone.folder / ".metatree" / "memory.db")
+
+
 def test_a_journal_beside_any_store_is_refused(clone: Clone) -> None:
     """Also beside one that is not in the mode of ours, as a restore leaves it for a moment."""
     shutil.rmtree(clone.metatree)
