@@ -121,7 +121,7 @@ def test_a_damaged_index_is_none(tmp_path: Path, damage: str) -> None:
         assert "app.py" in tree and "vendor/lib/a.py" not in tree
 
 
-_SHAPES = {
+_SHAPES: dict[str, str | dict[str, str]] = {
     "a repository": {"HEAD": "ref: refs/heads/main\n", "objects/": "", "refs/": ""},
     "a commit": {"HEAD": "a" * 40 + "\n", "objects/": "", "refs/": ""},
     "a head without a blank": {"HEAD": "ref:refs/heads/main", "objects/": "", "refs/": ""},
