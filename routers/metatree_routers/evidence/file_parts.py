@@ -76,16 +76,20 @@ def rank_parts(
     for id_, score, reason, rows in evidence.file_query(issue, find):
         node = tree.find(id_)
         if node is not None:
-            parts = [part for row in rows if (part := _part(tree, row)) is not None]
+            found = [part for row in rows if (part := _part(tree, row)) is not None]
+            # Below a file of one part there may be what is none of its lines, such as its history.
+            parts = [part for part in found if part.node_id != id_] or found
             parts.sort(key=lambda part: part.ranges[0][0])
             files.append(FileOfParts(id_, node.path or id_, min(1.0, score), reason, tuple(parts)))
     return files
 
 
 def _parts(snapshot: IndexSnapshot, ranking: Ranking, file: int) -> list[tuple[str, float, float, int]]:
-    """Return (id, words, named, terms) of each part of a file."""
+    """Return (id, words, named, terms) of each part of a file, and of the file itself."""
     table = snapshot.table
-    inside = np.flatnonzero((table.home == file) & table.alive & table.is_leaf).astype(np.int32)
+    is_part = (table.home == file) & table.alive & table.is_leaf
+    is_part[file] = True
+    inside = np.flatnonzero(is_part).astype(np.int32)
     named = dict.fromkeys(inside.tolist(), 0.0)
     for match in ranking.mention_matches.get(file, ()):
         below = [match.node] if match.node in named else inside[table.nearest(inside, [match.node]) >= 0]

@@ -18,6 +18,7 @@ from metatree_agents.context import token_counter
 from metatree_memory_tools import build_tree
 
 from metatree import Tree, UserError
+from tests.integration.git_repository import Repository
 
 pytestmark = pytest.mark.integration
 
@@ -114,6 +115,15 @@ def test_a_document_that_fits_is_named(tmp_path: Path) -> None:
     with build_tree(tmp_path) as tree:
         found = context_for("how long are backups kept", tree, 1000)
     assert not found.ranges and "documents, which have no lines to give (a.html)" in found.detail
+
+
+def test_a_file_of_one_part_has_lines_where_its_history_lies_below_it(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "shop")
+    repository.commit("first", {"open.md": "# Opening\n\nThe shop opens at nine.\n"})
+    with build_tree(repository.root, history=True, out=tmp_path / "tree") as tree:
+        assert tree.children("open.md")
+        found = context_for("when does the shop open", tree, 1000)
+    assert [(one.path, one.start_line, one.end_line) for one in found.ranges] == [("open.md", 1, 3)]
 
 
 def test_an_issue_without_a_word_of_the_tree_says_so(tree: Tree) -> None:
