@@ -49,7 +49,8 @@ def read_settings(path: Path) -> SettingsFile | None:
     """Read one file of settings; None where there is none, or a `pyproject.toml` says nothing of metatree.
 
     Raises:
-        UserError: it is too large, no regular file, or no TOML.
+        UserError: it is too large, no regular file, or no TOML; a `pyproject.toml` that is no TOML, as one is while
+            it is merged, only if it may have rules of what is left out.
     """
     is_project = path.name == PROJECT
     try:
@@ -73,7 +74,7 @@ def read_settings(path: Path) -> SettingsFile | None:
     except OSError as exc:
         raise UserError(f"cannot read the settings in {str(path)!r}: {exc.strerror or exc}") from exc
     except (ValueError, RecursionError) as exc:
-        if is_project:
+        if is_project and b"ignore" not in data:
             return None  # whoever uses it for what it is for will hear of that
         raise UserError(f"the settings in {str(path)!r} are no TOML: {exc or 'too deep'}") from exc
     if is_project:
@@ -89,16 +90,15 @@ def settings_in(folder: Path) -> SettingsFile | None:
     return read_settings(folder / OWN) or read_settings(folder / PROJECT)
 
 
-def ignored_in(folder: Path) -> tuple[str, ...]:
-    """Return the patterns, as those of `.gitignore`, that the settings of a folder leave out of its tree.
+def ignored_by(settings: SettingsFile) -> tuple[str, ...]:
+    """Return the patterns, as those of `.gitignore`, of what the settings of a folder leave out of trees.
 
     Raises:
-        UserError: as `settings_in`, or `ignore` is no list of texts.
+        UserError: `ignore` is neither a text nor a list of texts.
     """
-    settings = settings_in(folder)
-    if settings is None:
-        return ()
     patterns = settings.values.get("ignore", [])
+    if isinstance(patterns, str):
+        return (patterns,)
     if not isinstance(patterns, list) or not all(isinstance(each, str) for each in patterns):
         raise UserError(f"{settings.where('ignore')}: ignore must be a list of texts")
     return tuple(patterns)

@@ -299,3 +299,31 @@ def test_what_is_no_repository_takes_no_rules_above_away(tmp_path: Path, beside:
         (docs / ".git").mkdir()
     with build_tree(docs) as tree:
         assert "ignored" in dict(tree.omissions())["pay.private"]
+
+
+@pytest.mark.parametrize("where", ["the clone's rules", "one's own rules"])
+def test_a_folder_that_is_taken_back_in_keeps_all_rules(tmp_path: Path, where: str) -> None:
+    """`*.private` says something of `tools/build`, although the rule beside it, which does not count, says so too."""
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    build = tmp_path / "tools" / "build"
+    build.mkdir(parents=True)
+    (build / "pay.private").write_text("The salary list.\n")
+    (build / "guide.md").write_text("# Guide\n")
+    if where == "one's own rules":
+        (tmp_path / ".git" / "info" / "exclude").write_text("*.private\n/tools/*\n")
+        (tmp_path / ".gitignore").write_text("!/tools/*/\n")
+    else:
+        (tmp_path / ".gitignore").write_text("build/\n*.private\n")
+        (build.parent / ".gitignore").write_text("!build/\n")
+    assert set(scan(build).files) == {"guide.md"}
+
+
+def test_of_rules_that_leave_out_a_named_folder_the_others_count(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text("build/\n/b*\n*.private\n")
+    below = tmp_path / "build" / "docs"
+    below.mkdir(parents=True)
+    for name in ("pay.private", "guide.md"):
+        (below / name).write_text("text\n")
+    assert set(scan(below).files) == {"guide.md"}
+    assert set(scan(below.parent).files) == {"docs/guide.md"}

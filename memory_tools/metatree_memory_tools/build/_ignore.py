@@ -9,7 +9,7 @@ from pathlib import Path
 
 from metatree.errors import UserError
 from metatree.trees.source_files import read_inside
-from metatree_memory_tools.git.ignore import MOST_RULES_BYTES, IgnoreRules
+from metatree_memory_tools.git.ignore import MOST_RULES_BYTES, IgnoreRules, rules_for
 from metatree_memory_tools.git.index import tracked_below
 from metatree_memory_tools.git.place import Place, is_repository, place_of
 
@@ -79,20 +79,11 @@ def rules_above(root: Path) -> tuple[IgnoreRules | None, str, bool]:
         return None, "", False
     # What git passes over, as an archive may bring it, takes no rules away; where all are damaged, the last has rules.
     top = next(filter(is_repository, tops), tops[-1])
-    rules: IgnoreRules | None = None
-    is_cut = False
     inside = root.relative_to(top).parts
     folders = ["".join(part + "/" for part in inside[:depth]) for depth in range(len(inside) + 1)]
-    base = folders[-1]
-    files = [("", exclude_of(top)), *((each, _read(top, f"{each}.gitignore")) for each in folders[:-1])]
-    for each, (text, more) in files:
-        alone = IgnoreRules(each, text)
-        if any(alone.ignores(above[:-1], folder=True) for above in folders[1:] if above.startswith(each)):
-            continue  # asked for by name, although these rules leave it out
-        if text:
-            rules = IgnoreRules(each, text, rules)
-        is_cut = is_cut or more or (bool(text) and rules is not None and rules.is_cut)
-    return rules, base, is_cut
+    read = [("", exclude_of(top)), *((each, _read(top, f"{each}.gitignore")) for each in folders[:-1])]
+    rules, is_cut = rules_for(folders[-1], [(each, text) for each, (text, _) in read])
+    return rules, folders[-1], is_cut or any(more for _, (_, more) in read)
 
 
 def exclude_of(top: Path) -> tuple[str, bool]:

@@ -22,7 +22,7 @@ from metatree.trees.source_files import mtime_of
 from metatree.trees.source_types import Progress
 from metatree_memory_tools.build._ignore import Tracked, exclude_of, is_tool_folder, rules_above, rules_text
 from metatree_memory_tools.file_names import path_text
-from metatree_memory_tools.git.ignore import IgnoreRules, settings_rules
+from metatree_memory_tools.git.ignore import IgnoreRules, SettingsRules, settings_rules
 
 _OWN: Final = (".git", ".metatree")
 _OWN_FILES: Final = re.compile(
@@ -113,25 +113,17 @@ def scan(
 
     Raises:
         OSError: the folder itself cannot be read.
+        UserError: its settings cannot, so that nobody knows what they leave out.
     """
     rules, base, is_cut = rules_above(root)
     walk = _Walk(os.fsencode(root), include_secrets, exclude, base, progress)
-    walk.settings = _settings_rules(root, walk.result)
+    walk.settings = settings_rules(root)
     if is_cut:
         walk.result.notes["."] = (
             f"the repository around it has more rules than are followed: {_TRACKED_ALONE}"
         )
     walk.folder("", b"", rules, base, 0, shut=is_cut)
     return walk.result
-
-
-def _settings_rules(root: Path, result: Scan) -> IgnoreRules | None:
-    """Return the rules that the settings of a folder add; those that cannot be read are noted, and no build ends."""
-    try:
-        return settings_rules(root)
-    except UserError as exc:
-        result.notes["."] = f"nothing is left out by its settings: {exc}"
-        return None
 
 
 def scan_file(file: Path, mount: str) -> Scan:
@@ -178,8 +170,7 @@ class _Walk:
         self.exclude = exclude
         self.own = {_id_of(os.path.join(root, os.fsencode(name))) for name in (exclude, *_OWN) if name}
         self.result = Scan()
-        self.settings: IgnoreRules | None = None
-        """What the settings of the folder leave out besides, whether git tracks it or not."""
+        self.settings: SettingsRules | None = None
 
     def folder(
         self,

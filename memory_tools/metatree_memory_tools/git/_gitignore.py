@@ -11,7 +11,7 @@ stands before the first wildcard.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -70,13 +70,20 @@ def _without_spaces(line: bytes) -> bytes:
 class Patterns:
     """The patterns of one file."""
 
-    def __init__(self, text: bytes, most_wild: int = MOST_WILD, most_rules: int = MOST_RULES) -> None:
+    def __init__(
+        self,
+        text: bytes,
+        most_wild: int = MOST_WILD,
+        most_rules: int = MOST_RULES,
+        wanted: Collection[bytes] = (),
+    ) -> None:
         """Read the lines of a file; what is no valid pattern matches nothing, as in git.
 
         Args:
             text: what it says.
             most_wild: after so many patterns with wildcards, the rest is not followed.
             most_rules: after so many patterns of any kind, too.
+            wanted: folders that no pattern leaves out: those that do are passed over.
         """
         self._rules: list[Rule] = []
         self.wild = 0
@@ -91,7 +98,8 @@ class Patterns:
                     self.is_cut = True
                     break
                 self.wild += 1 + wild // _WILD_OF_ONE
-            self._rules.append(rule)
+            if not any(_leaves_out(rule, folder) for folder in wanted):
+                self._rules.append(rule)
         self._literal: dict[tuple[bool, bytes], dict[bool, int]] = {}
         """Of rules without wildcards, by what they match, the last one for folders alone and the last one for all."""
         self._wild: dict[bool, list[int]] = {True: [], False: []}
@@ -149,6 +157,13 @@ class Patterns:
             ]
             for named, numbers in self._wild.items()
         }
+
+
+def _leaves_out(rule: Rule, folder: bytes) -> bool:
+    text = folder[folder.rfind(b"/") + 1 :] if rule.named else folder
+    if rule.negative or not _SPECIAL.search(rule.pattern):
+        return not rule.negative and rule.pattern == text
+    return _compiled(rule.pattern, rule.named).fullmatch(text) is not None
 
 
 @lru_cache(maxsize=1_024)

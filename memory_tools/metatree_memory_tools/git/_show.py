@@ -10,7 +10,6 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -26,7 +25,7 @@ from metatree.trees.text import decode, is_binary, lines_of
 from metatree_memory_tools.file_names import path_text
 from metatree_memory_tools.git._command import GitFailed, Objects, checked_revision, objects_of, rev_parse
 from metatree_memory_tools.git._dates import seconds_of
-from metatree_memory_tools.git.ignore import IgnoreRules, settings_rules
+from metatree_memory_tools.git.ignore import SettingsRules, settings_rules
 from metatree_memory_tools.git.log import masked_message
 from metatree_memory_tools.memory_types import memory_types
 
@@ -177,14 +176,19 @@ class _LeftOut:
 
     def __init__(self, root: Path, named: Collection[str], *, secrets: bool) -> None:
         self._root, self._named, self._secrets = root, frozenset(named), secrets
-        self._rules: IgnoreRules | None = None
-        with suppress(UserError):  # a build says what is wrong with them, and leaves nothing out
+        self._rules: SettingsRules | None = None
+        self._unread = ""
+        try:
             self._rules = settings_rules(root)
+        except UserError as exc:
+            self._unread = f"may be left out by settings that cannot be read ({exc})"
 
     def why(self, *paths: str | None) -> str:
         """Return a clause, empty for a file that is not left out."""
         if not self._secrets and any(self._is_secret(path) for path in paths if path):
             return "may hold secrets"
+        if self._unread:
+            return self._unread
         if self._rules is not None and any(self._rules.leaves_out(path) for path in paths if path):
             return "are left out by the settings of the folder"
         return "are left out of the tree" if any(self._is_named(path) for path in paths if path) else ""

@@ -95,9 +95,9 @@ def test_patterns_leave_out_what_git_tracks_too(clone: Path, capsys: pytest.Capt
     assert "generated: ignored by the settings of the folder" in capsys.readouterr().out
 
 
-def test_patterns_bring_no_lines_of_their_own(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pattern_of_several_lines_is_several(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (clone / "metatree.toml").write_text('ignore = ["x\\ncircle.py"]\n')
-    assert any("circle.py" in node for node in found(capsys))
+    assert not any("circle.py" in node for node in found(capsys))
 
 
 HOSTILE = {
@@ -350,12 +350,13 @@ def test_links_pipes_and_large_files_are_no_settings(
     assert "more than a megabyte" in capsys.readouterr().err
 
 
-def test_a_build_goes_on_where_the_settings_of_its_source_cannot_be_read(
+def test_nothing_is_read_where_the_settings_of_a_source_cannot_be(
     clone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (clone / "metatree.toml").write_text("ignore = 3\n")
     monkeypatch.chdir(tmp_path)
-    assert run(["find", "area of a circle", "--source", str(clone)]) == 0
+    assert run(["find", "area of a circle", "--source", str(clone)]) == 2
+    assert "metatree.toml:1: ignore must be a list of texts" in capsys.readouterr().err
 
 
 def test_quiet_leaves_errors_and_warnings(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
