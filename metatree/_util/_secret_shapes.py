@@ -129,7 +129,9 @@ SHAPES: Final = (
         r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/+-]{20,200}",
     ),
     _shape("a key of a provider", "/api/webhooks/", r"/api/webhooks/\d{15,25}/[\w-]{40,100}", inside=True),
-    _shape("a key of a provider", ":AA", r"\d{8,12}:AA[\w-]{32,40}"),
+    _shape(  # in addresses behind `bot`
+        "a key of a provider", ":AA", r"(?:bot)?(?P<value>\d{8,12}:AA[\w-]{32,40})"
+    ),
     _shape("a key of a provider", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,80}"),
     _shape(
         "a key of a provider",

@@ -33,7 +33,7 @@ _LONGEST_HEAD: Final = 20
 """Signs of a key that are shown, such as the user in an address."""
 _LEAST_KEY: Final = 16
 """Signs of a key that has a form of its own."""
-SHAPES_VERSION: Final = "23"
+SHAPES_VERSION: Final = "24"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(

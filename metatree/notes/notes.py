@@ -23,7 +23,7 @@ from hashlib import blake2b
 from typing import Any, Final, Literal
 
 from metatree._util.normal_form import nfc
-from metatree._util.secret_text import secrets_in
+from metatree._util.secret_text import masked, secrets_in
 from metatree.errors import UnknownNode, UserError
 from metatree.node import Node
 from metatree.notes.left_out import leave_out, messages_below
@@ -504,7 +504,11 @@ def _warnings(text: str) -> tuple[str, ...]:
 def _labels_of(
     text: str, title: str | None, describer: AnyDescriber | None, parent: Node | None
 ) -> tuple[str, str]:
-    """Return title and description; the latter is left empty where it would only repeat the text."""
+    """Return title and description; the latter is left empty where it would only repeat the text.
+
+    Without what looks like secrets: of one that the end of a title cuts, nobody would know that it is one.
+    """
+    text = masked(text)[0]
     if describer is not None:
         from metatree._util.threads import run_apart
         from metatree.parts import as_describer

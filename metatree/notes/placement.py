@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.node import Node
 from metatree.protocols import Evidence
@@ -166,10 +167,10 @@ def _place_by_topic(tree: Tree, hits: list[tuple[Node, float]]) -> Placement | N
 
 
 def _shared_words(text: str, other: str) -> list[str]:
-    """Return up to three words that two texts share, as the first has them."""
-    known = {_stem(word) for word in _words(other)}
+    """Return up to three words that two texts share, as the first has them; none of what looks like a secret."""
+    known = {_stem(word) for word in _words(masked(other)[0])}
     shared: dict[str, str] = {}
-    for word in _words(text):
+    for word in _words(masked(text)[0]):
         if _stem(word) in known:
             shared.setdefault(_stem(word), word)
     return list(shared.values())[:3]

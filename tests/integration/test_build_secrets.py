@@ -443,7 +443,7 @@ KEYS_OF_PROVIDERS = {
     "SG. hvs. ya29. whsec_ sntrys_ ATATT3 ABSK AKCp FlyV1=fm2_ dt0c01. dp.pt. xapp-1- sk.eyJ": KEY[:90],
     "dapi key- SK dop_v1_ shpat_ sbp_ rubygems_ sntryu_ pul-": HEX[:32],
     "a1B2c3D4e5f6g7.atlasv1.": KEY[:65],
-    "https://a.example/?sig= 123456789:AA": KEY[:40],
+    "https://a.example/?sig= 123456789:AA https://a.example/bot123456789:AA": KEY[:40],
     "HEXKEY:": HEX[:32] + "-us12",
     "patAbcdefgh123456.": HEX[:64],
     "https://hooks.slack.com/services/": "T01234567/B01234567/" + KEY[:24],

@@ -327,3 +327,29 @@ def test_of_rules_that_leave_out_a_named_folder_the_others_count(tmp_path: Path)
         (below / name).write_text("text\n")
     assert set(scan(below).files) == {"guide.md"}
     assert set(scan(below.parent).files) == {"docs/guide.md"}
+
+
+def test_rules_speak_of_the_bytes_of_a_name(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    root = os.fsencode(tmp_path)
+    Path(os.fsdecode(root + b"/caf\xe9")).mkdir()
+    for name in (
+        b"geh\xe4lter.md",
+        b"l\xf6hne.md",
+        b"s\xfc\xdf.md",
+        b"caf\xe9/a.md",
+        b"caf\xe9/b.md",
+        b"gast.md",
+    ):
+        Path(os.fsdecode(root + b"/" + name)).write_text("text\n")
+    (tmp_path / ".gitignore").write_bytes(b"geh\xe4lter.md\nl?hne.md\n/caf\xe9/a.*\n")
+    (tmp_path / "metatree.toml").write_text('ignore = ["s??.md"]\n')
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
+    listed = ["git", "ls-files", "-z", "--others", "--exclude-standard"]
+    by_git_itself = subprocess.run(
+        listed, cwd=tmp_path, capture_output=True, check=True, env=environment
+    ).stdout
+    wanted = {*by_git_itself.split(b"\0")} - {b"", b"s\xfc\xdf.md"}
+    assert {file.raw or file.path.encode() for file in scan(tmp_path).files.values()} == wanted
+    assert {file.raw for file in scan(tmp_path / os.fsdecode(b"caf\xe9")).files.values()} == {None}
+    assert set(scan(tmp_path / os.fsdecode(b"caf\xe9")).files) == {"b.md"}

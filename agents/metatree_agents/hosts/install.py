@@ -19,6 +19,7 @@ from typing import Any, Literal
 from metatree._util.open_folder import HAS_OPEN_FOLDERS, OpenFolder
 from metatree._util.private import private_folder, write_whole
 from metatree._util.process import program
+from metatree._util.secret_files import is_link_to_secret
 from metatree.errors import UserError
 from metatree_agents.hosts import _json_edits, _toml_edits
 from metatree_agents.hosts._files import folder_of, link_on_the_way, read, read_in, remove_empty
@@ -537,11 +538,14 @@ def _followed(path: Path, project: Path | None) -> Path:
     """Return the file that a link leads to, which is reached by no link any more.
 
     Raises:
-        ValueError: a link of a project leads out of it, or to what git keeps: the project's authors chose where.
+        ValueError: a link of a project leads out of it, to what git keeps, or to a file or folder for secrets: the
+            project's authors chose where.
     """
     followed = path.resolve()
-    inside = project is None or followed.is_relative_to(project)
-    if not inside or (project is not None and ".git" in followed.relative_to(project).parts):
+    if project is None:
+        return followed
+    is_out = not followed.is_relative_to(project) or ".git" in followed.relative_to(project).parts
+    if is_out or is_link_to_secret(path):
         raise ValueError(link_on_the_way(path, project))
     return followed
 

@@ -87,14 +87,16 @@ def rules_above(root: Path) -> tuple[IgnoreRules | None, str, bool]:
 
 
 def exclude_of(top: Path) -> tuple[str, bool]:
-    """Return what `.git/info/exclude` says of a folder, and whether it says more.
+    """Return what `.git/info/exclude` says of a folder, and whether it says more, as where it is a link.
 
-    Also where the repository is refused for what else is in it.
+    Also where the repository is refused for what else is in it. Git follows such a link; what it leads to may be
+    private, and whether something is left out would tell.
     """
     place = _place(top)
     if place is None and (top / ".git").is_symlink():
         return "", False
-    return _read(top / ".git" if place is None else place.shared, "info/exclude")
+    folder = top / ".git" if place is None else place.shared
+    return ("", True) if (folder / "info" / "exclude").is_symlink() else _read(folder, "info/exclude")
 
 
 def _place(top: Path) -> Place | None:

@@ -120,7 +120,8 @@ def scan(
     walk.settings = settings_rules(root)
     if is_cut:
         walk.result.notes["."] = (
-            f"the repository around it has more rules than are followed: {_TRACKED_ALONE}"
+            "the rules of the repository around it are not followed whole, since there are too many or"
+            f" .git/info/exclude is a link: {_TRACKED_ALONE}"
         )
     walk.folder("", b"", rules, base, 0, shut=is_cut)
     return walk.result
@@ -248,14 +249,16 @@ class _Walk:
             self.leave(path, "a virtual environment")
             return False
         prefix = f"{path}/" if path else ""
-        inside = base + prefix
+        # Rules speak of the bytes of a name, whatever it is shown as.
+        named = os.fsdecode(raw) + "/" if raw else ""
+        inside = base + named
         # Asked for by its name, whatever the listing says: the disk may have it as `.GITIGNORE`.
         text, more = self.rules_text(raw, descriptor)
         # That of the repository around the source is among the rules above.
         exclude, more_excluded = exclude_of(self.place(raw)) if path and b".git" in names else ("", False)
         what = ".gitignore" if more else ".git/info/exclude"
         note = (
-            f"has a {what} of more than a megabyte, whose rest is not followed"
+            f"has a {what} that is a link or of more than a megabyte, and not followed whole"
             if more or more_excluded
             else ""
         )
@@ -295,8 +298,9 @@ class _Walk:
                 self.leave(inner, f"cannot be read: {state.strerror}")
                 continue
             is_folder = stat.S_ISDIR(state.st_mode)
-            ignored = shut or (rules is not None and rules.ignores(inside + name, folder=is_folder))
-            if self.settings is not None and self.settings.ignores(inner, folder=is_folder):
+            in_rules = os.fsdecode(raw_name)
+            ignored = shut or (rules is not None and rules.ignores(inside + in_rules, folder=is_folder))
+            if self.settings is not None and self.settings.ignores(named + in_rules, folder=is_folder):
                 self.leave(inner, "ignored by the settings of the folder")
             elif ignored and not self.is_tracked(inner_raw, folder=is_folder):
                 self.leave(inner, "ignored by .gitignore")

@@ -53,7 +53,7 @@ class Chats:
     """
 
     name = "chats"
-    version = "7"
+    version = "8"
     leaves_out = True
     on_disk = True
 

@@ -43,6 +43,9 @@ _BLOCK_TAG = re.compile(
     re.IGNORECASE,
 )
 _LINK = re.compile(r"\]\((https?://[^)\s]{1,500})\)")
+_LINKED = re.compile(r"\]\([^\s<>]{1,10000}")
+_QUOTED = re.compile(r"%(2[1-9A-F]|3[A-F]|40|5[B-F]|60|7[B-E])", re.IGNORECASE)
+"""The punctuation of ASCII, percent-encoded."""
 _FACT = re.compile(r"\*\*(Title|Authors|Description|Publisher|Language):\*\* (?!.*---- ?BEGIN )(.+)$")
 """One in which a private key begins stays with the lines of the key, so that these are masked."""
 _MOST_BYTES = 200_000_000
@@ -112,7 +115,13 @@ def _by_markitdown(kind: str, data: bytes) -> str:
     converter: Any = by_kind[kind]()
     if kind == "epub":
         converter._html_converter = _Chapters(converter._html_converter)
-    return str(converter.convert(io.BytesIO(data), info).markdown)
+    text = str(converter.convert(io.BytesIO(data), info).markdown)
+    return _LINKED.sub(_unquoted, text) if kind == "epub" else text
+
+
+def _unquoted(link: re.Match[str]) -> str:
+    """Return a link as the book has it: the converter writes `=` as `%3D`, and behind a letter no key is known."""
+    return _QUOTED.sub(lambda sign: chr(int(sign[1], 16)), link[0])
 
 
 class _Chapters:

@@ -401,6 +401,31 @@ def test_a_link_that_stays_in_a_project_is_followed(home: Path) -> None:
     assert Path("servers.json").read_text() == "{}" and list(Path(".agents/skills").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("file", "target"), [(".mcp.json", "secrets.json"), (".codex/config.toml", "../.env")]
+)
+def test_a_link_in_a_project_leads_to_no_secrets_beside_it(
+    home: Path, capsys: pytest.CaptureFixture[str], file: str, target: str
+) -> None:
+    host = "codex" if "codex" in file else "claude-code"
+    link = Path(file)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(target)
+    text = "pin = 4711\n" if host == "codex" else '{"pin": 4711}'
+    link.write_text(text)
+    for command in (
+        ["install", host, "--project"],
+        ["install", host, "--project", "--dry-run"],
+        ["uninstall", host, "--project"],
+    ):
+        assert run(command) == 5
+        said = capsys.readouterr()
+        assert "a link leads to" in said.out and "4711" not in said.out + said.err
+    assert link.read_text() == text and not [
+        each for each in home.rglob("*") if each.is_file() and text in each.read_text()
+    ]
+
+
 @pytest.mark.parametrize("place", [".git/config", ".git"])
 def test_a_link_in_a_project_leads_no_write_to_what_git_keeps(
     home: Path, capsys: pytest.CaptureFixture[str], place: str

@@ -28,6 +28,8 @@ from metatree_memory_tools.text.markdown import plain
 
 from metatree import Tree
 from metatree._util.secret_text import masked
+from metatree.notes.archive import export_memory
+from metatree.notes.notes import remember
 from tests.documents import make_docx
 from tests.integration.git_repository import Repository
 from tests.integration.trust.prepared import Clone
@@ -297,7 +299,8 @@ def test_a_pdf_of_which_nobody_can_say_what_is_in_it_is_not_given(monkeypatch: p
 def test_a_key_of_a_book_is_kept_apart_from_the_elements_beside_it(tmp_path: Path) -> None:
     chapter = (
         f"<html><body><h1>Tea</h1><header>Access key</header><aside>{TOKEN}</aside><footer>Keep it</footer>"
-        f"<p>The tea <b>i</b>s hot.</p><p><span>Token</span><code>{TOKEN}</code><sup>1</sup></p></body></html>"
+        f"<p>The tea <b>i</b>s hot.</p><p><span>Token</span><code>{TOKEN}</code><sup>1</sup></p>"
+        f'<p><a href="https://a.example.org/token={TOKEN}/(a,b)">here</a></p></body></html>'
     )
     package = (
         '<package xmlns="http://www.idpf.org/2007/opf"><metadata></metadata><manifest><item id="a" href="a.xhtml"/>'
@@ -313,4 +316,69 @@ def test_a_key_of_a_book_is_kept_apart_from_the_elements_beside_it(tmp_path: Pat
     with build_tree(tmp_path) as tree:
         said = "\n".join(tree.content(node) for _, node in tree.walk() if node.path == "a.epub")
     assert "Access key" in said and "***" in said and TOKEN[8:] not in said
-    assert "The tea **i**s hot." in said
+    assert "The tea **i**s hot." in said and "[here](https://a.example.org/token=***" in said
+
+
+def _chats(folder: Path, kind: str) -> None:
+    """Write exports with a key beside a mark, which stands for another element."""
+    if kind == "Slack":
+        texts = [
+            f"<@U2>{TOKEN} is new",
+            f"{TOKEN}<https://a.example.org> there",
+            f"(<#C1|tea>{TOKEN})",
+            "<@U2>s <!here|h>a",
+        ]
+        day = [{"ts": f"1715939{n}00.000100", "user": "U1", "text": text} for n, text in enumerate(texts)]
+        (folder / "tea").mkdir()
+        (folder / "tea" / "2024-05-17.json").write_text(json.dumps(day))
+    elif kind == "Telegram":
+        text = ["The id", {"type": "code", "text": TOKEN}, "is new", {"type": "bold", "text": "e"}, "r"]
+        message = {"id": 1, "type": "message", "date": "2024-05-17T10:00:00", "from": "Ann", "text": text}
+        chat = {"name": "Ann", "type": "personal_chat", "id": 1, "messages": [message]}
+        (folder / "result.json").write_text(json.dumps(chat))
+    else:
+        cue = f"00:01.000 --> 00:02.000\nThe id<b>{TOKEN}</b>is<00:00:01.500><c>{TOKEN}</c> n<b>e</b>w\n"
+        other = "00:03.000 --> 00:04.000\nThe kettle of the harbour is blue, and stands beside the large window\n\n"
+        (folder / "a.vtt").write_text("WEBVTT\n\n" + other * 9 + cue)
+
+
+@pytest.mark.parametrize("kind", ["Slack", "Telegram", "WebVTT"])
+@pytest.mark.parametrize("source", ["", "chats:"])
+def test_a_key_of_a_chat_is_kept_apart_from_the_marks_beside_it(
+    tmp_path: Path, source: str, kind: str
+) -> None:
+    (tmp_path / "export").mkdir()
+    _chats(tmp_path / "export", kind)
+    with build_tree(f"{source}{tmp_path / 'export'}", out=tmp_path / "tree") as tree:
+        said = "\n".join(tree.content(node) for _, node in tree.walk() if node.has_content)
+    assert "***" in said and TOKEN[8:] not in said
+    assert {"Slack": "@U2s @ha", "Telegram": " newer", "WebVTT": " new"}[kind] in said
+
+
+@pytest.mark.parametrize(
+    "said", ["postgres://ann:{}@db.example.org/shop", "machine nas.example.org login ann password {}"]
+)
+def test_what_is_made_of_a_memory_has_no_part_of_a_secret(tmp_path: Path, said: str) -> None:
+    """Its title, and the branch of two on one subject: an export leaves out what it knows as a secret."""
+    (tmp_path / "a.md").write_text("# Tea\n")
+    password = "Zq9Xw7Kv3LmN5tRt8Yb2Hd6Jf4"
+    secret = said.format(password)
+    with build_tree(tmp_path) as tree:
+        for text in (
+            "{} is the copy of the shop",
+            "{} is slow",
+            "The copy of the harbour shop of tea is reached at {} and slow",
+        ):
+            remember(tree, text.format(secret))
+        nodes = [node for _, node in tree.walk() if node.id.startswith("memor")]
+        texts = [tree.content(node) for node in nodes if node.has_content]
+        export_memory(tree, tmp_path / "out.metatree")
+    assert len(nodes) >= 4 and sum(password in text for text in texts) == 3
+    assert not [
+        each
+        for node in nodes
+        for each in (node.id, node.title, node.description)
+        if "zq9xw7" in each.casefold()
+    ]
+    with zipfile.ZipFile(tmp_path / "out.metatree") as archive:
+        assert b"zq9xw7" not in b"".join(archive.read(name) for name in archive.namelist()).lower()

@@ -15,6 +15,7 @@ from typing import Any, Final
 from metatree_routers import text_evidence
 
 from metatree import Tree
+from metatree._util.secret_text import masked
 from metatree.errors import BrokenStore, MetatreeError, UserError
 from metatree.notes.erasure import Said, forget_said
 from metatree.notes.feedback import MAX_QUESTION, flag, flag_ids, flags, take_back
@@ -249,7 +250,7 @@ def _remember(tree: Tree, one: Mapping[str, str], *texts: str) -> str | None:
     made = remember(
         tree,
         note,
-        title=" ".join(one["query"].split())[:100] or None,
+        title=" ".join(masked(one["query"])[0].split())[:100] or None,
         source=_source(one),
         who=one["on_behalf_of"],
     )

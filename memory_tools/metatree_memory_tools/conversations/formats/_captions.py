@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from metatree._util.entities import unescaped
+from metatree._util.secret_text import joined_elements
 from metatree_memory_tools.conversations.formats.message import NOBODY, ChatMessage, ExportFile, text_of
 
 _TIMES = re.compile(
@@ -128,7 +129,7 @@ def _voices(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _shown(text: str) -> str:
-    return " ".join(unescaped(_TAG.sub("", text)).split())
+    return " ".join(unescaped(joined_elements(_TAG.split(text))).split())
 
 
 def _day(name: str) -> datetime | None:

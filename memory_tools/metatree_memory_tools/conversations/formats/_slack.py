@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from metatree._util.entities import unescaped
+from metatree._util.secret_text import joined_elements
 from metatree_memory_tools.conversations._dates import iso
 from metatree_memory_tools.conversations.formats._json_stream import values
 from metatree_memory_tools.conversations.formats.message import (
@@ -157,4 +158,11 @@ def _text(message: Mapping[str, Any], users: Mapping[str, str]) -> str:
             return f"@{label or target.partition('^')[0]}"
         return f"{label} ({target})" if label and label not in target else target
 
-    return joined(unescaped(_MARK.sub(plain, said)), attached(names))
+    def pieces() -> Iterator[str]:
+        at = 0
+        for mark in _MARK.finditer(said):
+            yield from (said[at : mark.start()], plain(mark))
+            at = mark.end()
+        yield said[at:]
+
+    return joined(unescaped(joined_elements(pieces())), attached(names))

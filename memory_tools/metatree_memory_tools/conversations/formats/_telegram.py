@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from metatree._util.secret_text import joined_elements
 from metatree_memory_tools.conversations._dates import iso
 from metatree_memory_tools.conversations.formats._json_stream import Path, values
 from metatree_memory_tools.conversations.formats.message import NOBODY, ChatMessage, ExportFile, joined
@@ -65,7 +66,7 @@ def _text(message: Mapping[str, Any]) -> str:
     text = message.get("text")
     if isinstance(text, list):  # of plain texts, and of objects for links, mentions and the like
         pieces = (each.get("text") if isinstance(each, Mapping) else each for each in text)
-        text = "".join(str(piece) for piece in pieces if piece)
+        text = joined_elements(str(piece) for piece in pieces if piece)
     more = [f"[{message[kind]}]" for kind in ("action", "media_type") if isinstance(message.get(kind), str)]
     if isinstance(message.get("photo"), str):
         more.append("[photo]")
