@@ -47,7 +47,7 @@ def test_settings_above_that_belong_to_nobody_here_are_passed_over(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert set(scan(docs).files) == {"private/a.md", "x.pay"}
     os.chown(docs, 4_321, 4_321)
-    assert set(scan(docs).files) == {"guide.md"}
+    assert set(scan(docs).files) == set()
 
 
 @pytest.mark.parametrize(
@@ -88,3 +88,26 @@ def test_a_tree_keeps_what_it_has_while_settings_cannot_be_read(settled: Path) -
 def test_settings_may_be_one_text_of_several_lines(settled: Path) -> None:
     (settled / "metatree.toml").write_text('ignore = """\ndocs/private/\n*.pay\n"""\n')
     assert set(scan(settled).files) == {"metatree.toml", "docs/guide.md"}
+
+
+def test_what_both_files_of_a_folder_ignore_is_left_out(settled: Path) -> None:
+    (settled / "metatree.toml").write_text('k = 8\nignore = ["*.pay"]\n')
+    (settled / "pyproject.toml").write_text('[tool.metatree]\nignore = ["docs/private/"]\n')
+    assert set(scan(settled / "docs").files) == {"guide.md"}
+    assert set(scan(settled).files) == {"metatree.toml", "pyproject.toml", "docs/guide.md"}
+
+
+@pytest.mark.parametrize("place", [".aws/sso", ".ssh", ".ssh/work/old", ".gnupg/x"])
+def test_a_folder_of_secrets_has_none_of_its_files_as_nodes_wherever_one_begins(
+    tmp_path: Path, place: str
+) -> None:
+    folder = tmp_path / place
+    folder.mkdir(parents=True)
+    (folder / "cache.txt").write_text("text\n")
+    for root in (
+        tmp_path,
+        *(tmp_path / each for each in (folder, *folder.parents) if each.is_relative_to(tmp_path)),
+    ):
+        assert scan(root).files == {}
+        assert "may hold secrets" in str([*scan(root).omissions.values()])
+    assert len(scan(folder, include_secrets=True).files) == 1

@@ -166,7 +166,7 @@ class _Walk:
         self.patterns_left = _MOST_PATTERNS
         self.base = base
         self.tracked: Tracked | None = None
-        self.top = path_text(os.path.basename(root)) + "/"
+        self.top = path_text(root).rstrip("/") + "/"
         self.include_secrets = include_secrets
         self.exclude = exclude
         self.own = {_id_of(os.path.join(root, os.fsencode(name))) for name in (exclude, *_OWN) if name}

@@ -35,7 +35,7 @@ class SQLiteFile:
     answers_outside_tree = True
 
     def __init__(self) -> None:
-        self._latest: tuple[bytes, list[tuple[Table, str | None]]] | None = None
+        self._latest: tuple[bytes, list[tuple[Table, str | None]] | UserError] | None = None
 
     @cached_property
     def tools(self) -> Sequence[Tool | ToolGroup]:
@@ -76,12 +76,18 @@ class SQLiteFile:
         raise UserError(f"{file.name!r} has no such table any more: refresh the tree")
 
     def _leaves_of(self, file: SourceFile) -> list[tuple[Table, str | None]]:
-        """Return the leaves of a file, read once for all of its nodes."""
-        latest = self._latest
-        if latest is None or latest[0] is not file.data:
-            with closing(SQLiteApart.open_bytes(file.data, file.name)) as database:
-                latest = self._latest = (file.data, list(_leaves(list(database.tables()))))
-        return latest[1]
+        """Return the leaves of a file, read once for all of its nodes: views may take half a minute each time."""
+        digest = blake2b(file.data, digest_size=16).digest()
+        if self._latest is None or self._latest[0] != digest:
+            try:
+                with closing(SQLiteApart.open_bytes(file.data, file.name)) as database:
+                    self._latest = digest, list(_leaves(list(database.tables())))
+            except UserError as exc:
+                self._latest = digest, exc
+        leaves = self._latest[1]
+        if isinstance(leaves, UserError):
+            raise UserError(str(leaves))
+        return leaves
 
 
 def _leaves(tables: Sequence[Table]) -> Iterator[tuple[Table, str | None]]:

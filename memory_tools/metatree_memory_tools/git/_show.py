@@ -199,7 +199,7 @@ class _LeftOut:
 
     def _is_secret(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")
-        return is_secret(name, f"{self._root.name}/{folder}".rstrip("/"))
+        return is_secret(name, f"{self._root.as_posix()}/{folder}".rstrip("/"))
 
 
 def _diff(root: Path, objects: Objects, commit: str, paths: Sequence[str], left_out: _LeftOut | None) -> str:

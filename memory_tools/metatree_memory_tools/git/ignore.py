@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from metatree.errors import UserError
-from metatree.settings_files import OWN, PROJECT, SettingsFile, ignored_by, read_settings, settings_in
+from metatree.settings_files import OWN, PROJECT, SettingsFile, ignored_by, read_settings
 from metatree.storage.store_files import is_of_another
 from metatree_memory_tools.git._gitignore import MOST_RULES, MOST_WILD, Patterns
 
@@ -139,11 +139,11 @@ def settings_rules(root: Path) -> SettingsRules | None:
     """
     folders = [root, *root.parents]
     names = [f"{each.name}/" for each in folders[-2::-1]]
-    files = []
-    for depth, folder in enumerate(reversed(folders)):
-        settings = settings_in(folder) if folder == root else _settings_above(folder, root)
-        if settings is not None:
-            files.append(("".join(names[:depth]), "\n".join(ignored_by(settings))))
+    files = [
+        ("".join(names[:depth]), "\n".join(ignored_by(settings)))
+        for depth, folder in enumerate(reversed(folders))
+        for settings in _settings_of(folder, root)
+    ]
     base = "".join(names)
     rules, is_cut = rules_for(base, files)
     if is_cut:
@@ -154,13 +154,13 @@ def settings_rules(root: Path) -> SettingsRules | None:
     return None if rules is None else SettingsRules(rules, base)
 
 
-def _settings_above(folder: Path, root: Path) -> SettingsFile | None:
-    """Return the settings of a folder, none of somebody who is neither this user nor whom `root` belongs to."""
-    for name in (OWN, PROJECT):
-        with suppress(OSError, ValueError):
-            state = (folder / name).lstat()
-            if is_of_another(state) and state.st_uid != root.stat().st_uid:
-                continue
+def _settings_of(folder: Path, root: Path) -> Iterator[SettingsFile]:
+    """Yield the settings of a folder; above `root`, those of this user, or of whom `root` belongs to, alone."""
+    for name in (PROJECT, OWN):
+        if folder != root:
+            with suppress(OSError, ValueError):
+                state = (folder / name).lstat()
+                if is_of_another(state) and state.st_uid != root.stat().st_uid:
+                    continue
         if settings := read_settings(folder / name):
-            return settings
-    return None
+            yield settings

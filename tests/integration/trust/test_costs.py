@@ -16,7 +16,7 @@ import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,6 +38,7 @@ from metatree_memory_tools.build import _read_file
 from metatree_memory_tools.conversations import file_type
 from metatree_memory_tools.databases import _sqlite, _sqlite_apart
 from metatree_memory_tools.databases._tools import database_of
+from metatree_memory_tools.databases.file_type import SQLiteFile
 from metatree_memory_tools.documents import _document_text
 from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi.source import KIND
@@ -158,7 +159,34 @@ def test_tables_of_a_file_are_read_once_for_all_their_columns(
     views(clone.folder, *["SELECT 1 AS a, 2 AS b, 3 AS c"] * 10)
     with build_tree(clone.folder) as tree:
         TextEvidence(tree).refresh()
-    assert 0 < calls.count("tables") <= 4
+        before = calls.count("tables")
+        assert 0 < before <= 4
+        for _, node in tree.walk():
+            if node.kind == "column":
+                tree.content(node)
+    assert calls.count("tables") <= before + 1
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_database_that_comes_again_is_not_read_again(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
+    views(clone.folder, "SELECT 1 AS a")
+    data = (clone.folder / "shop.db").read_bytes()[: 1_000 if damaged else None]
+    calls: list[str] = []
+    ask = _sqlite_apart.SQLiteApart._ask
+
+    def counted(self: Any, method: str, *rest: Any, **more: Any) -> Any:
+        calls.append(method)
+        return ask(self, method, *rest, **more)
+
+    monkeypatch.setattr(_sqlite_apart.SQLiteApart, "_ask", counted)
+    kind = SQLiteFile()
+    for _ in range(5):
+        file = SourceFile("shop.db", bytes(bytearray(data)))
+        with pytest.raises(UserError) if damaged else nullcontext():
+            kind.content(file, Source(type="sqlite", path="shop.db", start_line=1))
+    assert 0 < len(calls) <= 2, calls
 
 
 def test_operations_that_share_a_large_schema_are_bounded(
