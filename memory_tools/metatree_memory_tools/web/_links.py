@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urldefrag, urlsplit
 
+from metatree._util.secret_text import joined_elements
 from metatree.errors import MissingExtra
 from metatree_memory_tools.reading.own_process import SMALL_BYTES, ReadingFailed, read_apart
 from metatree_memory_tools.text.descriptions import shorten_masked
@@ -112,7 +114,7 @@ def link_rows(data: bytes, url: str) -> list[tuple[str, str]]:
         if not target.lower().startswith(("http://", "https://")) or target == urldefrag(url)[0]:
             continue
         text = (
-            " ".join(anchor.text().split())
+            " ".join(joined_elements(_texts(anchor)).split())
             or anchor.attributes.get("aria-label")
             or anchor.attributes.get("title")
         )
@@ -121,6 +123,10 @@ def link_rows(data: bytes, url: str) -> list[tuple[str, str]]:
         if len(links) >= MOST_LINKS:
             break
     return list(links.items())
+
+
+def _texts(anchor: Any) -> Iterator[str]:
+    return (node.text_content or "" for node in anchor.traverse(include_text=True) if node.tag == "-text")
 
 
 def best_link(links: Sequence[Link], query: str) -> Link | None:

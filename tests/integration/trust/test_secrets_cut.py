@@ -25,6 +25,7 @@ from metatree_memory_tools.documents._docx import extract_docx
 from metatree_memory_tools.documents._html import extract_html
 from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
 from metatree_memory_tools.text.markdown import plain
+from metatree_memory_tools.web._links import links_of
 
 from metatree import Tree
 from metatree._util.secret_text import masked
@@ -263,6 +264,18 @@ def test_a_key_in_an_element_of_its_own_is_masked_beside_another_element(tmp_pat
     with build_tree(tmp_path) as tree:
         said = [tree.content("a.html"), tree.content("a.eml#1")]
     assert all("tea is hot" in each and "***" in each and TOKEN[8:] not in each for each in said)
+
+
+@pytest.mark.parametrize(
+    "inside", ["<code>{}</code><button>Copy</button>", "<span>Key</span><code>{}</code>"]
+)
+def test_a_key_in_the_text_of_a_link_is_masked_beside_another_element(inside: str) -> None:
+    page = (
+        f'<a href="/edit">{inside.format(key)}</a><a href="/tea">The t<b>e</b>a<!-- x --> is <i>hot</i></a>'
+    )
+    keys, tea = links_of(page, "http://a.example/")
+    assert "***" in masked(keys.text)[0] and key not in masked(keys.text)[0]
+    assert tea.text == "The tea is hot"
 
 
 def test_a_page_that_is_saved_as_one_file_is_read_as_a_letter(tmp_path: Path) -> None:
