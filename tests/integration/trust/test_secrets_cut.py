@@ -270,6 +270,7 @@ def test_a_key_in_an_element_of_its_own_is_masked_beside_another_element(tmp_pat
     "inside", ["<code>{}</code><button>Copy</button>", "<span>Key</span><code>{}</code>"]
 )
 def test_a_key_in_the_text_of_a_link_is_masked_beside_another_element(inside: str) -> None:
+    key = "AKIAQ3EGRB7TZ5KMX2WD"
     page = (
         f'<a href="/edit">{inside.format(key)}</a><a href="/tea">The t<b>e</b>a<!-- x --> is <i>hot</i></a>'
     )
