@@ -74,7 +74,7 @@ def _of_form(text: str, form: _Form) -> Iterator[tuple[int, int]]:
                     yield start, max(lines, plain)
                 continue
         last = text.find(form.behind, end + 9, end + 60) if form.behind else end - 5
-        yield start, end + 9 if last < 0 else last + 5
+        yield start, min(end + 9, len(text)) if last < 0 else last + 5
 
 
 def _end_of_lines(text: str, start: int, after: int) -> int:

@@ -42,6 +42,7 @@ class SegmentProcess:
         self._exact: _Exact = []
         self._texts: list[str] = []
         self._chars = self._waiting = self._nodes = 0
+        self._words: set[int] = set()
         self._outgoing: SimpleQueue[_Piece | None] = SimpleQueue()
         self._segments: SimpleQueue[Segment | Exception] = SimpleQueue()
         try:
@@ -64,6 +65,11 @@ class SegmentProcess:
         """About how many raw tokens were added, as `SegmentBuilder.raw_tokens`."""
         return self._chars // TOKEN_CHARS + 3 * self._nodes
 
+    @property
+    def new_words(self) -> int:
+        """How many different words were sent, by their hashes; see `SegmentBuilder.new_words`."""
+        return len(self._words)
+
     def add(self, node: int, *, title: str, about: str, content: str, exact: Iterable[str] = ()) -> None:
         """Add the text of one node; see `SegmentBuilder.add`."""
         self._exact.append((node, tuple(exact)))
@@ -80,6 +86,7 @@ class SegmentProcess:
         self._send()
         self._outgoing.put(_END)
         self._chars = self._nodes = 0
+        self._words.clear()
 
     def segment(self) -> Segment:
         """Give the segment that was ended first of those that were not given yet, when it is made.
@@ -107,7 +114,9 @@ class SegmentProcess:
     def _send(self) -> None:
         if self._texts:
             # Cut as far as bytes are cut: the process beside has more to do than this one, which only reads.
-            self._outgoing.put((self._exact, spaced_texts(self._texts)))
+            spaced = spaced_texts(self._texts)
+            self._words.update(map(hash, {*spaced.split()}))
+            self._outgoing.put((self._exact, spaced))
             self._exact, self._texts, self._waiting = [], [], 0
 
     def _write(self) -> None:

@@ -44,6 +44,8 @@ from metatree_routers.index.vocabulary import MOST_WORDS, Vocabulary
 
 BATCH_TOKENS = 2_000_000
 """A segment is written when a batch has so many raw tokens; bounds the memory of a build to about 200 MB."""
+BATCH_WORDS = 300_000
+"""So many different words, too: nine megabytes of random ones took 600 MB."""
 BATCH_NODES = 200_000
 
 _LEAST_DEAD = 10_000
@@ -248,7 +250,11 @@ class TextIndex:
             numbers.look_up(chain((id_ for _, id_, _ in page), parents))
             for sequence, id_, _ in page:
                 check_cancelled()
-                full = builder.raw_tokens >= self._batch_tokens or len(builder) >= BATCH_NODES
+                full = (
+                    builder.raw_tokens >= self._batch_tokens
+                    or builder.new_words >= BATCH_WORDS
+                    or len(builder) >= BATCH_NODES
+                )
                 if growing is not None and id_ in seen:  # it said something else before
                     full = True
                 if full and sequence > batch.sequence:  # what has the same number belongs to one batch

@@ -46,6 +46,7 @@ class SegmentBuilder:
 
     def __init__(self, vocabulary: Vocabulary | None = None) -> None:
         self._vocabulary = Vocabulary() if vocabulary is None else vocabulary
+        self._chunks_before = self._vocabulary.chunks
         self._nodes = array("i")
         self._raw = array("i")
         self._pending: list[str] = []
@@ -60,6 +61,11 @@ class SegmentBuilder:
     def raw_tokens(self) -> int:
         """About how many raw tokens were added: a measure of the memory that `build` takes (about 40 bytes each)."""
         return len(self._raw) + self._pending_chars // TOKEN_CHARS + len(self._pending)
+
+    @property
+    def new_words(self) -> int:
+        """How many words came up that the vocabulary did not have (some 300 bytes each, at the end)."""
+        return self._vocabulary.chunks - self._chunks_before
 
     def add(self, node: int, *, title: str, about: str, content: str, exact: Iterable[str] = ()) -> None:
         """Add the text of one node, once for each node.

@@ -59,6 +59,11 @@ class Vocabulary:
         """Term of each term number."""
         return list(self._term_number)
 
+    @property
+    def chunks(self) -> int:
+        """How many chunks are known."""
+        return len(self._chunk_number)
+
     def number(self, term: str) -> int:
         """Give the number of a term, a fresh one when it is not known."""
         return self._term_number[term]

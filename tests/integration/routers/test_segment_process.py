@@ -7,7 +7,7 @@ import subprocess
 from typing import Any
 
 import pytest
-from metatree_routers.index import _segment_process
+from metatree_routers.index import _segment_process, postings
 from metatree_routers.index import index as index_module
 from metatree_routers.index.index import TextIndex
 from metatree_routers.index.store import Batch
@@ -78,6 +78,24 @@ def test_same(tree: Tree, alone: object, started: list[subprocess.Popen[bytes]])
     TextIndex(tree).refresh()
     assert everything(tree) == alone
     assert len(started) == 1 and started[0].poll() is not None
+
+
+@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("words", ["few", "many"])
+def test_a_batch_ends_at_so_many_different_words(
+    started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch, words: str, beside: bool
+) -> None:
+    monkeypatch.setattr(index_module, "BATCH_WORDS", 1_000)
+    monkeypatch.setattr(index_module, "cores", lambda: 2 if beside else 1)
+    monkeypatch.setattr(postings, "_PENDING_CHARS", 500)
+    tree = Tree.create()
+    for number in range(300):
+        text = " ".join(f"w{number if words == 'many' else 0}x{n}" for n in range(20))
+        tree.add(Node(id=f"n{number}", title="Tea", content=text), tree.root)
+    TextIndex(tree).refresh()
+    assert len(started) == beside
+    segments = len(everything(tree)["text_segment"])
+    assert segments == 1 if words == "few" else 5 <= segments <= 7
 
 
 def test_killed(

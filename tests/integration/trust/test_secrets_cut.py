@@ -369,6 +369,14 @@ def test_a_key_of_a_chat_is_kept_apart_from_the_marks_beside_it(
     assert {"Slack": "@U2s @ha", "Telegram": " newer", "WebVTT": " new"}[kind] in said
 
 
+@pytest.mark.parametrize("before", ["", "salt &amp; pepper\n", "a \\n `b`\n"])
+@pytest.mark.parametrize("key", [KEY, KEY.replace("-----", "---- ").replace("RSA", "SSH2"), f"x = {TOKEN}"])
+def test_a_text_may_end_anywhere_in_a_key(before: str, key: str) -> None:
+    for end in range(len(key) + 1):
+        text = before + key[:end]
+        assert len(masked(text)[0]) == len(text)
+
+
 @pytest.mark.parametrize(
     "said", ["postgres://ann:{}@db.example.org/shop", "machine nas.example.org login ann password {}"]
 )
