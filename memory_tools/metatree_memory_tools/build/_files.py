@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from metatree.errors import UserError
@@ -38,6 +38,8 @@ MAX_FILE_BYTES = 2_000_000
 """A larger file becomes a node without content."""
 
 _BATCH_FILES = 200
+_BATCH_NODES = 20_000
+"""Nodes of a file that were read take a kilobyte or more each."""
 
 
 class FilesBuild:
@@ -126,26 +128,8 @@ class FilesBuild:
             self.state.set("readers", self.readers)
         touched: set[str] = set()
         for batch in self._read(changed):
-            fresh: list[tuple[FileNodes, int]] = []
             with self.store.transaction():
-                for file in batch:
-                    if file.path not in known and (old := renames.source(file.path, file.digest, file.size)):
-                        self._remove(old)
-                        self.writer.renamed(old, file.path)
-                    if file.nodes:
-                        self._have_folder(parent_of(file.path))
-                    position = self._position(file.path)
-                    is_new = self.first and file.path != self.top
-                    if is_new and taken is None:
-                        fresh.append((file, position))
-                    else:
-                        self.writer.file(file, position, taken, fresh=is_new)
-                    if not file.same:
-                        touched.add(file.path)
-                        self.left_out.discard(file.path)
-                        if file.reader == LEFT_OUT:
-                            self.left_out.add(file.path)
-                self.writer.new_files(fresh)
+                touched |= self._write(batch, renames, taken)
         with self.store.transaction():
             for path in removed:
                 self._remove(path)
@@ -163,6 +147,30 @@ class FilesBuild:
             self._note_left_out()
             self.state.set("note", None)
             self.state.set("built_at", time.time())
+
+    def _write(self, batch: Sequence[FileNodes], renames: Renames, taken: Collection[str] | None) -> set[str]:
+        """Write files; return the paths of those that are not as they were."""
+        touched: set[str] = set()
+        fresh: list[tuple[FileNodes, int]] = []
+        for file in batch:
+            if file.path not in self.known and (old := renames.source(file.path, file.digest, file.size)):
+                self._remove(old)
+                self.writer.renamed(old, file.path)
+            if file.nodes:
+                self._have_folder(parent_of(file.path))
+            position = self._position(file.path)
+            is_new = self.first and file.path != self.top
+            if is_new and taken is None:
+                fresh.append((file, position))
+            else:
+                self.writer.file(file, position, taken, fresh=is_new)
+            if not file.same:
+                touched.add(file.path)
+                self.left_out.discard(file.path)
+                if file.reader == LEFT_OUT:
+                    self.left_out.add(file.path)
+        self.writer.new_files(fresh)
+        return touched
 
     def _note_left_out(self) -> None:
         if self.others_left_out:
@@ -249,14 +257,17 @@ class FilesBuild:
     def _read(self, changed: list[ScannedFile]) -> Iterator[list[FileNodes]]:
         reader = FileReader(self.root, self.max_file_bytes, self.secrets, self.left_out_parts)
         batch: list[FileNodes] = []
+        nodes = 0
         read = reader.read_all([(file, self._before(file)) for file in changed], self.types, self.workers)
         for number, file in enumerate(changed):
             if self.progress is not None:
                 self.progress(number, len(changed), file.id)
             batch.append(next(read))
-            if len(batch) >= _BATCH_FILES:
+            nodes += len(batch[-1].nodes)
+            if len(batch) >= _BATCH_FILES or nodes >= _BATCH_NODES:
                 yield batch
-                batch = []
+                batch.clear()  # whoever was given it is done
+                nodes = 0
         if self.progress is not None:
             self.progress(len(changed), len(changed), "")
         yield batch

@@ -41,6 +41,9 @@ _MAX_WORKERS = 4
 """What one process can write; it is the same for any number of workers."""
 
 _CHUNK_FILES = 40
+_CHUNK_BYTES = 400_000
+_AHEAD_BYTES = 1_500_000
+"""Of files that are read before they are asked for: what is made of them may take a hundred times as much."""
 _LARGE_BYTES = 128_000
 """Larger files are read by a worker even where there are few: of one, a tenth of a second goes to its start."""
 _MOST_CODE_BYTES = 4_000
@@ -48,6 +51,7 @@ _MOST_CODE_BYTES = 4_000
 step that nothing can stop (6 kB take 1.4 GB)."""
 LIMIT_S = 30.0
 """Of computing for one file, where the system can limit it."""
+_MOST_TEXT_BYTES = 5_000_000
 _MEMORY_BYTES = 1_000_000_000
 """The same for the memory of a worker."""
 _TEXT_ENDINGS = (".md", ".rst", ".txt")
@@ -98,16 +102,22 @@ class FileReader:
         can be imported there.
         """
         many = pool.count > 1 and sum(_is_text(file) for file, _ in files) >= MIN_FILES
-        size = _CHUNK_FILES if many else 1
         ahead: deque[tuple[_Chunk, Future[_Read] | None]] = deque()
-        chunks = (files[at : at + size] for at in range(0, len(files), size))
+        chunks = _chunks(files, _CHUNK_FILES if many else 1)
+        waiting = 0
         while True:
-            while len(ahead) < 4 * max(1, pool.count) and (chunk := next(chunks, None)) is not None:
+            while (
+                len(ahead) < 4 * max(1, pool.count)
+                and waiting < _AHEAD_BYTES
+                and (chunk := next(chunks, None)) is not None
+            ):
                 apart = many or (pool.count and chunk[0][0].size > _most_bytes(chunk[0][0]))
                 ahead.append((chunk, pool.submit(self, chunk) if apart else None))
+                waiting += _bytes(chunk)
             if not ahead:
                 return
             chunk, result = ahead.popleft()
+            waiting -= _bytes(chunk)
             read: _Read = [None] * len(chunk)
             if result is not None:
                 with contextlib.suppress(_NoWorker):
@@ -134,6 +144,23 @@ _READY = "ready"
 _Chunk = Sequence[tuple[ScannedFile, tuple[str, str] | None]]
 _Read = list[FileNodes | None]
 """None for what is to be read elsewhere."""
+
+
+def _chunks(files: _Chunk, most: int) -> Iterator[_Chunk]:
+    """Yield so many files at a time, fewer where these are large."""
+    begin = size = 0
+    for at, (file, _) in enumerate(files):
+        if at > begin and (at - begin >= most or size + file.size > _CHUNK_BYTES):
+            yield files[begin:at]
+            begin, size = at, 0
+        size += file.size
+    if files:
+        yield files[begin:]
+
+
+def _bytes(chunk: _Chunk) -> int:
+    """Return the size of the files that workers may read: larger ones are documents, or left out."""
+    return sum(file.size for file, _ in chunk if file.size <= _MOST_TEXT_BYTES)
 
 
 class _NoWorker(Exception):

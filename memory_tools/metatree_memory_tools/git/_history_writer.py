@@ -50,6 +50,11 @@ class HistoryWriter:
         """Of each file that was made one with another, which."""
         self._removed: set[int] = set()
 
+    @property
+    def names(self) -> int:
+        """How many names the files have had."""
+        return len(self._names)
+
     def _last(self, table: str) -> int:
         return int(self.store.rows(f"SELECT ifnull(max(number), 0) FROM {table}")[0][0])
 

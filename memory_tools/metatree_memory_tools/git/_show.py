@@ -53,6 +53,7 @@ _LONGEST_HEADING = 78
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _REVISION = re.compile(r"(.*?)((?:[~^]|@\{).*)?")
 _HASH = re.compile(r"[0-9a-f]{4,64}")
+_SHOWN_BYTE = re.compile(r"\\x([89a-f][0-9a-f])")
 _ESCAPED = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPES = dict(zip("abtnvfr", "\a\b\t\n\v\f\r", strict=True))
 
@@ -189,9 +190,14 @@ class _LeftOut:
             return "may hold secrets"
         if self._unread:
             return self._unread
-        if self._rules is not None and any(self._rules.leaves_out(path) for path in paths if path):
+        if self._rules is not None and any(map(self._is_ignored, filter(None, paths))):
             return "are left out by the settings of the folder"
         return "are left out of the tree" if any(self._is_named(path) for path in paths if path) else ""
+
+    def _is_ignored(self, path: str) -> bool:
+        assert self._rules is not None
+        raw = _SHOWN_BYTE.sub(lambda byte: chr(0xDC00 + int(byte[1], 16)), path)  # rules speak of bytes
+        return self._rules.leaves_out(path) or (raw != path and self._rules.leaves_out(raw))
 
     def _is_named(self, path: str) -> bool:
         ends = (at for at, sign in enumerate(path) if sign == "/")
@@ -205,11 +211,12 @@ class _LeftOut:
 def _diff(root: Path, objects: Objects, commit: str, paths: Sequence[str], left_out: _LeftOut | None) -> str:
     arguments = ("--format=", "--patch", "--find-renames", *_AGAINST_FIRST, *objects.relative, commit)
     data = objects.output("show", *arguments, "--", *(objects.prefix + path for path in paths))
-    text = _HEADING.sub(_without_cut_word, data[: 4 * MAX_DIFF_CHARS].decode("utf-8", "backslashreplace"))
+    text = _HEADING.sub(_without_cut_word, data[: 4 * MAX_DIFF_CHARS].decode("utf-8", "surrogateescape"))
     if len(data) > 4 * MAX_DIFF_CHARS:  # whole lines alone: a key of which half is left is not known
         text = text[: text.rfind("\n") + 1]
     if left_out is not None:
         text = "".join(_file_masked(root, each, left_out) for each in _FILE.split(text))
+    text = _shown(text)
     if len(text) <= MAX_DIFF_CHARS and len(data) <= 4 * MAX_DIFF_CHARS:
         return text
     return text[:MAX_DIFF_CHARS] + f"\n… cut: the changes are {len(data):,} bytes long"
@@ -312,6 +319,8 @@ def _blame_text(
     if any(map(is_binary, said)) or (not secrets and any(_is_encoded(path, each[:_HEAD]) for each in said)):
         # What is masked in the cells of a database, or in a letter, is not known by its lines.
         raise UserError(f"{path!r} is no text: who changed which of its lines says nothing")
+    if not secrets and (what := next(filter(None, (_whole_secret(path, each) for each in said)), "")):
+        raise UserError(f"{path!r} may hold secrets, so that no line of it is shown: {what}")
     now = lines_of(decode(_bytes_now(root, path))[0])
     then = lines_of(decode(committed)[0])
     # Comparing with what is committed leaves out git's own look at the file, which may run filters.
@@ -332,6 +341,11 @@ def _blame_text(
             previous = commit
         output.append(f"  {line}: {lines[line - 1]}")
     return "\n".join(output)
+
+
+def _whole_secret(path: str, data: bytes) -> str:
+    """Return what a file that is nothing but secrets is, empty for any other; a build leaves such files out."""
+    return masked_file(path, data)[2]
 
 
 def _bytes_now(root: Path, path: str) -> bytes:
@@ -434,33 +448,45 @@ def changes_of_text(
     found: list[str] = []
     encoded = cache(lambda path: not secrets and _is_encoded(path, _bytes_now(root, path)[:_HEAD]))
     hidden = cache(_LeftOut(root, left_out, secrets=secrets).why)
-    for paths, line in _changed_lines(data.decode("utf-8", "backslashreplace")):
+    whole = cache(lambda path: not secrets and bool(_whole_secret(path, _bytes_now(root, path))))
+    for paths, lines in _changed_lines(data.decode("utf-8", "surrogateescape")):
         if not paths:
-            found.append(line if secrets else masked(line)[0])
-        elif text in line and not any(map(hidden, paths)) and not any(map(encoded, paths)):
-            found.append(f"  {paths[-1]}: {(line if secrets else _masked(line, paths[-1]))[:300]}")
+            found += [_shown(line if secrets else masked(line)[0]) for line in lines]
+        elif any(text in line for line in lines) and not any(
+            any(map(each, paths)) for each in (hidden, encoded, whole)
+        ):
+            # Of a file that came or went all is there.
+            if not secrets and _whole_secret(
+                paths[-1], "\n".join(line[1:] for line in lines).encode("utf-8", "replace")
+            ):
+                continue
+            said = (line if secrets else _masked(line, paths[-1]) for line in lines if text in _shown(line))
+            found += [f"  {paths[-1]}: {_shown(line)[:300]}" for line in said]
     return "\n".join(found)
 
 
-def _changed_lines(log: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the commits of a log, without paths, and after each the lines that it changed, with the file's paths.
+def _changed_lines(log: str) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the commits of a log, without paths, and after each the lines that it changed, with a file's paths.
 
     How many lines there are stands above them: a line that went may read `-- b/notes.md`.
     """
     paths: list[str] = []
+    lines: list[str] = []
     old = new = 0
     for line in log.split("\n"):
         if old > 0 or new > 0:
             old, new = old - line.startswith("-"), new - line.startswith("+")
-            yield paths, line
-        elif line.startswith("\x01"):
-            yield [], line[1:]
-        elif line.startswith("diff --git "):
-            paths = []
+            lines.append(line)
+        elif line.startswith(("\x01", "diff --git ")):
+            if lines:
+                yield paths, lines
+            paths, lines = [], [line[1:]] if line.startswith("\x01") else []
         elif named := _NAMED.fullmatch(line):
             paths += filter(None, [_path(named[1])])
         elif hunk := _HUNK.match(line):
             old, new = (1 if number is None else int(number) for number in hunk.groups())
+    if lines:
+        yield paths, lines
 
 
 def _path(named: str) -> str:
@@ -477,8 +503,15 @@ def _path(named: str) -> str:
         return ""
     if named.startswith('"'):
         named = _ESCAPED.sub(lambda found: _unescaped(found[1]), named[1:-1])
-    return named[2:]
+    return _shown(named[2:])
+
+
+def _shown(text: str) -> str:
+    """Return a text of git with `\\xe9` for bytes that are not UTF-8, as the names of files have it."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _unescaped(code: str) -> str:
-    return chr(int(code, 8)) if len(code) == 3 else _ESCAPES.get(code, code)
+    if len(code) < 3:
+        return _ESCAPES.get(code, code)
+    return bytes([int(code, 8) & 0xFF]).decode("ascii", "surrogateescape")

@@ -38,6 +38,8 @@ _LONGEST_PATH = 1_000
 """A longer one is of no file of a tree, and trees in trees make it of a few bytes."""
 _MOST_CHANGES = 5_000_000
 _MOST_CHANGED_CHARS = 300_000_000
+_MOST_NAMES = 500_000
+"""That its files ever had; each takes some 750 bytes while a history is read."""
 _SHALLOW_BYTES = 10_000_000
 _FIELDS = 7
 _HASH = re.compile(r"[0-9a-f]{40,64}")
@@ -266,6 +268,8 @@ class _LogReader:
         with self.store.transaction():
             done += writer.add(batch)
         batch.clear()
+        if writer.names > _MOST_NAMES:
+            raise GitFailed(f"its files had more than {_MOST_NAMES:,} names")
         if self.progress is not None:
             self.progress(done, done, "commits")
         return done

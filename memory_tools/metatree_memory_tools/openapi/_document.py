@@ -14,6 +14,7 @@ from metatree_memory_tools.reading.bounded_yaml import load_yaml
 from metatree_memory_tools.text.descriptions import cut_masked
 
 MAX_BYTES = 30_000_000
+_MOST_VALUES = 2_000_000
 _MOST_NODES = 3_000
 _MOST_DEPTH = 12
 _MOST_IN_ALL = 1_000_000
@@ -181,6 +182,10 @@ def _beginning(text: str, most: int) -> str:
 def _parsed(data: bytes, where: str) -> Mapping[str, Any]:
     if len(data) > MAX_BYTES:
         raise UserError(f"{where} is larger than {MAX_BYTES:,} bytes")
+    if sum(map(data.count, (b"{", b"[", b","))) > _MOST_VALUES:
+        raise UserError(
+            f"{where} has more than {_MOST_VALUES:,} values and brackets, too many for a description"
+        )
     text = data.decode("utf-8-sig", "replace")
     result: object
     try:

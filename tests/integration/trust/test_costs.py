@@ -34,7 +34,7 @@ from metatree_agents.service.replication.copies import TreeCopy
 from metatree_agents.service.replication.trees import Current
 from metatree_agents.tools import toolkit
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build import _read_file
+from metatree_memory_tools.build import _files, _pool, _read_file
 from metatree_memory_tools.conversations import file_type
 from metatree_memory_tools.databases import _sqlite, _sqlite_apart
 from metatree_memory_tools.databases._tools import database_of
@@ -187,6 +187,37 @@ def test_a_database_that_comes_again_is_not_read_again(
         with pytest.raises(UserError) if damaged else nullcontext():
             kind.content(file, Source(type="sqlite", path="shop.db", start_line=1))
     assert 0 < len(calls) <= 2, calls
+
+
+def test_a_description_of_too_many_values_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_document, "_MOST_VALUES", 1_000, raising=False)
+    for text in ("[" + "{}," * 600 + "{}]", '[["a",["b"' + ',"c"' * 1_000 + "]]]"):
+        with pytest.raises(UserError, match="more than 1,000 values and brackets"):
+            _document._parsed(text.encode(), "api.json")
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_files_of_many_nodes_are_written_a_few_at_a_time(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, apart: bool
+) -> None:
+    """Two hundred files of ten thousand headings took 1.5 GB before the first was written."""
+    monkeypatch.setattr(_files, "_BATCH_NODES", 300, raising=False)
+    monkeypatch.setattr(_pool, "MIN_FILES", 10 if apart else 1_000)
+    monkeypatch.setattr(_pool, "_CHUNK_BYTES", 3_000, raising=False)
+    monkeypatch.setattr(_pool, "_AHEAD_BYTES", 3_000, raising=False)
+    written: list[int] = []
+    write = _files.FilesBuild._write
+
+    def counted(self: Any, batch: list[Any], *rest: Any) -> set[str]:
+        written.append(sum(len(file.nodes) for file in batch))
+        return write(self, batch, *rest)
+
+    monkeypatch.setattr(_files.FilesBuild, "_write", counted)
+    for number in range(40):
+        (clone.folder / f"n{number}.md").write_text("".join(f"# h{n}\n" for n in range(100)))
+    with build_tree(clone.folder) as tree:
+        assert len(tree) > 4_000
+    assert max(written) < 500 and sum(written) > 4_000
 
 
 def test_operations_that_share_a_large_schema_are_bounded(

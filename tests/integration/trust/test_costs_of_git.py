@@ -111,6 +111,14 @@ def test_a_commit_of_endless_files_is_cut(clone: Clone, monkeypatch: pytest.Monk
         assert tree.index.rows("SELECT count(*) FROM history_touch")[0][0] <= 1_000
 
 
+def test_a_history_of_too_many_names_is_not_read(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "_MOST_NAMES", 1_000, raising=False)
+    repository(clone.folder)
+    commit_of_many_files(clone.folder, 4)
+    with build_tree(clone.folder, history=True) as tree:
+        assert "the history was not read: its files had more than 1,000 names" in str(tree.omissions())
+
+
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="memory of another process is bounded on Linux")
 def test_git_takes_no_gigabytes_for_a_history(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_command, "_MOST_MEMORY", 60_000_000, raising=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -135,20 +136,60 @@ def test_a_letter_is_known_by_its_file_where_a_change_lies_far_below(tmp_path: P
     assert TOKEN[20:] not in said
 
 
+def state(value: str) -> str:
+    """Return a state of Terraform, which no shape says to be one."""
+    outputs = {"db": {"value": f"correct {value} battery", "type": "string", "sensitive": True}}
+    data = {
+        "version": 4,
+        "terraform_version": "1.5.7",
+        "lineage": "8b1e",
+        "outputs": outputs,
+        "resources": [],
+    }
+    return json.dumps(data, indent=1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b'st\xe9"ate.json', b"st\xe9ate.json", b"st\xe9\tate.json", b'st\xc3\xa9"ate.json', b"st\\ate.json"],
+)
+def test_git_shows_nothing_of_a_file_that_is_left_out_whatever_its_name(tmp_path: Path, name: bytes) -> None:
+    repository = Repository(tmp_path / "shop")
+    repository.commit("one", {"a.md": "The shop.\n", os.fsdecode(name): state("horse")})
+    with build_tree(repository.root, history=True) as tree:
+        assert "may hold secrets: a state of Terraform" in dict(tree.omissions()).values()
+        said = show_commit(tree.get("a.md"), tree, "HEAD") + find_change(tree.get("."), tree, "horse")
+    assert "The shop" in said and "battery" not in said
+
+
+def test_git_shows_nothing_of_what_settings_leave_out_by_the_bytes_of_its_name(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "shop")
+    odd = os.fsdecode(b"caf\xe9.md")
+    repository.commit("one", {"a.md": "Ants.\n", "cafe.md": "Ants at home.\n", odd: "Ants at sea.\n"})
+    repository.commit("two", {"cafe.md": None, odd: None, "metatree.toml": 'ignore = ["caf?.md"]\n'})
+    said = changes_of_text(repository.root, ".", "Ants")
+    said += commit_text(repository.root, "HEAD").text + commit_text(repository.root, "HEAD~1").text
+    assert "a.md: +Ants." in said and "at home" not in said and "at sea" not in said
+
+
+def test_git_shows_no_line_of_a_large_file_of_secrets(tmp_path: Path) -> None:
+    """A build has a node of it, since it was too large to be looked at."""
+    repository = Repository(tmp_path / "shop")
+    repository.commit("one", {"infra.json": state("horse") + "\n" * 2_100_000, "gone.json": state("mule")})
+    repository.commit("two", {"infra.json": state("donkey") + "\n" * 2_100_000, "gone.json": None})
+    with build_tree(repository.root, history=True) as tree:
+        assert "too large" in dict(tree.omissions())["infra.json"]
+        for word in ("horse", "donkey", "mule"):
+            assert "battery" not in find_change(tree.get("."), tree, word)
+    with pytest.raises(UserError, match="no line of it is shown: a state of Terraform"):
+        blame_text(repository.root, "infra.json", 1, 9)
+    assert "battery" in blame_text(repository.root, "infra.json", 1, 9, secrets=True)
+    assert "horse" in changes_of_text(repository.root, ".", "horse", secrets=True)
+
+
 def test_the_tools_of_a_history_show_nothing_of_a_file_that_is_left_out_for_what_is_in_it(
     tmp_path: Path,
 ) -> None:
-    def state(value: str) -> str:
-        outputs = {"db": {"value": f"correct {value} battery", "type": "string", "sensitive": True}}
-        data = {
-            "version": 4,
-            "terraform_version": "1.5.7",
-            "lineage": "8b1e",
-            "outputs": outputs,
-            "resources": [],
-        }
-        return json.dumps(data, indent=1)
-
     repository = Repository(tmp_path / "shop")
     repository.commit("one", {"a.md": "The shop.\n", "kept.json": state("horse"), "gone.json": state("mule")})
     repository.commit("two", {"a.md": "The shop!\n", "kept.json": state("donkey")})
