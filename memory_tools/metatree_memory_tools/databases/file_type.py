@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from metatree.errors import MetatreeError, UserError
 from metatree.node import Source
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
-from metatree_memory_tools.databases._model import Table, key_of
+from metatree_memory_tools.databases._model import Column, Table, key_of
 from metatree_memory_tools.databases._nodes import ROWS
 from metatree_memory_tools.databases._show import column_text, count_text, rows_text, table_text
 from metatree_memory_tools.databases._sqlite import MAGIC
@@ -35,7 +35,8 @@ class SQLiteFile:
     answers_outside_tree = True
 
     def __init__(self) -> None:
-        self._latest: tuple[bytes, list[tuple[Table, str | None]] | UserError] | None = None
+        self._latest: tuple[bytes, bytes, list[tuple[Table, Column | None]] | UserError] | None = None
+        """The file that was asked for last, its digest, and its leaves."""
 
     @cached_property
     def tools(self) -> Sequence[Tool | ToolGroup]:
@@ -67,34 +68,38 @@ class SQLiteFile:
         if source.start_line is not None and 0 < source.start_line <= len(leaves):
             table, column = leaves[source.start_line - 1]
             if column is not None:
-                named = next(each for each in table.columns if each.name == column)
-                return f"{table.name}.{column}: {column_text(table, named)}"
+                return f"{table.name}.{column.name}: {column_text(table, column)}"
             if table.problem:
                 return table_text(table)
             with closing(SQLiteApart.open_bytes(file.data, file.name)) as database:
                 return rows_text(database.sample("", table.name))
         raise UserError(f"{file.name!r} has no such table any more: refresh the tree")
 
-    def _leaves_of(self, file: SourceFile) -> list[tuple[Table, str | None]]:
+    def _leaves_of(self, file: SourceFile) -> list[tuple[Table, Column | None]]:
         """Return the leaves of a file, read once for all of its nodes: views may take half a minute each time."""
-        digest = blake2b(file.data, digest_size=16).digest()
-        if self._latest is None or self._latest[0] != digest:
-            try:
-                with closing(SQLiteApart.open_bytes(file.data, file.name)) as database:
-                    self._latest = digest, list(_leaves(list(database.tables())))
-            except UserError as exc:
-                self._latest = digest, exc
-        leaves = self._latest[1]
-        if isinstance(leaves, UserError):
-            raise UserError(str(leaves))
-        return leaves
+        data, latest = file.data, self._latest
+        if latest is None or latest[0] is not data:
+            digest = blake2b(data, digest_size=16).digest()
+            leaves = latest[2] if latest is not None and latest[1] == digest else _read_leaves(file)
+            latest = self._latest = data, digest, leaves
+        if isinstance(latest[2], UserError):
+            raise UserError(str(latest[2]))
+        return latest[2]
 
 
-def _leaves(tables: Sequence[Table]) -> Iterator[tuple[Table, str | None]]:
+def _read_leaves(file: SourceFile) -> list[tuple[Table, Column | None]] | UserError:
+    try:
+        with closing(SQLiteApart.open_bytes(file.data, file.name)) as database:
+            return list(_leaves(list(database.tables())))
+    except UserError as exc:
+        return exc
+
+
+def _leaves(tables: Sequence[Table]) -> Iterator[tuple[Table, Column | None]]:
     """Yield the columns of each table and, as None, its rows, in the order of the tree."""
     for table in tables:
         for column in table.columns:
-            yield table, column.name
+            yield table, column
         yield table, None
 
 
@@ -104,7 +109,8 @@ def _column_texts(table: Table) -> dict[str, str]:
 
 def _parts(tables: Sequence[Table]) -> Iterator[OutlinePart]:
     numbers = {
-        (table.name, column): number for number, (table, column) in enumerate(_leaves(tables), start=1)
+        (table.name, None if column is None else column.name): number
+        for number, (table, column) in enumerate(_leaves(tables), start=1)
     }
     for table in tables:
         top = f"#{key_of(table.name)}"
