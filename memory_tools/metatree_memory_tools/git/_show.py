@@ -452,16 +452,19 @@ def changes_of_text(
     for paths, lines in _changed_lines(data.decode("utf-8", "surrogateescape")):
         if not paths:
             found += [_shown(line if secrets else masked(line)[0]) for line in lines]
-        elif any(text in line for line in lines) and not any(
-            any(map(each, paths)) for each in (hidden, encoded, whole)
+            continue
+        said = [line for line in lines if text in _shown(line)]
+        if not said or any(any(map(each, paths)) for each in (hidden, encoded, whole)):
+            continue
+        # Of a file that came or went all is there.
+        change = "\n".join(line[1:] for line in lines).encode("utf-8", "replace")
+        if not secrets and (
+            _whole_secret(paths[-1], change) or any(_is_encoded(each, change[:_HEAD]) for each in paths)
         ):
-            # Of a file that came or went all is there.
-            if not secrets and _whole_secret(
-                paths[-1], "\n".join(line[1:] for line in lines).encode("utf-8", "replace")
-            ):
-                continue
-            said = (line if secrets else _masked(line, paths[-1]) for line in lines if text in _shown(line))
-            found += [f"  {paths[-1]}: {_shown(line)[:300]}" for line in said]
+            continue
+        found += [
+            f"  {paths[-1]}: {_shown(line if secrets else _masked(line, paths[-1]))[:300]}" for line in said
+        ]
     return "\n".join(found)
 
 

@@ -88,6 +88,8 @@ def test_git_shows_no_lines_of_a_letter(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="is no text"):
             blame_text(repository.root, path)
     assert "harbour" not in said + changes_of_text(repository.root, "a.eml", "the key of the harbour")
+    repository.commit("gone", {"a.eml": None, "cur/1:2,S": None})
+    assert "harbour" not in changes_of_text(repository.root, ".", "the key of the harbour")
 
 
 def test_git_shows_no_lines_of_a_document_that_is_text(tmp_path: Path) -> None:
