@@ -160,9 +160,11 @@ class Patterns:
 
 
 def _leaves_out(rule: Rule, folder: bytes) -> bool:
+    if rule.negative:
+        return False
     text = folder[folder.rfind(b"/") + 1 :] if rule.named else folder
-    if rule.negative or not _SPECIAL.search(rule.pattern):
-        return not rule.negative and rule.pattern == text
+    if not _SPECIAL.search(rule.pattern):
+        return rule.pattern == text
     return _compiled(rule.pattern, rule.named).fullmatch(text) is not None
 
 

@@ -28,6 +28,7 @@ from metatree_memory_tools.git._dates import seconds_of
 from metatree_memory_tools.git.ignore import SettingsRules, settings_rules
 from metatree_memory_tools.git.log import masked_message
 from metatree_memory_tools.memory_types import memory_types
+from metatree_memory_tools.text.lines import MOST_UNREAD_BYTES
 
 MAX_DIFF_CHARS = 15_000
 MAX_FILES = 200
@@ -344,7 +345,12 @@ def _blame_text(
 
 
 def _whole_secret(path: str, data: bytes) -> str:
-    """Return what a file that is nothing but secrets is, empty for any other; a build leaves such files out."""
+    """Return what a file that is nothing but secrets is, empty for any other; a build leaves such files out.
+
+    One that is too large to be looked through is taken for one: that takes many times its memory.
+    """
+    if len(data) > MOST_UNREAD_BYTES:
+        return f"it has more than {MOST_UNREAD_BYTES:,} bytes"
     return masked_file(path, data)[2]
 
 

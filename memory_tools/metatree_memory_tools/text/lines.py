@@ -17,7 +17,7 @@ from metatree.trees.tree import Tree
 from metatree_memory_tools.memory_types import memory_types
 
 MAX_BYTES = 200_000_000
-_MOST_UNREAD_BYTES = 10_000_000
+MOST_UNREAD_BYTES = 10_000_000
 """Of a file that was too large for a build to look into, which takes thirty times its size of memory to be masked."""
 _HEAD = 8192
 
@@ -105,7 +105,7 @@ def text_of(tree: Tree, path: str) -> FileText:
             raw = inner if known is None or known.raw is None else known.raw
             root = disk_root(source)
             assert root is not None
-            limit = _MOST_UNREAD_BYTES + 1 if unread else MAX_BYTES
+            limit = MOST_UNREAD_BYTES + 1 if unread else MAX_BYTES
             data, _ = read_inside(root, raw, limit=limit, links=False)
     except OSError as exc:
         raise UserError(f"{path!r} cannot be read: {exc.strerror}") from exc
@@ -113,7 +113,7 @@ def text_of(tree: Tree, path: str) -> FileText:
         raise UserError(
             f"{path!r} is not the file that the tree of somebody else was built from: it is not read"
         )
-    if unread and len(data) > _MOST_UNREAD_BYTES:
+    if unread and len(data) > MOST_UNREAD_BYTES:
         raise UserError(f"{path!r} is too large to be read")
     kind = _type_of(inner, data[:_HEAD]) if unread else _kind_of(row[0])
     traits = file_traits_of(kind) if kind is not None else None

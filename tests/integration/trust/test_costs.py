@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import json
 import os
-import resource
 import shutil
 import sqlite3
 import subprocess
@@ -16,8 +15,8 @@ import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
-from hashlib import blake2b, sha256
+from contextlib import closing, contextmanager
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,9 +36,7 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.build import _files, _pool, _read_file
 from metatree_memory_tools.conversations import file_type
 from metatree_memory_tools.databases import _sqlite, _sqlite_apart
-from metatree_memory_tools.databases import file_type as databases_file_type
 from metatree_memory_tools.databases._tools import database_of
-from metatree_memory_tools.databases.file_type import SQLiteFile
 from metatree_memory_tools.documents import _document_text
 from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi.source import KIND
@@ -65,6 +62,7 @@ from metatree.trees.source_files import FileState, read_source
 from metatree.trees.source_types import SourceFile, SourceRef
 from tests.documents import make_pdf
 from tests.integration.trust.prepared import Clone, state
+from tests.integration.trust.test_costs_of_databases import views
 
 pytestmark = pytest.mark.integration
 DIGEST = "6d" * 16
@@ -102,33 +100,6 @@ def test_a_document_is_not_read_as_a_text_too(clone: Clone, monkeypatch: pytest.
         )
 
 
-def views(folder: Path, *definitions: str) -> None:
-    with closing(sqlite3.connect(folder / "shop.db")) as made:
-        for number, definition in enumerate(definitions):
-            made.execute(f"CREATE VIEW v{number} AS {definition}")
-        made.commit()
-
-
-def test_views_without_an_end_hold_no_build_up(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("QUERY_S", 0.2), ("_COUNT_S", 0.01), ("_TABLES_S", 0.3)):
-        monkeypatch.setattr(_sqlite, name, seconds, raising=False)
-    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT 1 FROM c) SELECT x FROM c WHERE x = 2"
-    views(clone.folder, *[endless] * 20)
-    data = (clone.folder / "shop.db").read_bytes()
-    with closing(_sqlite.SQLite.open_bytes(data, "shop.db")) as database:
-        problems = {table.name: table.problem for table in database.tables()}
-    assert "not read" in problems["v9"]
-
-
-def test_a_row_of_many_large_values_is_not_read(clone: Clone) -> None:
-    views(clone.folder, "SELECT " + ", ".join(f"zeroblob(4900000) AS c{n}" for n in range(100)))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with build_tree(clone.folder) as tree:
-        assert "larger than" in str(tree.get("shop.db#v0").attributes["note"])
-    # SQLite makes values without Python.
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 250_000
-
-
 def test_secrets_of_a_document_are_looked_for_once_for_all_its_parts(
     clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,68 +115,6 @@ def test_secrets_of_a_document_are_looked_for_once_for_all_its_parts(
     with build_tree(clone.folder) as tree:
         TextEvidence(tree).refresh()
     assert sum(length > 10_000 for length in lengths) <= 4
-
-
-def test_tables_of_a_file_are_read_once_for_all_their_columns(
-    clone: Clone, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[str] = []
-    ask = _sqlite_apart.SQLiteApart._ask
-
-    def counted(self: Any, method: str, *rest: Any, **more: Any) -> Any:
-        calls.append(method)
-        return ask(self, method, *rest, **more)
-
-    monkeypatch.setattr(_sqlite_apart.SQLiteApart, "_ask", counted)
-    views(clone.folder, *["SELECT 1 AS a, 2 AS b, 3 AS c"] * 10)
-    with build_tree(clone.folder) as tree:
-        TextEvidence(tree).refresh()
-        before = calls.count("tables")
-        assert 0 < before <= 4
-        for _, node in tree.walk():
-            if node.kind == "column":
-                tree.content(node)
-    assert calls.count("tables") <= before + 1
-
-
-@pytest.mark.parametrize("damaged", [False, True])
-def test_a_database_that_comes_again_is_not_read_again(
-    clone: Clone, monkeypatch: pytest.MonkeyPatch, damaged: bool
-) -> None:
-    views(clone.folder, "SELECT 1 AS a")
-    data = (clone.folder / "shop.db").read_bytes()[: 1_000 if damaged else None]
-    calls: list[str] = []
-    ask = _sqlite_apart.SQLiteApart._ask
-
-    def counted(self: Any, method: str, *rest: Any, **more: Any) -> Any:
-        calls.append(method)
-        return ask(self, method, *rest, **more)
-
-    monkeypatch.setattr(_sqlite_apart.SQLiteApart, "_ask", counted)
-    kind = SQLiteFile()
-    for _ in range(5):
-        file = SourceFile("shop.db", bytes(bytearray(data)))
-        with pytest.raises(UserError) if damaged else nullcontext():
-            kind.content(file, Source(type="sqlite", path="shop.db", start_line=1))
-    assert 0 < len(calls) <= 2, calls
-
-
-def test_a_database_is_looked_at_once_for_all_of_its_columns(
-    clone: Clone, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its digest took a tenth of a second for each of thousands of columns."""
-    views(clone.folder, "SELECT " + ", ".join(f"1 AS c{number}" for number in range(50)))
-    digests: list[int] = []
-
-    def counted(data: bytes, **options: Any) -> Any:
-        digests.append(len(data))
-        return blake2b(data, **options)
-
-    monkeypatch.setattr(databases_file_type, "blake2b", counted)
-    file, kind = SourceFile("shop.db", (clone.folder / "shop.db").read_bytes()), SQLiteFile()
-    said = [kind.content(file, Source(type="sqlite", path="shop.db", start_line=n)) for n in range(1, 51)]
-    assert [each.partition(":")[0] for each in said] == [f"v0.c{number}" for number in range(50)]
-    assert digests.count(len(file.data)) == 1
 
 
 def test_a_description_of_too_many_values_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

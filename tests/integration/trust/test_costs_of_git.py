@@ -6,6 +6,7 @@ import os
 import subprocess
 from hashlib import sha1
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from metatree_memory_tools import build_tree
@@ -85,6 +86,7 @@ def test_what_git_says_of_such_an_index_takes_no_gigabytes(clone: Clone) -> None
     (clone.metatree / "index.db-wal").write_bytes(b"x")
     with at_most(50):
         check_files(clone.metatree / "index.db")
+    assert (clone.metatree / "index.db-wal").read_bytes() == b"x"
 
 
 def test_a_file_of_settings_of_git_is_not_read_whole(clone: Clone) -> None:
@@ -111,21 +113,37 @@ def test_a_commit_of_endless_files_is_cut(clone: Clone, monkeypatch: pytest.Monk
         assert tree.index.rows("SELECT count(*) FROM history_touch")[0][0] <= 1_000
 
 
-def test_a_history_of_too_many_names_is_not_read(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "_MOST_NAMES", 1_000, raising=False)
+@pytest.mark.parametrize(
+    ("module", "bound", "most", "levels", "says"),
+    [
+        (log, "_MOST_NAMES", 1_000, 4, ": its files had more than 1,000 names"),
+        pytest.param(
+            _command,
+            "_MOST_MEMORY",
+            60_000_000,
+            6,
+            "",
+            marks=pytest.mark.skipif(
+                not hasattr(os, "pidfd_open"), reason="memory of another process is bounded on Linux"
+            ),
+        ),
+    ],
+    ids=["names", "memory of git"],
+)
+def test_a_history_that_takes_gigabytes_is_not_read(
+    clone: Clone,
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    bound: str,
+    most: int,
+    levels: int,
+    says: str,
+) -> None:
+    monkeypatch.setattr(module, bound, most)
     repository(clone.folder)
-    commit_of_many_files(clone.folder, 4)
+    commit_of_many_files(clone.folder, levels)
     with build_tree(clone.folder, history=True) as tree:
-        assert "the history was not read: its files had more than 1,000 names" in str(tree.omissions())
-
-
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="memory of another process is bounded on Linux")
-def test_git_takes_no_gigabytes_for_a_history(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_command, "_MOST_MEMORY", 60_000_000, raising=False)
-    repository(clone.folder)
-    commit_of_many_files(clone.folder, 6)
-    with build_tree(clone.folder, history=True) as tree:
-        assert "the history was not read" in str(tree.omissions())
+        assert f"the history was not read{says}" in str(tree.omissions())
 
 
 def test_git_is_ended_when_it_says_nothing(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:

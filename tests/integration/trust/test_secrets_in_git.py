@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.git import _show
 from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
 from metatree_memory_tools.git.log import read_history
 from metatree_memory_tools.git.tools import find_change, show_commit
@@ -203,3 +204,17 @@ def test_the_tools_of_a_history_show_nothing_of_a_file_that_is_left_out_for_what
             said = show_commit(tree.get("a.md"), tree, revision)
             assert "The shop" in said and "battery" not in said
         assert "battery" not in find_change(tree.get("."), tree, "donkey")
+
+
+def test_git_shows_no_line_of_a_file_that_is_too_large_to_be_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = Repository(tmp_path / "shop")
+    repository.commit("one", {"a.md": "Ants in the tea.\n" * 100})
+    assert "Ants" in changes_of_text(repository.root, ".", "Ants") and "Ants" in blame_text(
+        repository.root, "a.md"
+    )
+    monkeypatch.setattr(_show, "MOST_UNREAD_BYTES", 1_000)
+    assert "Ants" not in changes_of_text(repository.root, ".", "Ants")
+    with pytest.raises(UserError, match="it has more than 1,000 bytes"):
+        blame_text(repository.root, "a.md")

@@ -110,7 +110,7 @@ def test_a_file_that_was_too_large_for_a_build_has_lines_only_where_a_build_woul
         assert "too large" in dict(tree.omissions())[name]
         if name == "large.txt":
             assert text_of(tree, name).lines[0] == "The harbour"
-            monkeypatch.setattr(lines, "_MOST_UNREAD_BYTES", 1_000)
+            monkeypatch.setattr(lines, "MOST_UNREAD_BYTES", 1_000)
         with pytest.raises(UserError, match=r"no text of lines|may hold secrets|too large"):
             text_of(tree, name)
 
