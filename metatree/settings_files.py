@@ -100,5 +100,5 @@ def ignored_by(settings: SettingsFile) -> tuple[str, ...]:
     if isinstance(patterns, str):
         return (patterns,)
     if not isinstance(patterns, list) or not all(isinstance(each, str) for each in patterns):
-        raise UserError(f"{settings.where('ignore')}: ignore must be a list of texts")
+        raise UserError(f"{settings.where('ignore')}: ignore must be a text or a list of texts")
     return tuple(patterns)

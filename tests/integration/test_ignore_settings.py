@@ -51,7 +51,7 @@ def test_settings_above_that_belong_to_nobody_here_are_passed_over(settled: Path
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("metatree.toml", "ignore = 3\n", "must be a list of texts"),
+        ("metatree.toml", "ignore = 3\n", "must be a text or a list of texts"),
         ("metatree.toml", "<<<<<<< HEAD\n" + IGNORE, "are no TOML"),
         ("pyproject.toml", "<<<<<<< HEAD\n[tool.metatree]\n" + IGNORE, "are no TOML"),
         (

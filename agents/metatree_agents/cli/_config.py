@@ -379,7 +379,7 @@ def _checked(file: SettingsFile, table: str, key: str, value: Any, names: tuple[
     if not good:
         needed = {
             "text": "a text",
-            "texts": "a list of texts",
+            "texts": "a text or a list of texts",
             "number": "a number above 0",
             "whole": "a whole number above 0",
             "switch": "true or false",

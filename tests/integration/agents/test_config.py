@@ -317,7 +317,7 @@ def test_the_environment_goes_before_a_file(
         ("[fnd]\nk = 1\n", "metatree.toml:1: 'fnd' is no setting: did you mean 'find'?"),
         ("k = 'three'\n", "metatree.toml:1: k must be a whole number above 0"),
         ("k = true\n", "metatree.toml:1: k must be a whole number above 0"),
-        ("ignore = 3\n", "metatree.toml:1: ignore must be a list of texts"),
+        ("ignore = 3\n", "metatree.toml:1: ignore must be a text or a list of texts"),
         ("verbose = 1\n", "metatree.toml:1: verbose must be true or false"),
         ("k = \n", "are no TOML"),
         ('"\\u001b[31m" = 1\n', "\\x1b[31m"),
@@ -356,7 +356,7 @@ def test_nothing_is_read_where_the_settings_of_a_source_cannot_be(
     (clone / "metatree.toml").write_text("ignore = 3\n")
     monkeypatch.chdir(tmp_path)
     assert run(["find", "area of a circle", "--source", str(clone)]) == 2
-    assert "metatree.toml:1: ignore must be a list of texts" in capsys.readouterr().err
+    assert "metatree.toml:1: ignore must be a text or a list of texts" in capsys.readouterr().err
 
 
 def test_quiet_leaves_errors_and_warnings(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.build._scan import scan
 from metatree_memory_tools.git._command import GitFailed, repository_of
 from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
 from metatree_memory_tools.git.log import read_history
@@ -297,6 +298,7 @@ def test_rules_of_a_file_elsewhere_are_none(folder: Path, tmp_path: Path, rules:
             name = "b.py" if root.name == "below" else "below/b.py"
             # Git follows one of the two: nothing comes in then that git may leave out, whatever the link leads to.
             assert (name in tree) == (rules == ".gitignore")
+            assert ("exclude is a link" in str(scan(root).notes)) == (rules != ".gitignore")
 
 
 @pytest.mark.skipif(
