@@ -311,6 +311,8 @@ class SourceTraits:
     """Whether a location is a command line, whose program is one of PATH where its name has no `/`."""
     on_disk: bool = False
     """Whether a location is a file or a folder of this machine, which is there when it is named first."""
+    file_or_address: bool = False
+    """Whether a location that is no address is a file of this machine, which is there when it is named first."""
 
 
 # Three classes and not one, since asking for the tools of a type imports them, which a build has no use for.

@@ -15,6 +15,7 @@ from typing import Any
 
 from metatree import plugins
 from metatree._util.links import link_astray, real
+from metatree._util.secret_files import is_link_to_secret
 from metatree.errors import UserError
 from metatree.trees.layer import Layer
 from metatree.trees.source_types import SourceRef, load_source_type, source_traits_of
@@ -57,6 +58,8 @@ def typed_path(given: str | os.PathLike[str]) -> Path:
 def refuse_link_out(place: Path) -> None:
     """Refuse a name that a link leads out of the folder that it is in: `build CLONE/*` names what a clone brought.
 
+    So is one that a link leads to what is left out of a tree, as a folder of keys is: nobody has named that.
+
     Raises:
         UserError: the message says where it leads.
     """
@@ -69,6 +72,10 @@ def refuse_link_out(place: Path) -> None:
     if not place.is_absolute() and link_astray(place):
         raise UserError(
             f"{str(place)!r} is a link that leads to {str(real(place))!r}: name that to have it read"
+        )
+    if is_link_to_secret(place):
+        raise UserError(
+            f"{str(place)!r} is a link to {str(real(place))!r}, which is left out: name that to have it read"
         )
 
 

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from metatree import plugins
 from metatree._util.links import real
-from metatree._util.secret_files import is_link_to_secret
 from metatree.errors import UserError
 from metatree.trees.source_types import SourceRef, SourceType, load_source_type, source_traits_of
 from metatree.trees.sources import (
@@ -161,7 +160,6 @@ def _typed(given: Given, kept_in: Path | None) -> SourceRef:
     ):  # `build *` names it too, and it may be called `mcp:PROGRAM`
         raise UserError(f"{location!r} is a link that leads to nothing: give a folder or a file")
     refuse_link_out(place)
-    _refuse_link_to_secret(place)
     name, mark, rest = location.partition(":")
     plain = not isinstance(given, Path) and not rest.startswith("//")
     named = plain and mark and rest and not place.exists()
@@ -212,7 +210,6 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
         raise UserError(f"{location!r} is an address: give a file or a folder of {kind}")
     place = _path(named)
     refuse_link_out(place)
-    _refuse_link_to_secret(place)
     if kind in ("folder", "file"):
         if not (place.is_dir() if kind == "folder" else place.is_file()):
             raise UserError(f"{location!r} is no {kind}: give the path of one")
@@ -220,8 +217,12 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
     if kind not in plugins.names(plugins.SOURCES):
         known = ", ".join(plugins.names(plugins.SOURCES)) or "none"
         raise UserError(f"no type of sources {kind!r} is installed (installed: {known})")
-    if not (source.mount or place.exists()) and source_traits_of(load_source_type(kind)).on_disk:
-        raise UserError(f"{location!r} does not exist: give a file or a folder of {kind}")
+    if not (source.mount or place.exists()):
+        traits = source_traits_of(load_source_type(kind))
+        if traits.on_disk:
+            raise UserError(f"{location!r} does not exist: give a file or a folder of {kind}")
+        if traits.file_or_address:
+            raise UserError(f"{location!r} does not exist: give a file or an address of {kind}")
     where = str(place.resolve()) if place.exists() else location
     return replace(
         source, type=kind, location=shlex.quote(where) if kind == "mcp" and where != location else where
@@ -234,18 +235,6 @@ def _path(location: str) -> Path:
     if _ADDRESS.match(location) and os.path.lexists(place):
         raise UserError(f"{location!r} is an address, and a path here: write ./{location} for the path")
     return place
-
-
-def _refuse_link_to_secret(place: Path) -> None:
-    """Refuse a name that a link leads to what is left out of a tree: nobody has named that.
-
-    Raises:
-        UserError: the message says where it leads.
-    """
-    if is_link_to_secret(place):
-        raise UserError(
-            f"{str(place)!r} is a link to {str(real(place))!r}, which is left out: name that to have it read"
-        )
 
 
 def source_types() -> list[SourceType]:

@@ -32,6 +32,7 @@ class DatabaseSource:
 
     name = "database"
     version = "2"
+    file_or_address = True
 
     @cached_property
     def tools(self) -> Sequence[Tool | ToolGroup]:

@@ -43,6 +43,7 @@ class OpenApi:
 
     name = "openapi"
     version = "1"
+    file_or_address = True
 
     def recognises(self, location: str) -> bool:
         """Whether a location begins with `openapi:`."""

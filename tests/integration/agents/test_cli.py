@@ -499,6 +499,8 @@ def test_limit_is_exit_code_3_and_says_how_to_go_on(
         (["trace", "nothing"], "no run 'nothing'"),
         (["resume", "nothing"], "no run 'nothing'"),
         (["build", "gone"], "'gone' does not exist: give a folder or a file"),
+        (["build", "openapi:gone.json"], "'gone.json' does not exist: give a file or an address of openapi"),
+        (["build", "database:gone.db"], "'gone.db' does not exist: give a file or an address of database"),
         (["ask", "Why?", "--source", "README.md"], "is a part of the tree here: --start README.md"),
         (
             ["build", "README.md"],

@@ -97,6 +97,7 @@ def test_a_file_that_is_named_is_in_no_folder_of_secrets_by_a_link(
     for given in (*names, "docs") if folder != ".kube" else names[:3]:
         assert run(["build", given]) == 2, given
         assert "which is left out" in capsys.readouterr().err
+    assert not (clone.folder / folder / ".metatree").exists()
     assert run(["build", f"{folder}/config"]) == 0  # it is named
 
 
