@@ -5,9 +5,7 @@ A program may bring parts of its own without a package around them: `register`.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import sys
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,7 +40,7 @@ _log = logging.getLogger("metatree")
 def available(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name."""
     # Looking through what is installed takes milliseconds, and a search asks for several groups.
-    paths = _searched()
+    paths = import_path()
     place = tuple((path, _installed(path)) for path in paths)
     points = _available.get(place)
     if points is None:
@@ -58,19 +56,6 @@ def available(group: str) -> dict[str, EntryPoint]:
         _available.clear()
         _available[place] = points
     return dict(points.get(group, {}))
-
-
-def _searched() -> list[str]:
-    """Return where packages may be installed: what Python imports from, without the current folder.
-
-    `python -c`, `python -m` and the prompt put that first; nobody installed what lies in somebody else's clone.
-    """
-    paths = import_path()
-    first = paths[:1] if paths[:1] == sys.path[:1] else []
-    with contextlib.suppress(OSError):  # a zip file that is not there, or no current folder
-        if first and Path(first[0]).samefile("."):
-            return paths[1:]
-    return paths
 
 
 def _installed(path: str) -> int:

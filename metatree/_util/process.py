@@ -49,25 +49,31 @@ def _relative(pythonpath: str) -> frozenset[str]:
 
 
 _HERE = _relative(os.environ.get("PYTHONPATH", ""))
+_INSTALLED_IN = Path(__file__).parents[2]
+"""The folder that this package is imported from."""
 
 
 def import_path() -> list[str]:
     """Return where this process imports from, without the current folder, and what PYTHONPATH names relative to it.
 
+    A prompt, a notebook, `python -c` and `python -m` put the current folder first, which may be somebody else's clone:
+    it stays only where this package itself lies in it (`pip install --target`).
     `PYTHONPATH=$PYTHONPATH:/opt/lib` has an empty element where it was not set: nobody means a clone by that.
     """
-    return [path for path in sys.path if path and path not in _HERE]
+    paths = [path for path in sys.path if path and path not in _HERE]
+    with suppress(OSError):  # a zip file that is not there, or no current folder
+        if paths[:1] == sys.path[:1] and paths and Path(paths[0]).samefile("."):
+            return paths if Path(paths[0]).samefile(_INSTALLED_IN) else paths[1:]
+    return paths
 
 
 def installed_spec(module: str) -> ModuleSpec | None:
-    """Return where a module is installed, None where it is not: one of the current folder is not.
-
-    At a prompt, in a notebook and under `python -c` Python looks there first.
-    """
-    if "" not in sys.path and not _HERE:
+    """Return where a module is installed, None where it is not: one of the current folder is not."""
+    paths = import_path()
+    if paths == sys.path:
         return find_spec(module)
     known = sys.modules.get(module)
-    return PathFinder.find_spec(module, import_path()) if known is None else known.__spec__
+    return PathFinder.find_spec(module, paths) if known is None else known.__spec__
 
 
 def import_installed(module: str) -> ModuleType:

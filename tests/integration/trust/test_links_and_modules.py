@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -147,8 +148,9 @@ def test_questions_that_boards_begin_with_are_named_by_their_whole_path(
     assert Blackboard().questions.length == 0
 
 
-def test_no_module_of_the_folder_comes_in_the_place_of_a_package(clone: Clone) -> None:
-    """At a prompt and under `python -c`, Python looks for modules in the current folder first."""
+@pytest.mark.parametrize("option", ["-c", "-m"])
+def test_no_module_of_the_folder_comes_in_the_place_of_a_package(clone: Clone, option: str) -> None:
+    """At a prompt, under `python -c` and `python -m`, Python looks for modules in the current folder first."""
     for name in ("tree_sitter_kotlin", "tree_sitter_go", "selectolax"):
         (clone.folder / f"{name}.py").write_text("open('ran', 'w').close()\n")
     (clone.folder / "a.kt").write_text("fun harbour() = 1\n")
@@ -159,8 +161,16 @@ def test_no_module_of_the_folder_comes_in_the_place_of_a_package(clone: Clone) -
         f"import sys; sys.path[1:] = {paths!r}; from metatree_memory_tools import build_tree\n"
         "with build_tree('.') as tree: print(tree.get('a.go::Harbour').title)"
     )
+    elsewhere = clone.folder.parent / "programs"
+    elsewhere.mkdir()
+    (elsewhere / "program.py").write_text(code)
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=clone.folder, capture_output=True, text=True, check=False
+        [sys.executable, option, code if option == "-c" else "program"],
+        cwd=clone.folder,
+        env={**os.environ, "PYTHONPATH": str(elsewhere)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout.strip() == "Harbour", done.stderr
     assert not (clone.folder / "ran").exists()
