@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from metatree._util.links import real
 from metatree._util.zips import open_archive, open_member
 from metatree.errors import UserError
 from metatree.node import Node
@@ -371,8 +372,12 @@ def traces(tree: Tree, texts: Sequence[str], paths: Collection[str] = ()) -> lis
         found += _traces_of_runs(tree.shared.boards, forms)
     named = {trace.place.partition(":")[0] for trace in found}
     room = _Room()
-    for file in _files(tree, paths):
-        if str(file) in named:
+    exports = _exports(tree, paths)
+    # A source has no link on its way: one that is there now leads to what is none of the tree.
+    linked = {file for file in exports if real(file) != file}
+    found += [Trace(str(file), "not looked into: a link leads elsewhere now") for file in sorted(linked)]
+    for file in sorted(_stores_and_copies(tree) | exports - linked):
+        if str(file) in named or not file.is_file():
             continue
         holds = None if _PACKED.search(file.name) else _has_bytes(file, forms, room)
         if holds or holds is None:
@@ -421,22 +426,26 @@ def _quoting_runs(store: Database, forms: Sequence[str]) -> list[tuple[int, str,
     ]
 
 
-def _files(tree: Tree, paths: Collection[str]) -> list[Path]:
-    """Return the files that a tree consists of, the exports that it reads, and copies that lie beside it.
-
-    Args:
-        paths: of files among others that hold conversations.
-    """
+def _stores_and_copies(tree: Tree) -> set[Path]:
+    """Return the files that a tree consists of, and copies that lie beside it."""
     if tree.path is None:
-        return []
+        return set()
     folder = tree.path if tree.path.is_dir() else tree.path.parent
     beside = [folder, folder.parent] if tree.path.is_dir() else [folder]
     inner = set(folder.rglob("*")) if tree.path.is_dir() else set()
     near = {file for place in beside for file in place.iterdir() if _may_be_copy(file)}
+    return {file for file in inner | near if not file.is_symlink()}
+
+
+def _exports(tree: Tree, paths: Collection[str]) -> set[Path]:
+    """Return the files of exports that a tree is built from, and a link that is in the place of one.
+
+    Args:
+        paths: files among others that hold conversations.
+    """
     read = {
         Path(source.location) for source in tree.sources() if source.type not in FILES and is_path(source)
     }
-    exports = {file for place in read for file in (place.rglob("*") if place.is_dir() else (place,))}
     among = {
         root / path.removeprefix(f"{source.mount}/" if source.mount else "")
         for source in tree.sources()
@@ -444,7 +453,8 @@ def _files(tree: Tree, paths: Collection[str]) -> list[Path]:
         if (not source.mount or f"{path}/".startswith(f"{source.mount}/"))
         and (root := _root(source)) is not None
     }
-    return sorted(file for file in inner | near | exports | among if file.is_file() and not file.is_symlink())
+    inside = {file for place in read if place.is_dir() and real(place) == place for file in place.rglob("*")}
+    return read | among | {file for file in inside if not file.is_symlink()}
 
 
 def _root(source: SourceRef) -> Path | None:

@@ -17,7 +17,7 @@ from metatree_memory_tools.conversations import ConversationLog
 from metatree import Node, Tree, UserError, forget, memories, remember, search
 from metatree.blackboard import Blackboard
 from metatree.notes.audit import audit
-from metatree.notes.erasure import _COLUMNS, Said, forget_said, meant, settle, traces, wipe
+from metatree.notes.erasure import _COLUMNS, Said, Trace, forget_said, meant, settle, traces, wipe
 from metatree.notes.wishes import standing
 
 SECRET = "The zebra vault opens with the quagmire password at dawn."
@@ -502,6 +502,28 @@ def test_a_message_of_an_export_among_other_files_stays_away(
         assert (_said(tree), standing(tree)) == ([], [])
         assert "nothing is left" in tree.get("chats/talk.json").description
         assert tree.get("chats/talk.json").source is None
+
+
+@pytest.mark.parametrize("place", ["notes/chats", "notes/chats/talk.json"])
+def test_the_proof_follows_no_link_that_is_in_the_place_of_an_export(
+    among_files: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    elsewhere = among_files / "elsewhere"
+    (among_files / place).rename(elsewhere)
+    (among_files / place).symlink_to(elsewhere)
+    with Tree.open(among_files / "tree") as tree:
+        found = traces(tree, [SECRET], ["chats/talk.json"])
+    export = among_files / "notes" / "chats" / "talk.json"
+    assert Trace(str(export), "not looked into: a link leads elsewhere now") in found
+    assert Trace(str(export), "") not in found
+
+
+def test_the_proof_follows_no_link_that_is_in_the_place_of_a_source(chat: Path) -> None:
+    (chat / "chat.json").rename(chat / "elsewhere.json")
+    (chat / "chat.json").symlink_to("elsewhere.json")
+    with Tree.open(chat / "tree") as tree:
+        places = [trace for trace in traces(tree, [SECRET]) if trace.what.startswith("not looked into")]
+    assert [trace.place for trace in places] == [str(chat / "chat.json")]
 
 
 def test_what_a_person_said_among_other_files_goes_and_their_notes_are_named(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from metatree.errors import UserError
-from metatree.trees.sources import public_location, typed_path
+from metatree.trees.sources import public_location, refuse_link_out, typed_path
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND
@@ -151,6 +151,7 @@ def _holds_secrets(file: Path) -> bool:
     from metatree.trees.text import is_binary
 
     with suppress(OSError, UserError, ValueError):
+        refuse_link_out(file)  # the build says where it leads, and nothing reads it
         if not file.is_file():
             return False
         if is_secret(file.name, file.absolute().parent.as_posix()):
