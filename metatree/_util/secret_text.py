@@ -26,6 +26,9 @@ from metatree._util._secret_shapes import (
 from metatree._util.entities import unescaped
 from metatree._util.private_keys import private_keys
 
+_BY_NAME: Final = "a password or key"
+_PARTS_KEYS: Final = re.compile(r"(?:\\[nrt]|[\s<>\"'&;])+")
+_MARKDOWN_SIGN: Final = re.compile(r"[_*]")
 _COLOUR: Final = re.compile(r"(?:\x1b|\\x1b|\\e|\\033|\\u001b)\[[\d;]{0,20}m", re.IGNORECASE)
 """ECMA-48, SGR; as it is, and as programs and JSON write it."""
 _IN_KEY: Final = re.compile(r"[\w+/=-]")
@@ -90,6 +93,36 @@ def masked(text: str, *, code: bool = False) -> tuple[str, int]:
         ("password = '**************'; login(password)", 1)
     """
     return _replaced(text, _secret_spans(text, code=code), _stars)
+
+
+def shaped_keys(text: str) -> frozenset[str]:
+    """Return the words of keys in a text that are known by a form of their own: tokens, and lines of private keys.
+
+    Example:
+        >>> shaped_keys("<b>AKIAQ3EGRB7TZ5KMX2WD</b> password: long-enough-a-word")
+        frozenset({'AKIAQ3EGRB7TZ5KMX2WD'})
+    """
+    keys = set[str]()
+    for start, end, _ in _shaped_spans(text)[0]:
+        words = _PARTS_KEYS.split(text[start:end])
+        keys.update(word for word in words if len(word) >= _LEAST_KEY and "*" not in word)
+    return frozenset(keys)
+
+
+def without_keys(text: str, keys: Iterable[str]) -> tuple[str, int]:
+    """Return a text with `*` in place of keys that are known, whatever stands beside them, and how many they were.
+
+    Example:
+        >>> without_keys(r"the keyAKIAQ3EGRB7TZ5KMX2WDis", ["AKIAQ3EGRB7TZ5KMX2WD"])
+        ('the key********************is', 1)
+    """
+    number = 0
+    for key in keys:
+        for said in {key, _MARKDOWN_SIGN.sub(r"\\\g<0>", key)}:
+            if said in text:
+                number += text.count(said)
+                text = text.replace(said, "*" * len(said))
+    return text, number
 
 
 def _stars(secret: str, kind: str) -> str:
@@ -215,6 +248,18 @@ def _apart(text: str) -> str:
 
 
 def _plain_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]:
+    spans, mixed = _shaped_spans(text)
+    named = (match for match in named_values(text, code=code) if not _CALL.match(match["value"]))
+    spans += _matches(_BY_NAME, named)
+    random = random_tokens(text, code=code) if has_random(mixed) else ()
+    for start, end in (*random, *(() if code else manifest_values(text))):
+        if end > start and not _PLACEHOLDER.search(text, start, min(end, start + _LONGEST_VALUE)):
+            spans.append((start, end, _BY_NAME))
+    return spans
+
+
+def _shaped_spans(text: str) -> tuple[list[tuple[int, int, str]], str]:
+    """Return where keys are that have a form of their own, and the tokens in the text that may be one."""
     spans = [(start, end, "a private key") for start, end in private_keys(text)]
     uncoloured = _uncoloured(text)
     apart = _apart(uncoloured)
@@ -226,13 +271,7 @@ def _plain_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]
         for begin in begins.split():
             if begin in mixed:
                 spans += _matches("a key of a provider", keys_of_provider(apart, begin, body))
-    named = (match for match in named_values(text, code=code) if not _CALL.match(match["value"]))
-    spans += _matches("a password or key", named)
-    random = random_tokens(text, code=code) if has_random(mixed) else ()
-    for start, end in (*random, *(() if code else manifest_values(text))):
-        if end > start and not _PLACEHOLDER.search(text, start, min(end, start + _LONGEST_VALUE)):
-            spans.append((start, end, "a password or key"))
-    return spans
+    return spans, mixed
 
 
 def _matches(kind: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int, str]]:

@@ -65,7 +65,7 @@ class ConversationFile:
 
     name = "conversation"
     source_type = "conversation"
-    version = "12"
+    version = "13"
     max_file_bytes = 300_000_000
     leaves_out = True
 

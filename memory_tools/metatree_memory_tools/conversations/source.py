@@ -53,7 +53,7 @@ class Chats:
     """
 
     name = "chats"
-    version = "8"
+    version = "9"
     leaves_out = True
     on_disk = True
 

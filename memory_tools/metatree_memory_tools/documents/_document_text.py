@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, takewhile
 from typing import Any
 
-from metatree._util.secret_text import masked, without_secrets
+from metatree._util.secret_text import masked, shaped_keys, without_keys, without_secrets
 from metatree_memory_tools.text.descriptions import MOST_HEADINGS, shorten
 
 MOST_CHARS = 10_000_000
@@ -110,23 +110,39 @@ class Extracted:
             problem="; ".join([*filter(None, [self.problem]), *cut]),
         )
 
-    def without_secrets(self) -> Extracted:
-        """Return the same with `*` in place of what looks like secrets; itself where nothing does."""
+    def without_secrets(self, keys: frozenset[str] = frozenset()) -> Extracted:
+        """Return the same with `*` in place of what looks like secrets; itself where nothing does.
+
+        Args:
+            keys: those of the document as it is written, where a reader may have put letters beside them.
+        """
         # Programs take `word@db.example.org` for an e-mail address in `postgres://ann:word@db.example.org`, too.
         if mail := [link for link in self.links if link.lower().startswith("mailto:")]:
-            return replace(self, links=[link for link in self.links if link not in mail]).without_secrets()
-        hidden, number = masked("\n".join(self.lines))
+            return replace(self, links=[link for link in self.links if link not in mail]).without_secrets(
+                keys
+            )
+        text = "\n".join(self.lines)
+        hidden, number = masked(text)
+        if number:  # a line of a key may be a title, which by itself is not known
+            keys |= shaped_keys(text)
+
+        def hide(said: str) -> tuple[str, int]:
+            said, shaped = masked(said)
+            said, known = without_keys(said, keys)
+            return said, shaped + known
+
+        hidden, known = without_keys(hidden, keys)
         about, more = without_secrets(
-            [self.title, self.facts, [each.title for each in self.headings], self.links], masked
+            [self.title, self.facts, [each.title for each in self.headings], self.links], hide
         )
-        if not number and not more:
+        if not number and not known and not more:
             return self
         title, facts, titles, links = about
         lines = hidden.split("\n")
         headings = []
         for each, said in zip(self.headings, titles, strict=True):
             span = slice(each.line - 1, each.line - 1 + each.span)
-            if lines[span] != self.lines[span]:  # it may be a line of a key, which by itself is not known
+            if lines[span] != self.lines[span]:  # of which a part may be in another line
                 said = shorten(" ".join(lines[span]), _TITLE_CHARS)
             headings.append(replace(each, title=said))
         return replace(self, lines=lines, title=title, facts=facts, headings=headings, links=links)

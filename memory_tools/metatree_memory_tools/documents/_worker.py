@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from metatree.trees.text import decode
 from metatree_memory_tools.documents._document_text import Extracted
+from metatree_memory_tools.documents._written_keys import written_keys
 from metatree_memory_tools.reading.own_process import MEMORY_BYTES
 
 _ADDRESS_BYTES = 2_000_000_000
@@ -60,7 +61,7 @@ def extract(kind: str, data: bytes, limit_s: float) -> Extracted:
 def _answer(kind: str, data: bytes, limit_s: float, secrets: bool) -> bytes:
     try:
         text = extract(kind, data, limit_s).bounded()
-        return _line(text if secrets else text.without_secrets())
+        return _line(text if secrets else text.without_secrets(written_keys(kind, data)))
     except MemoryError:
         problem = "not read: it takes too much memory"
     except RecursionError:

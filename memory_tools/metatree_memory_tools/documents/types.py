@@ -25,7 +25,7 @@ class _Document(TextFiles):
     """
 
     name: str
-    version = "11"
+    version = "12"
     what: str
     suffixes: tuple[str, ...]
     max_file_bytes: int

@@ -21,6 +21,7 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations.formats.mail import letter_of
 from metatree_memory_tools.conversations.formats.message import ExportFile
 from metatree_memory_tools.databases._tools import query_database, save_query
+from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._docx import extract_docx
 from metatree_memory_tools.documents._html import extract_html
 from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
@@ -314,7 +315,8 @@ def test_a_key_of_a_book_is_kept_apart_from_the_elements_beside_it(tmp_path: Pat
     chapter = (
         f"<html><body><h1>Tea</h1><header>Access key</header><aside>{TOKEN}</aside><footer>Keep it</footer>"
         f"<p>The tea <b>i</b>s hot.</p><p><span>Token</span><code>{TOKEN}</code><sup>1</sup></p>"
-        f'<p><a href="https://a.example.org/token={TOKEN}/(a,b)">here</a></p></body></html>'
+        f'<p><a href="https://a.example.org/token={TOKEN}/(a,b)">here</a></p><div>the key<p/>{TOKEN}</div>'
+        f'<div>the key<!-- <b>old</b> -->{TOKEN} is</div><p><img src="a.png" alt="icon"/>{TOKEN}</p></body></html>'
     )
     package = (
         '<package xmlns="http://www.idpf.org/2007/opf"><metadata></metadata><manifest><item id="a" href="a.xhtml"/>'
@@ -331,6 +333,42 @@ def test_a_key_of_a_book_is_kept_apart_from_the_elements_beside_it(tmp_path: Pat
         said = "\n".join(tree.content(node) for _, node in tree.walk() if node.path == "a.epub")
     assert "Access key" in said and "***" in said and TOKEN[8:] not in said
     assert "The tea **i**s hot." in said and "[here](https://a.example.org/token=***" in said
+
+
+def test_a_key_of_a_notebook_is_kept_apart_from_the_name_of_an_image(tmp_path: Path) -> None:
+    source = f"# Tea\n![icon](a.png){TOKEN} is![x](b.png)![](c.png){TOKEN}\nThe ![tea](d.png) is hot.\n"
+    cell = {"cell_type": "markdown", "metadata": {}, "source": source}
+    (tmp_path / "a.ipynb").write_text(
+        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]})
+    )
+    with build_tree(tmp_path) as tree:
+        said = "\n".join(tree.content(node) for _, node in tree.walk() if node.path == "a.ipynb")
+    assert said.count("***") >= 2 and TOKEN[8:] not in said
+    assert "The tea is hot." in said
+
+
+def test_a_key_of_a_page_that_is_too_deep_is_known_by_the_marks_beside_it(tmp_path: Path) -> None:
+    deep = "<div>" * 2_100 + "x" + "</div>" * 2_100
+    page = f"<p>Key <b>ID</b><code>{TOKEN}</code><button>Copy</button></p><p>Key<img>{TOKEN}<sup>1</sup></p>"
+    (tmp_path / "a.html").write_text(f"<html><body><h1>Tea</h1>{page}{deep}</body></html>")
+    with build_tree(tmp_path) as tree:
+        said = tree.content("a.html")
+    assert TOKEN[8:] not in said and "Copy" in said
+
+
+def test_a_line_of_a_key_is_no_title_of_a_document() -> None:
+    lines = [f"{number}{'aB3dE5fG7hJ9kL1m' * 4}"[:64] for number in range(4)]
+    key = ["-----BEGIN RSA PRIVATE KEY-----", *lines, "-----END RSA PRIVATE KEY-----"]
+    hidden = Extracted(["Tea", *key], title=lines[1], facts={"author": f"by{lines[2]}"}).without_secrets()
+    assert not [line for line in lines if line in str(hidden.as_json())]
+
+
+def test_no_soft_break_of_a_letter_puts_a_word_before_a_key() -> None:
+    letter = (
+        f"From: ann@example.org\nSubject: Tea\nno header\n\nThe access key id=\n{TOKEN}\nThe har=\nbour.\n"
+    )
+    said = letter_of(letter.encode()).text
+    assert TOKEN[8:] not in said and "The harbour." in said
 
 
 def _chats(folder: Path, kind: str) -> None:

@@ -15,6 +15,7 @@ from email.message import EmailMessage
 from email.message import Message as Part
 from email.utils import parseaddr
 
+from metatree._util.secret_text import shaped_keys, without_keys
 from metatree_memory_tools.conversations._dates import iso
 from metatree_memory_tools.conversations.formats.message import (
     NOBODY,
@@ -130,6 +131,11 @@ def _split(file: ExportFile) -> Iterator[bytes]:
         yield b"".join(lines)
 
 
+def _unbroken(text: str) -> str:
+    """Join what soft breaks part. Where there are none, a word that ends in `=` then stands before a key."""
+    return without_keys(_SOFT_BREAK.sub("", text), shaped_keys(text))[0]
+
+
 def letter_of(raw: bytes) -> ChatMessage:
     """Return a letter as a message; never raises, whatever it holds."""
     try:
@@ -137,7 +143,7 @@ def letter_of(raw: bytes) -> ChatMessage:
             raise ValueError("it has too many parts")
         letter = email.message_from_bytes(raw, policy=_POLICY)
     except Exception:  # it is a bomb, or out of form: for such the parser raises all kinds of errors
-        said = _SOFT_BREAK.sub("", text_of(raw[: 2 * _MOST_UNREAD]))
+        said = _unbroken(text_of(raw[: 2 * _MOST_UNREAD]))
         return ChatMessage("", NOBODY, joined(cut_masked(said, _MOST_UNREAD)), "", "", "", "")
     subject = " ".join(_header(letter, "subject").split())
     who = _writer(letter)
@@ -145,7 +151,7 @@ def letter_of(raw: bytes) -> ChatMessage:
     answered = re.findall(r"<[^<>\s]+>", f"{_header(letter, 'references')} {_header(letter, 'in-reply-to')}")
     text = _body(letter)
     if letter.defects:  # where headers end too early, the body is as it was sent
-        text = _SOFT_BREAK.sub("", text)
+        text = _unbroken(text)
     lines = [line.rstrip() for line in text.splitlines() if not _QUOTE.match(line.strip())]
     own = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
     return ChatMessage(
