@@ -179,7 +179,7 @@ def usable_schema(schema: object) -> dict[str, Any]:
 def _public(schema: Any, name: str = "") -> Any:
     """Return a schema without values that look like secrets, by themselves or by the name of what they are for.
 
-    A default that was only masked would be sent.
+    A default that was only masked would be sent. Nor does a part name another draft, whose validator checks patterns.
     """
     if isinstance(schema, list):
         return [_public(each, name) for each in schema]
@@ -190,7 +190,8 @@ def _public(schema: Any, name: str = "") -> Any:
     return {
         key: _public(value, f"{name} {key}"[-60:])
         for key, value in schema.items()
-        if key not in _VALUES or not _has_secret(value, name)
+        if not (key in _VALUES and _has_secret(value, name))
+        and not (key == "$schema" and isinstance(value, str))
     }
 
 

@@ -11,6 +11,7 @@ import errno
 import os
 import re
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -49,6 +50,7 @@ def _relative(pythonpath: str) -> frozenset[str]:
 
 
 _HERE = _relative(os.environ.get("PYTHONPATH", ""))
+TOP_FOLDER = Path(sys.executable).anchor or None
 _INSTALLED_IN = Path(__file__).parents[2]
 """The folder that this package is imported from."""
 
@@ -102,6 +104,17 @@ def python(code: str, *arguments: str) -> list[str]:
     """
     paths = import_path()
     return [sys.executable, "-I", "-c", f"import sys; sys.path[:] = {paths!r}; {code}", *arguments]
+
+
+def start_python(code: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a process that runs code as `python` says, with pipes to it; what it says of itself is dropped.
+
+    It is started in the top folder: an empty element of LD_LIBRARY_PATH is the folder that a process is started in.
+    """
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        python(code, *arguments), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=TOP_FOLDER
+    )
 
 
 def cores() -> int:

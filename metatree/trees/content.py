@@ -42,6 +42,8 @@ class _File:
     raw: str | bytes
     stamp: tuple[int, ...] | None
     lines: list[str] | None = None
+    of_type: SourceFile | None = None
+    """As its memory type sees it: one for all of its nodes, since types keep what they have read of one."""
 
 
 class Contents:
@@ -113,9 +115,10 @@ class Contents:
         if node.source.type != "text":
             reference = replace(node.source, path=file.inner)
             kind = load_memory_type(node.source.type)
-            source_file = SourceFile(file.inner, file.data, shows_secrets(source))
-            result = _content_of_type(node.source.type, node.id, kind.content, source_file, reference)
-            return result if source_file.secrets else masked(result)[0]
+            if file.of_type is None:
+                file.of_type = SourceFile(file.inner, file.data, shows_secrets(source))
+            result = _content_of_type(node.source.type, node.id, kind.content, file.of_type, reference)
+            return result if file.of_type.secrets else masked(result)[0]
         if node.source.start_line is None or node.source.end_line is None:
             return file.text
         if file.lines is None:
@@ -254,8 +257,9 @@ def is_named(index: Store, source: SourceRef, path: str) -> bool:
 def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:
     """Return the file or folder on this machine that a node came from, None when there is none in the source."""
     try:
+        check_place(source)
         root, path = disk_root(source), node.path
-    except UserError:
+    except UserError:  # something else was put in its place, of which nothing is asked
         return None
     if root is None:
         find = traits_of(load_source_type(source.type)).file_of

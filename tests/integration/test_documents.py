@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import random
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +17,10 @@ from metatree_memory_tools.build import _pool
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._extract import Extractor
 from metatree_memory_tools.documents._text_cache import KeptTexts
+from metatree_memory_tools.documents.types import Html
 from pypdf import PdfReader, PdfWriter
+
+from metatree.trees.source_types import SourceFile
 
 pytestmark = pytest.mark.integration
 
@@ -50,6 +55,25 @@ def bomb() -> bytes:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", b"<a>" + b" " * 50_000_000)
     return out.getvalue()
+
+
+def test_signs_that_take_four_bytes_each_make_no_text_larger_than_others_may_be() -> None:
+    lines = ["word " * 10 + sign for _ in range(100_000) for sign in ("x", "\U0001f600")]
+    bounded = Extracted(lines).bounded()
+    assert sum(map(sys.getsizeof, bounded.lines)) <= 48_000_000
+    assert "of text" in bounded.problem and len(bounded.lines) < len(lines)
+
+
+def test_a_type_keeps_no_bytes_of_a_document_that_it_has_read() -> None:
+    data = bytes(bytearray(b"<p>The harbour.</p>"))
+    held = sys.getrefcount(data)
+    kind, file = Html(), SourceFile("a.html", data)
+    assert kind.text(file) is kind.text(file)
+    assert kind.text(file).lines == ["The harbour."]
+    del file
+    gc.collect()
+    assert sys.getrefcount(data) == held
+    assert kind.text(SourceFile("a.html", b"<p>The kettle.</p>")).lines == ["The kettle."]
 
 
 def test_documents_become_nodes_and_their_text_is_read_when_it_is_asked_for(

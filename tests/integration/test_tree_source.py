@@ -190,3 +190,16 @@ def test_a_database_of_another_program_is_no_tree(places: Path) -> None:
         assert "a SQLite file of another program" in tree.get("other.db").attributes["note"]
     with pytest.raises(UserError, match="no folder"):
         build_tree("folder:nowhere")
+
+
+def test_no_file_is_told_of_a_tree_that_a_link_leads_to(places: Path) -> None:
+    for name in ("wiki", "shop"):
+        build_tree(name).close()
+    with build_tree("tree:wiki", out="all") as tree:
+        mount = tree.sources()[0].mount
+        assert tree.file_of(f"{mount}/rules.md") == places / "wiki" / "rules.md"
+    (places / "wiki").rename(places / "elsewhere")
+    (places / "wiki").symlink_to("elsewhere")
+    with Tree.open("all") as tree:
+        assert tree.file_of(f"{mount}/rules.md") is None
+        assert tree.file_of(mount) is None

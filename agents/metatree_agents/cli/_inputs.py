@@ -70,10 +70,18 @@ def plain(argument: str, *, what: str) -> str:
 
 
 def texts_of(arguments: Sequence[str], *, what: str) -> list[str]:
-    """Return the text of each argument; standard input can be named once."""
+    """Return the text of each argument, as `asked_of` does; standard input can be named once."""
     if arguments.count("-") > 1:
         raise UserError("standard input (-) can be read only once")
-    return [text_of(argument, what=what) for argument in arguments]
+    return [asked_of(argument, what=what) for argument in arguments]
+
+
+def asked_of(argument: str, *, what: str) -> str:
+    """Return the text of an argument that is asked and kept with its answer: secrets of a file are masked."""
+    from metatree._util.secret_text import masked
+
+    text = text_of(argument, what=what)
+    return text if named_file(argument) is None else masked(text)[0]
 
 
 def one_question(texts: Sequence[str]) -> list[str]:

@@ -20,6 +20,7 @@ from metatree._util.open_folder import HAS_OPEN_FOLDERS, OpenFolder
 from metatree._util.private import private_folder, write_whole
 from metatree._util.process import program
 from metatree._util.secret_files import is_link_to_secret
+from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree_agents.hosts import _json_edits, _toml_edits
 from metatree_agents.hosts._files import folder_of, link_on_the_way, read, read_in, remove_empty
@@ -164,10 +165,10 @@ def _is_plain(host: Host, entry: dict[str, Any]) -> bool:
 
 
 def diff(change: Change) -> list[str]:
-    """Return a change as the lines of a unified diff."""
+    """Return a change as the lines of a unified diff, in which keys of other servers are masked."""
 
     def lines(data: bytes | None) -> list[str]:
-        return [] if data is None else data.decode("utf-8", "replace").splitlines()
+        return [] if data is None else masked(data.decode("utf-8", "replace"))[0].splitlines()
 
     before = "/dev/null" if change.before is None else str(change.path)
     after = "/dev/null" if change.after is None else str(change.path)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from metatree import plugins
-from metatree._util.process import cores, python
+from metatree._util.process import cores, start_python
 from metatree.node import Node, Source
 from metatree.trees.masking import is_code
 from metatree.trees.source_types import Progress
@@ -273,12 +273,7 @@ def _left_out(file: ScannedFile, *, late: bool) -> FileNodes:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        python("from metatree_memory_tools.build._pool import main; main()"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+    return start_python("from metatree_memory_tools.build._pool import main; main()")
 
 
 def main() -> None:

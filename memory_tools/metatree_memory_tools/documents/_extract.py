@@ -49,7 +49,6 @@ class Extractor:
         self.reader = OwnProcess(lambda: self._main, memory_bytes, grace_s)
         self._lock = threading.Lock()
         self._recent: OrderedDict[str, Extracted] = OrderedDict()
-        self._latest: tuple[str, bytes, Extracted] | None = None
 
     def extracted(self, kind: str, version: str, data: bytes, *, secrets: bool = False) -> Extracted:
         """Return the text of a document; what cannot be read has a `problem`. Never raises for what the bytes are.
@@ -61,14 +60,10 @@ class Extractor:
             secrets: leave what looks like a secret as it is; else `*` stand in its place.
         """
         with self._lock:
-            # A document is asked for once for each of its nodes, with the same bytes: hashing would cost the most.
             form = f"{kind}-{version}{'+' if secrets else '-'}{SHAPES_VERSION}"
-            if self._latest and self._latest[0] == form and self._latest[1] is data:
-                return self._latest[2]
             key = f"{form}-{blake2b(data, digest_size=16).hexdigest()}"
             result = self._recent.get(key) or (self._cache.get(key) if self._cache else None)
             if result is None:
-                self._latest = None  # and its bytes: those of the next may be as many
                 result, cacheable = self._ask(kind, data, secrets)
                 if cacheable and self._cache:
                     self._cache.put(key, result)
@@ -76,7 +71,6 @@ class Extractor:
             self._recent.move_to_end(key)
             while len(self._recent) > _MOST_IN_MEMORY:
                 self._recent.popitem(last=False)
-            self._latest = (form, data, result)
             return result
 
     def close(self) -> None:

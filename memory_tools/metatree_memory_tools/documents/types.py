@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
+from weakref import ref
 
 from metatree._util.process import installed_spec
 from metatree.node import Source
@@ -34,6 +35,7 @@ class _Document(TextFiles):
     """The package that reads it; empty when the standard library does."""
     extra = "docs"
     """The extra that brings it."""
+    _latest: tuple[ref[SourceFile], Extracted] | None = None
 
     def outline(self, file: SourceFile) -> Outline:
         """Return the sections and pages of a document; one that cannot be read is a node that says why."""
@@ -61,9 +63,15 @@ class _Document(TextFiles):
 
     def text(self, file: SourceFile) -> Extracted:
         """Return the text of a document, which is taken out of its bytes once."""
-        from metatree_memory_tools.documents._extract import extracted
+        # It is asked for once for each of its nodes: hashing the bytes would cost the most, and keeping them as much.
+        latest = self._latest
+        if latest is None or latest[0]() is not file:
+            from metatree_memory_tools.documents._extract import extracted
 
-        return extracted(self.name, self.version, file.data, secrets=file.secrets)
+            self._latest = None
+            text = extracted(self.name, self.version, file.data, secrets=file.secrets)
+            latest = self._latest = (ref(file), text)
+        return latest[1]
 
 
 class Pdf(_Document):

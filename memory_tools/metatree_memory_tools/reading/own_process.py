@@ -14,13 +14,11 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Final
 
-from metatree._util.process import python
+from metatree._util.process import start_python
 from metatree._util.secret_text import masked
 from metatree.errors import UserError
 
@@ -129,13 +127,7 @@ class OwnProcess:
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start the process."""
-        self.process = subprocess.Popen(
-            python(self._main(), str(self._memory_bytes)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=Path(sys.executable).anchor or None,
-        )
+        self.process = start_python(self._main(), str(self._memory_bytes))
         return self.process
 
     def close(self) -> None:

@@ -12,10 +12,9 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from time import monotonic
 
-from metatree._util.process import python
+from metatree._util.process import TOP_FOLDER, python
 from metatree.errors import UserError
 
 LIMIT_S = 10.0
@@ -104,7 +103,7 @@ def _apart(
             capture_output=True,
             timeout=max(0.0, left_s),
             check=True,
-            cwd=Path(sys.executable).anchor or None,
+            cwd=TOP_FOLDER,
         )
     except subprocess.TimeoutExpired:
         text = f"the pattern {pattern!r} takes more than {limit_s:.0f} seconds: use a simpler one, or a smaller part"

@@ -14,11 +14,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
-from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any
 
-from metatree._util.process import python
+from metatree._util.process import start_python
 from metatree_routers.index.postings import TOKEN_CHARS, Segment, SegmentBuilder, fields_of
 from metatree_routers.index.vocabulary import MOST_WORDS, Vocabulary, spaced_texts
 
@@ -140,13 +139,7 @@ class SegmentProcess:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        python("from metatree_routers.index._segment_process import main; main()"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=Path(sys.executable).anchor or None,
-    )
+    return start_python("from metatree_routers.index._segment_process import main; main()")
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import sys
 import threading
 from pathlib import Path
 
-from metatree._util.process import cores, python
+from metatree._util.process import cores, start_python
 from metatree.trees.tree import Tree
 from metatree_routers.index.index import TextIndex
 from metatree_routers.index.vectors import Progress
@@ -34,15 +34,9 @@ class IndexFollower:
         """Begin with what is in the tree at a place; nothing happens where no process can be started."""
         if self._process is None and cores() > 1:
             with contextlib.suppress(OSError):
-                self._process = subprocess.Popen(
-                    python(
-                        "from metatree_routers.index.follower import main; main(sys.argv[1])",
-                        str(place.absolute()),
-                    ),
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    cwd=Path(sys.executable).anchor or None,
+                self._process = start_python(
+                    "from metatree_routers.index.follower import main; main(sys.argv[1])",
+                    str(place.absolute()),
                 )
 
     def finish(self, progress: Progress | None = None) -> None:

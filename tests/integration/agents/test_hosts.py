@@ -266,6 +266,17 @@ def test_a_dry_run_shows_a_diff_and_writes_nothing(
     assert not (home / ".local").exists()
 
 
+def test_a_dry_run_masks_the_keys_of_other_servers(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    token = "ghp_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    cursor = home / FILES["cursor"][0]
+    cursor.parent.mkdir(exist_ok=True)
+    cursor.write_text(json.dumps({"mcpServers": {"a": {"command": "a", "env": {"GITHUB_TOKEN": token}}}}))
+    for command in (["install", "cursor", "--dry-run"], ["install", "cursor", "--dry-run", "--json"]):
+        assert run(command) == 0
+        shown = capsys.readouterr().out
+        assert "GITHUB_TOKEN" in shown and token[8:] not in shown
+
+
 @pytest.mark.parametrize(
     ("host", "text", "why"),
     [

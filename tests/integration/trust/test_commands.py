@@ -19,7 +19,10 @@ import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.planner import Agents
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.build import _pool
 from metatree_memory_tools.git._command import _environment
+from metatree_memory_tools.reading.own_process import OwnProcess
+from metatree_routers.index import _segment_process
 
 from metatree import Blackboard, Node, Source, Tree, search
 from metatree._util.process import absolute_libraries
@@ -658,3 +661,21 @@ def test_programs_are_given_no_relative_folders_of_libraries(monkeypatch: pytest
     monkeypatch.delenv("DYLD_LIBRARY_PATH", raising=False)
     assert absolute_libraries() == {"LD_LIBRARY_PATH": "/opt/lib:/usr/lib"}
     assert _environment()["LD_LIBRARY_PATH"] == "/opt/lib:/usr/lib"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where a process is, is read from /proc")
+@pytest.mark.parametrize(
+    "start", [_pool._start, _segment_process._start, OwnProcess(lambda: "input()", 0).start]
+)
+def test_no_process_of_ours_is_started_in_a_folder_that_is_read(
+    clone: Clone, start: Callable[[], subprocess.Popen[bytes]]
+) -> None:
+    """An empty element of LD_LIBRARY_PATH is the folder that a process is started in."""
+    process = start()
+    try:
+        assert Path(f"/proc/{process.pid}/cwd").readlink() == Path("/")
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in filter(None, (process.stdin, process.stdout)):
+            pipe.close()

@@ -231,6 +231,22 @@ def test_a_link_to_what_holds_secrets_is_no_file_of_the_folder(
     assert run(["ask", f"@{hidden.relative_to(clone.folder)}"]) in (0, 1)  # it is named
 
 
+def test_a_question_in_a_file_is_kept_without_its_secrets(
+    clone: Clone, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = "ghp_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    shutil.rmtree(clone.metatree)
+    assert run(["build", "."]) == 0
+    (clone.folder / "issue.md").write_text(f"Where is the harbour of {token} ?")
+    for command in ("ask", "context", "files", "find"):
+        run([command, "@issue.md"])
+    assert run(["runs"]) == 0
+    assert token[8:] not in "".join(capsys.readouterr())
+    stores = [file.read_bytes() for file in clone.metatree.iterdir() if file.is_file()]
+    assert not any(token[8:].encode() in data for data in stores)
+    assert any(b"ghp_" in data or b"*" * 36 in data for data in stores)
+
+
 @pytest.mark.parametrize("words", ["ask @clone/issue.md", "find x --tree clone/kb", "build clone/issue.md"])
 def test_a_link_of_a_folder_below_leads_to_nothing_beside_it(
     clone: Clone, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str

@@ -81,6 +81,12 @@ def test_a_schema_that_refers_elsewhere_or_is_wrong_is_not_followed(schema: dict
             tool.validated({})
 
 
+def test_no_part_of_a_schema_brings_another_draft_that_checks_patterns() -> None:
+    part = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "string", "pattern": "^b+$"}
+    schema = usable_schema({"properties": {"a": part, "$schema": {"type": "integer"}}})
+    assert _tool(schema).validated({"a": "aaa", "$schema": 1}) == {"a": "aaa", "$schema": 1}
+
+
 def test_what_is_no_schema_of_an_object_takes_anything() -> None:
     cycle: dict[str, Any] = {}
     cycle["properties"] = cycle

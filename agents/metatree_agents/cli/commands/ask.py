@@ -12,7 +12,7 @@ from metatree.errors import UserError
 from metatree.protocols import SURE
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._inputs import named_file, one_question, plain, text_of, texts_of
+from metatree_agents.cli._inputs import asked_of, named_file, one_question, plain, texts_of
 from metatree_agents.cli.commands._trees import TreeOptions, node_named, path_inside
 
 if TYPE_CHECKING:
@@ -289,7 +289,7 @@ def files(
     from metatree_agents.cli.commands._search import finish, new_run_id, suite_parts, watched
     from metatree_agents.code import locate
 
-    text, file = text_of(issue, what="issue"), named_file(issue)
+    text, file = asked_of(issue, what="issue"), named_file(issue)
     parts = suite_parts(router)
     run_id = run or new_run_id()
     with where.ready(refresh=not no_refresh) as opened:

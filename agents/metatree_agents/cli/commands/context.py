@@ -10,7 +10,7 @@ import typer
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND, NOTHING
-from metatree_agents.cli._inputs import named_file, text_of
+from metatree_agents.cli._inputs import asked_of, named_file
 from metatree_agents.cli.commands._trees import TreeOptions, path_inside
 from metatree_agents.cli.commands.ask import Issue
 
@@ -37,7 +37,7 @@ def context(
     from metatree_agents.cli.commands._search import note_stale
     from metatree_agents.context import context_for
 
-    text, file = text_of(issue, what="issue"), named_file(issue)
+    text, file = asked_of(issue, what="issue"), named_file(issue)
     with where.ready(refresh=not no_refresh) as opened:
         own = path_inside(file, opened) if file else None
         found = context_for(text, opened, tokens, accept=None if own is None else lambda node: node.id != own)
