@@ -8,7 +8,7 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
-from metatree._util.links import link_out
+from metatree._util.links import links
 
 _log = logging.getLogger("metatree")
 
@@ -17,18 +17,29 @@ def cache_folder() -> Path:
     """Return the folder for what can be made again: `METATREE_CACHE_DIR`, or `metatree` in the system's own.
 
     A user without a home has one that ends with the process, since any other could be prepared by somebody else; so
-    does who names one below the current folder by a link that leads out of it.
+    does who names one by a link that may have come with a clone.
     """
-    own = named_folder("METATREE_CACHE_DIR")
-    if own is not None:
-        if (link := link_out(own, Path())) is None:
-            return own
-        _warn_of_link(link)
-        return _of_process()
     try:
-        return _of_user()
+        own = named_folder("METATREE_CACHE_DIR") or _of_user()
     except RuntimeError:
         return _of_process()
+    if (link := _link_of_others(own)) is None:
+        return own
+    _warn_of_link(link)
+    return _of_process()
+
+
+def _link_of_others(folder: Path) -> Path | None:
+    """Return the first link on the way that may have come with a clone or an archive: any below a home or beside it.
+
+    Those in a home and above it are its user's, and so are those where a system keeps caches.
+    """
+    try:
+        home = Path.home()
+    except RuntimeError:
+        home = Path(folder.anchor)
+    own = {home, *home.parents, home / ".cache", home / "Library", home / "Library" / "Caches"}
+    return next((link for link in links(folder) if link.parent not in own), None)
 
 
 def cache_part(name: str) -> Path:

@@ -62,7 +62,7 @@ def import_path() -> list[str]:
     it stays only where this package itself lies in it (`pip install --target`).
     `PYTHONPATH=$PYTHONPATH:/opt/lib` has an empty element where it was not set: nobody means a clone by that.
     """
-    paths = [path for path in sys.path if path and path not in _HERE]
+    paths = [path for path in filter(os.path.isabs, sys.path) if path not in _HERE]
     with suppress(OSError):  # a zip file that is not there, or no current folder
         if paths[:1] == sys.path[:1] and paths and Path(paths[0]).samefile("."):
             return paths if Path(paths[0]).samefile(_INSTALLED_IN) else paths[1:]

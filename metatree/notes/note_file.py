@@ -20,7 +20,7 @@ from typing import Final
 
 from metatree._util.normal_form import nfc
 from metatree._util.open_folder import OpenFolder, opened
-from metatree._util.secret_text import secrets_in
+from metatree._util.secret_text import masked, secrets_in
 from metatree.errors import UserError
 from metatree.trees.source_files import read_inside
 from metatree.trees.text import encodable
@@ -69,7 +69,8 @@ def keep_note(
     folder = folder.resolve() if links else folder.absolute()
     if not folder.is_dir():
         raise UserError(f"{str(folder)!r} is no folder: make it first, or name another one")
-    heading = " ".join((title or _first_words(text)).split())
+    # Names of files stand in every list, and a part of a key is not known as one: it is masked before it is cut.
+    heading = " ".join((masked(title)[0] if title else _first_words(masked(text)[0])).split())
     when = datetime.fromtimestamp(now(), UTC).isoformat(timespec="seconds")
     front = {"who": who, "when": when, **({"why": why} if why else {})}
     rows = [f"{name}: {_scalar(value)}" for name, value in front.items()]

@@ -98,3 +98,11 @@ def test_tags_and_dates_of_front_matter_are_attributes(tmp_path: Path) -> None:
             "2026-05-03",
             ["blue", "sea"],
         )
+
+
+@pytest.mark.parametrize("title", [None, "The key ghp_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"])
+def test_the_name_of_a_file_has_no_part_of_a_secret(tmp_path: Path, title: str | None) -> None:
+    file = _keep(
+        tmp_path, "The key ghp_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5 is old, and Bob has the new one.", title
+    )
+    assert file.name.startswith("the-key") and "b3de5" not in file.name

@@ -1,17 +1,24 @@
-"""What was written into the files of hosts, and copies of what they held before, in the user's own folder of state."""
+"""What was written into the files of hosts, and copies of what they held before, in the user's own folder of state.
+
+What is read back is written into those files again, so it must be this user's: the folder of state may be named below a
+checkout. The records carry the user's mark, and a copy has its checksum in its name.
+"""
 
 from __future__ import annotations
 
+import hmac
 import json
 import secrets
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 
 from metatree._util.cache_folder import xdg_folder
 from metatree._util.private import private_folder, write_whole
+from metatree.storage.user_key import signature
 
 
 class Record(BaseModel):
@@ -30,7 +37,7 @@ class Record(BaseModel):
 
 
 class Records:
-    """The records, by the path of the file; kept as one JSON file that its owner alone may read."""
+    """The records, by the path of the file; kept as one JSON file with a mark, which its owner alone may read."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or _state_folder()
@@ -39,9 +46,11 @@ class Records:
     def all(self) -> dict[str, Record]:
         """Return all records; those that cannot be read are none, and entries are then taken out of their files."""
         try:
-            rows = json.loads(self._file.read_text(encoding="utf-8"))
-            return {path: Record.model_validate(row) for path, row in rows.items()}
-        except (OSError, ValueError, ValidationError, AttributeError):
+            kept = json.loads(self._file.read_text(encoding="utf-8"))
+            if not hmac.compare_digest(ascii(kept["mark"]), ascii(_mark(kept["files"]))):
+                return {}
+            return {path: Record.model_validate(row) for path, row in kept["files"].items()}
+        except (OSError, ValueError, ValidationError, AttributeError, KeyError, TypeError):
             return {}
 
     def get(self, path: Path) -> Record | None:
@@ -54,7 +63,8 @@ class Records:
         if record is not None:
             rows[str(path)] = record
         private_folder(self.folder)
-        text = json.dumps({key: row.model_dump() for key, row in sorted(rows.items())}, indent=2)
+        files = {key: row.model_dump() for key, row in sorted(rows.items())}
+        text = json.dumps({"mark": _mark(files), "files": files}, indent=2)
         write_whole(self._file, text.encode(), mode=0o600)
         if old is not None and old.copy_name and (record is None or record.copy_name != old.copy_name):
             with suppress(OSError):
@@ -63,7 +73,7 @@ class Records:
     def keep(self, path: Path, data: bytes) -> str:
         """Keep a copy and return its name."""
         private_folder(self.folder)
-        name = f"{checksum(str(path).encode())[:12]}-{secrets.token_hex(4)}-{path.name}"
+        name = f"{checksum(str(path).encode())[:12]}-{secrets.token_hex(4)}-{checksum(data)[:32]}-{path.name}"
         write_whole(self.folder / name, data, mode=0o600)
         return name
 
@@ -71,9 +81,18 @@ class Records:
         """Return what a file held before; None where there was none.
 
         Raises:
-            OSError: the copy is gone.
+            OSError: the copy is gone, or is not what was kept.
         """
-        return (self.folder / record.copy_name).read_bytes() if record.copy_name else None
+        if not record.copy_name:
+            return None
+        data = (self.folder / record.copy_name).read_bytes()
+        if checksum(data)[:32] not in record.copy_name:
+            raise OSError(f"{record.copy_name!r} is not what was kept")
+        return data
+
+
+def _mark(files: dict[str, Any]) -> str:
+    return signature("hosts", json.dumps(files, sort_keys=True).encode())
 
 
 def checksum(data: bytes) -> str:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from metatree_agents.cli._main import run
 from metatree_agents.cli.schemas._hosts import HostsOutput
 from metatree_agents.hosts import _files, _json_edits, _toml_edits, install
+from metatree_agents.hosts._records import checksum
 from metatree_agents.hosts.table import HOSTS
 from metatree_agents.tools._registry import TOOLS
 from metatree_agents.tools.instructions import DESCRIPTION, instructions, registry_entry, skill
@@ -122,10 +123,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def everything(folder: Path) -> dict[str, bytes]:
+    """Return the files below a folder, without metatree's own state and key."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and ".local/state" not in str(path)
+        if path.is_file() and ".local/state" not in str(path) and path.name != "trust.key"
     }
 
 
@@ -264,6 +266,30 @@ def test_a_dry_run_shows_a_diff_and_writes_nothing(
     )
     assert everything(home.parent) == before
     assert not (home / ".local").exists()
+
+
+@pytest.mark.parametrize("copy_name", ["copy.json", "HOME/note.txt"])
+def test_records_that_a_checkout_brings_put_nothing_into_files(
+    home: Path, monkeypatch: pytest.MonkeyPatch, copy_name: str
+) -> None:
+    project = Path.cwd()
+    claude = home / ".claude.json"
+    run(["install", "claude-code"])
+    (home / "note.txt").write_text("evil")
+    state = project / ".state"
+    (state / "metatree" / "hosts").mkdir(parents=True)
+    (state / "metatree" / "hosts" / "copy.json").write_text('{"mcpServers": {"evil": {"command": "sh"}}}')
+    record = {
+        "hosts": ["claude-code"],
+        "written": checksum(claude.read_bytes()),
+        "copy_name": copy_name.replace("HOME", str(home)),
+    }
+    for kept in ({str(claude): record}, {"mark": "0" * 64, "files": {str(claude): record}}):
+        (state / "metatree" / "hosts" / "files.json").write_text(json.dumps(kept))
+        monkeypatch.setenv("XDG_STATE_HOME", str(state))
+        run(["uninstall", "claude-code"])
+        assert "evil" not in claude.read_text()
+        assert (home / "note.txt").exists()
 
 
 def test_a_dry_run_masks_the_keys_of_other_servers(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import diskcache
 import pytest
+from metatree_agents.cli._main import run
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._text_cache import KeptTexts
 from metatree_routers.wrappers.disk_cache import DiskCache
@@ -152,18 +153,47 @@ def test_links_count_as_links_when_room_is_made(clone: Clone, cache: Path) -> No
     assert clone.secret.exists()
 
 
-def test_a_cache_folder_that_a_link_leads_out_of_the_current_one_is_not_used(
-    clone: Clone, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("variable", ["METATREE_CACHE_DIR", "XDG_CACHE_HOME"])
+@pytest.mark.parametrize("current", [".", "src", "/"])
+def test_a_cache_folder_that_a_link_leads_to_is_not_used(
+    clone: Clone,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    variable: str,
+    current: str,
 ) -> None:
-    (clone.folder / "cache").symlink_to(clone.secret.parent)
-    monkeypatch.setenv("METATREE_CACHE_DIR", str(clone.folder / "cache"))
+    monkeypatch.delenv("METATREE_CACHE_DIR", raising=False)
+    (clone.folder / "src").mkdir()
+    (clone.folder / "metatree").symlink_to(clone.secret.parent)
+    (clone.secret.parent / "documents").mkdir()
+    named = clone.folder if variable == "XDG_CACHE_HOME" else clone.folder / "metatree"
+    monkeypatch.setenv(variable, str(named))
+    monkeypatch.chdir(current)
     before = state(clone.secret.parent)
     KeptTexts(cache_part("documents")).put("key", Extracted(problem="none"))
     used("answers")
+    assert run(["cache", "--clear"]) == 0
     assert state(clone.secret.parent) == before
-    assert f"{clone.folder / 'cache'} is a link and is not used" in caplog.text
-    monkeypatch.chdir("/")
-    assert cache_folder() == clone.folder / "cache"  # who is elsewhere has named it
+    assert f"{clone.folder / 'metatree'} is a link and is not used" in caplog.text
+
+
+def test_a_cache_in_a_home_may_be_a_link_of_its_user(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, home = clone.folder.parent / "disk", clone.folder.parent / "home"
+    disk.mkdir()
+    home.mkdir()
+    (home / ".cache").symlink_to(disk)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("METATREE_CACHE_DIR", str(home / ".cache" / "metatree"))
+    assert cache_folder() == home / ".cache" / "metatree"
+
+
+def test_the_size_of_what_a_link_in_a_cache_leads_to_is_not_told(
+    clone: Clone, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache.mkdir(exist_ok=True)
+    (cache / "documents").symlink_to(clone.secret.parent)
+    assert run(["cache"]) == 2
+    assert "is a link, and is not used" in capsys.readouterr().err
 
 
 def test_a_kept_text_that_is_a_bomb_is_a_miss(tmp_path: Path) -> None:

@@ -148,8 +148,10 @@ def test_questions_that_boards_begin_with_are_named_by_their_whole_path(
     assert Blackboard().questions.length == 0
 
 
-@pytest.mark.parametrize("option", ["-c", "-m"])
-def test_no_module_of_the_folder_comes_in_the_place_of_a_package(clone: Clone, option: str) -> None:
+@pytest.mark.parametrize(("option", "first"), [("-c", ""), ("-m", ""), ("-c", "."), ("-c", "./x/..")])
+def test_no_module_of_the_folder_comes_in_the_place_of_a_package(
+    clone: Clone, option: str, first: str
+) -> None:
     """At a prompt, under `python -c` and `python -m`, Python looks for modules in the current folder first."""
     for name in ("tree_sitter_kotlin", "tree_sitter_go", "selectolax"):
         (clone.folder / f"{name}.py").write_text("open('ran', 'w').close()\n")
@@ -158,7 +160,8 @@ def test_no_module_of_the_folder_comes_in_the_place_of_a_package(clone: Clone, o
     (clone.folder / "a.html").write_text("<h1>Harbour</h1><p>Lies in the south.</p>\n")
     paths = [path for path in sys.path if path]
     code = (
-        f"import sys; sys.path[1:] = {paths!r}; from metatree_memory_tools import build_tree\n"
+        f"import sys; sys.path[:] = [{first!r} or sys.path[0], *{paths!r}]\n"
+        "from metatree_memory_tools import build_tree\n"
         "with build_tree('.') as tree: print(tree.get('a.go::Harbour').title)"
     )
     elsewhere = clone.folder.parent / "programs"

@@ -18,6 +18,7 @@ from metatree_agents.cli._main import run
 from metatree_agents.service.web import _files
 from metatree_agents.service.web._files import holds_secret
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.conversations.formats import mail
 from metatree_memory_tools.conversations.formats.mail import letter_of
 from metatree_memory_tools.conversations.formats.message import ExportFile
 from metatree_memory_tools.databases._tools import query_database, save_query
@@ -361,6 +362,22 @@ def test_a_line_of_a_key_is_no_title_of_a_document() -> None:
     key = ["-----BEGIN RSA PRIVATE KEY-----", *lines, "-----END RSA PRIVATE KEY-----"]
     hidden = Extracted(["Tea", *key], title=lines[1], facts={"author": f"by{lines[2]}"}).without_secrets()
     assert not [line for line in lines if line in str(hidden.as_json())]
+
+
+def test_a_letter_that_is_too_large_ends_with_a_whole_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mail, "_MOST_BYTES", 400)
+    head = (
+        "From: ann@example.org\nSubject: Tea\nDate: Mon, 02 Mar 2026 10:00:00 +0000\n\nThe kettle is blue.\n"
+    )
+    for name, before in (("a.eml", ""), ("b.mbox", "From ann Mon Mar  2 10:00:00 2026\n")):
+        pad = "x" * (370 - len(head)) + "\n"
+        (tmp_path / name).write_text(f"{before}{head}{pad}It is at {POSTGRES} for now.\n")
+        with build_tree(f"chats:{tmp_path / name}", out=tmp_path / f"{name}.tree") as tree:
+            said = "\n".join(tree.content(node) for _, node in tree.walk() if node.has_content)
+        assert "The kettle is blue." in said
+        assert "It is at" not in said or "postgres://" not in said or "***" in said
 
 
 def test_no_soft_break_of_a_letter_puts_a_word_before_a_key() -> None:

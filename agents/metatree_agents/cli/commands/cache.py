@@ -40,9 +40,11 @@ def cache(
     """
     folder = cache_folder()
     parts = {name: _bytes(folder / name) for name in PARTS if (folder / name).is_dir()}
+    if links := [folder / name for name in parts if (folder / name).is_symlink()]:
+        raise UserError(f"{str(links[0])!r} is a link, and is not used: remove it")
     if clear:
         for name in parts:
-            _delete(folder / name)
+            shutil.rmtree(folder / name)
     if json:
         output.write_json("cache", {"folder": str(folder), "bytes": parts, "cleared": clear})
         return FOUND
@@ -50,12 +52,6 @@ def cache(
     lines += [f"  {name:10} {_megabytes(size):>9}  {PARTS[name]}" for name, size in parts.items()]
     output.write([*lines, *(["cleared"] if clear else [])])
     return FOUND
-
-
-def _delete(folder: Path) -> None:
-    if folder.is_symlink():
-        raise UserError(f"{str(folder)!r} is a link: remove it, or what it leads to, by hand")
-    shutil.rmtree(folder)
 
 
 def _bytes(folder: Path) -> int:

@@ -107,7 +107,7 @@ def _is_letter(head: bytes) -> bool:
 
 def _alone(file: ExportFile) -> Iterator[bytes]:
     with file.open() as stream:
-        yield stream.read(_MOST_BYTES)
+        yield _whole_lines(stream.read(_MOST_BYTES))
 
 
 def _split(file: ExportFile) -> Iterator[bytes]:
@@ -119,7 +119,7 @@ def _split(file: ExportFile) -> Iterator[bytes]:
         while line := stream.readline(1 << 20):
             if blank and line.startswith(b"From ") and _BEGIN.match(line):
                 if lines:
-                    yield b"".join(lines)
+                    yield _whole_lines(b"".join(lines))
                 lines, size = [], 0
             elif size < _MOST_BYTES:
                 lines.append(
@@ -128,7 +128,12 @@ def _split(file: ExportFile) -> Iterator[bytes]:
                 size += len(line)
             blank = not line.strip()
     if lines:
-        yield b"".join(lines)
+        yield _whole_lines(b"".join(lines))
+
+
+def _whole_lines(letter: bytes) -> bytes:
+    """Return a letter that may have been cut without the line in which it was: a part of a key is none."""
+    return letter if len(letter) < _MOST_BYTES else letter[: letter.rfind(b"\n") + 1]
 
 
 def _unbroken(text: str) -> str:
