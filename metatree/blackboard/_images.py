@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from metatree._util.private import private_folder
 from metatree.blackboard._image_header import ImageHeader, read_header
 from metatree.errors import BadItem, UserError
-from metatree.storage.store_files import is_exempt
+from metatree.storage.store_files import images_folder
 from metatree.trees.source_files import digest_bytes, read_inside
 
 if TYPE_CHECKING:
@@ -68,17 +68,13 @@ class Images:
 
     @property
     def folder(self) -> Path:
-        """The folder that they lie in: `board.db.images` beside `board.db`; a temporary one for a store in memory.
+        """The folder that they lie in, as `images_folder` has it; a temporary one for a store in memory.
 
         Raises:
-            UserError: git, for example, has put a link in its place since the store was opened.
+            UserError: as that.
         """
-        path = self._store.path
-        if path is not None:
-            folder = path.with_name(path.name + ".images")
-            if folder.is_symlink() and not is_exempt(folder):
-                raise UserError(f"{str(folder)!r} is a link and is not followed: remove it")
-            return folder
+        if self._store.path is not None:
+            return images_folder(self._store.path)
         if self._temporary is None:
             self._temporary = tempfile.mkdtemp(prefix="metatree-images-")
             weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)

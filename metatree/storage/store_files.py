@@ -35,6 +35,18 @@ def is_exempt(file: Path) -> bool:
     return all(any(place.is_relative_to(each) for each in trusted) for place in places)
 
 
+def images_folder(file: Path) -> Path:
+    """Return the folder of the images of a store's boards: `board.db.images` beside `board.db`.
+
+    Raises:
+        UserError: git, for example, has put a link in its place since the store was opened.
+    """
+    folder = file.with_name(file.name + ".images")
+    if folder.is_symlink() and not is_exempt(folder):
+        raise UserError(f"{str(folder)!r} is a link and is not followed: remove it")
+    return folder
+
+
 def check_files(file: Path) -> None:
     """Refuse a store whose files could lead SQLite elsewhere: links, pipes, journals of others, or of no store.
 

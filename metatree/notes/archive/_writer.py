@@ -36,6 +36,7 @@ from metatree.notes.archive.format import (
 )
 from metatree.storage.schema import FILES
 from metatree.storage.store import Store
+from metatree.storage.store_files import images_folder
 from metatree.storage.trust import IMPORTED_RUN
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.source_files import digest_bytes, read_inside
@@ -213,9 +214,7 @@ def _write(
         report.counts[name], digests[name] = number, digest.hexdigest()
         if progress is not None:
             progress(name, number)
-    folder = (
-        None if tree.memory.path is None else tree.memory.path.with_name(tree.memory.path.name + ".images")
-    )
+    folder = None if tree.memory.path is None else images_folder(tree.memory.path)
     for row in _table(store, "image", "name"):
         most = max(row["size"], _LARGE_THUMBNAIL)
         for name in (row["name"], row["thumbnail"]):

@@ -27,7 +27,7 @@ from metatree_routers.index import _segment_process
 from metatree import Blackboard, Node, Source, Tree, search
 from metatree._util.process import absolute_libraries
 from metatree.errors import UserError
-from metatree.notes.archive import export_memory
+from metatree.notes.archive import export_memory, import_memory
 from metatree.notes.notes import remember
 from metatree.notes.permissions import Permissions
 from metatree.storage.store import Store
@@ -423,6 +423,25 @@ def test_git_is_not_taken_from_the_folder(clone: Clone, monkeypatch: pytest.Monk
         tree.index.execute("INSERT INTO meta VALUES ('colour', '1')")
         assert run(["show"]) == 0
     assert not clone.started.exists()
+
+
+def test_no_image_is_taken_over_or_exported_through_a_link_that_came_meanwhile(clone: Clone) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    picture = clone.folder.parent / "picture.png"
+    pillow.new("RGB", (300, 300), (1, 2, 3)).save(picture)
+    archive = clone.folder.parent / "a.metatree"
+    with build_tree(clone.folder, out=clone.folder.parent / "own") as tree:
+        Blackboard(tree.memory).add_image(content=picture.read_bytes(), metadata={"of": "harbour"})
+        export_memory(tree, archive)
+    shutil.rmtree(clone.metatree)
+    before = state(clone.secret.parent)
+    with build_tree(clone.folder) as tree:
+        (clone.metatree / "memory.db.images").symlink_to(clone.secret.parent)
+        with pytest.raises(UserError, match=r"images' is a link and is not followed"):
+            import_memory(tree, archive)
+        with pytest.raises(UserError, match="is a link"):
+            export_memory(tree, clone.folder.parent / "b.metatree")
+    assert state(clone.secret.parent) == before
 
 
 def test_images_that_are_links_lead_nowhere(clone: Clone) -> None:
