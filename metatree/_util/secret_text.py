@@ -32,8 +32,6 @@ _MARKDOWN_SIGN: Final = re.compile(r"[_*]")
 _COLOUR: Final = re.compile(r"(?:\x1b|\\x1b|\\e|\\033|\\u001b)\[[\d;]{0,20}m", re.IGNORECASE)
 """ECMA-48, SGR; as it is, and as programs and JSON write it."""
 _IN_KEY: Final = re.compile(r"[\w+/=-]")
-_LONGEST_HEAD: Final = 20
-"""Signs of a key that are shown, such as the user in an address."""
 _LEAST_KEY: Final = 16
 """Signs of a key that has a form of its own."""
 SHAPES_VERSION: Final = "24"
@@ -331,10 +329,10 @@ def apart_elements(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _are_apart(word: str, following: str) -> bool:
-    """Whether one of two words is a key, and both together are none."""
-    whole = word + following
-    either = any(len(each) >= _LEAST_KEY and masked(each)[1] for each in (word, following))
-    return either and masked(whole)[0].count("*") < len(whole) - _LONGEST_HEAD
+    """Whether one of two words is a key, and none goes on from one into the other."""
+    if not any(len(each) >= _LEAST_KEY and masked(each)[1] for each in (word, following)):
+        return False
+    return not any(start < len(word) < end for start, end, _ in _secret_spans(word + following))
 
 
 def without_secrets(value: Any, hide: Callable[[str], tuple[str, int]] = redacted) -> tuple[Any, int]:

@@ -11,6 +11,7 @@ import os
 import zlib
 from pathlib import Path
 
+from metatree._util.links import real
 from metatree._util.named_file import read_regular
 from metatree._util.private import private_folder, write_whole
 from metatree_memory_tools.documents._document_text import Extracted
@@ -34,12 +35,13 @@ class KeptTexts:
 
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
         self._folder = folder
+        self._place = real(folder)
         self._most_bytes = most_bytes
 
     def get(self, key: str) -> Extracted | None:
         """Return what is kept under a key, None when there is nothing that can be read."""
         path = self._folder / key
-        if path.is_symlink():
+        if path.is_symlink() or not self._is_there():
             return None
         try:
             unpacked = zlib.decompressobj()
@@ -54,6 +56,8 @@ class KeptTexts:
 
     def put(self, key: str, text: Extracted) -> None:
         """Keep a text under a key of letters, digits, dots, hyphens and `+`."""
+        if not self._is_there():
+            return
         with contextlib.suppress(OSError, MemoryError):
             private_folder(self._folder)
             packed = zlib.compress(
@@ -61,6 +65,10 @@ class KeptTexts:
             )
             write_whole(self._folder / key, packed, mode=0o600)
             self._make_room()
+
+    def _is_there(self) -> bool:
+        """Whether the folder is where it was: git, for example, may put a link in its place meanwhile."""
+        return real(self._folder) == self._place
 
     def _make_room(self) -> None:
         with os.scandir(self._folder) as entries:

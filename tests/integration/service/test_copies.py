@@ -289,6 +289,29 @@ def test_a_folder_that_somebody_prepared_is_no_copy(shop: Shop, tmp_path: Path) 
     shop.run(check)
 
 
+@pytest.mark.parametrize("name", ["versions", "files"])
+def test_a_copy_follows_no_link_that_comes_while_it_is_used(
+    shop: Shop, source: Path, tmp_path: Path, name: str
+) -> None:
+    async def check(shop: Shop, published: Published) -> None:
+        photos = tmp_path / "photos"
+        for year in range(2020, 2026):
+            (photos / f"{year}-01").mkdir(parents=True)
+        async with shop.client() as client, shop.copy(client) as copy:
+            (inner,) = (shop.folder / "m1").glob(f"*/{name}")
+            inner.rename(tmp_path / "before")
+            inner.symlink_to(photos)
+            (source / "part0" / "module0.py").write_text("def zebra():\n    'Feeds the zebra.'\n")
+            shop.tree.refresh()
+            await published.publish()
+            with pytest.raises(UserError, match="is a link and is not followed"):
+                async with copy.using() as tree:
+                    await asyncio.to_thread(tree.content, "part0/module0.py::zebra")
+        assert sorted(each.name for each in photos.iterdir()) == [f"{year}-01" for year in range(2020, 2026)]
+
+    shop.run(check)
+
+
 def test_memories_and_what_is_forgotten_reach_all_machines(shop: Shop) -> None:
     async def check(shop: Shop, published: Published) -> None:
         async with (

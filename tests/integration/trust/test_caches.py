@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import zlib
 from pathlib import Path
 
@@ -175,6 +176,19 @@ def test_a_cache_folder_that_a_link_leads_to_is_not_used(
     assert run(["cache", "--clear"]) == 0
     assert state(clone.secret.parent) == before
     assert f"{clone.folder / 'metatree'} is a link and is not used" in caplog.text
+
+
+def test_texts_are_kept_through_no_link_that_comes_while_a_process_runs(clone: Clone, cache: Path) -> None:
+    kept = KeptTexts(cache_part("documents"), most_bytes=1)
+    kept.put("key", Extracted(["One."]))
+    shutil.rmtree(cache)
+    (clone.secret.parent / "documents").mkdir()
+    (clone.secret.parent / "documents" / "old.txt").write_text("old")
+    before = state(clone.secret.parent)
+    cache.symlink_to(clone.secret.parent)
+    kept.put("other", Extracted(["Two."]))
+    assert kept.get("other") is None
+    assert state(clone.secret.parent) == before
 
 
 def test_a_cache_in_a_home_may_be_a_link_of_its_user(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:

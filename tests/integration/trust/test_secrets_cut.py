@@ -62,6 +62,7 @@ def test_a_log_that_looks_like_a_chat_is_not_cut_in_a_secret(clone: Clone) -> No
     assert "AAF3abc" not in shown
 
 
+AWS = "AKIAQ3EGRB7TZ5KMX2WD"
 POSTGRES = "postgres://ann:s3cretpw99@db.example.org/shop"
 
 
@@ -362,6 +363,22 @@ def test_a_line_of_a_key_is_no_title_of_a_document() -> None:
     key = ["-----BEGIN RSA PRIVATE KEY-----", *lines, "-----END RSA PRIVATE KEY-----"]
     hidden = Extracted(["Tea", *key], title=lines[1], facts={"author": f"by{lines[2]}"}).without_secrets()
     assert not [line for line in lines if line in str(hidden.as_json())]
+
+
+def test_two_keys_in_elements_beside_each_other_are_two() -> None:
+    google = "AIza" + "Sy1B2c3D4e5F6g7H8i9J0kLmNoPqRsTuVw2"
+    page = f"<p>See <code>{google}</code><code>{AWS}</code> here, <b>{TOKEN[:12]}</b>{TOKEN[12:]} there.</p>"
+    said = masked("\n".join(extract_html(page.encode()).lines))[0]
+    assert (
+        AWS[4:] not in said and google[8:] not in said and TOKEN[8:12] not in said and TOKEN[12:] not in said
+    )
+
+
+def test_a_letter_that_no_parser_takes_is_cut_in_no_line() -> None:
+    head = "From: ann@example.org\nSubject: Tea\n\n" + "--x\n" * 20_001 + "=\n" * 55_000
+    pad = 200_000 - len(head) - len("postgres://ann:s3cretpw99")
+    text = letter_of(f"{head}{'w' * (pad - 1)} {POSTGRES} is it\n".encode()).text
+    assert "s3cretpw99" not in masked(text)[0]
 
 
 def test_a_letter_that_is_too_large_ends_with_a_whole_line(

@@ -199,16 +199,22 @@ class TreeCopy:
                 )
             if self._memory is None:
                 self._memory = Store.open(memory)
-            for inner in (self._folder / "versions", self._folder / "files"):
-                _make_folder(inner)
+            for name in ("versions", "files"):
+                self._inner(name)
         except OSError as exc:
             raise UserError(
                 f"cannot make {str(self._folder)!r}: {exc.strerror}; say with --copy where else the copy may live"
             ) from exc
 
+    def _inner(self, name: str) -> Path:
+        """Return a folder of the copy, looked at each time: git may exchange it meanwhile."""
+        _make_folder(self._folder)
+        _make_folder(self._folder / name)
+        return self._folder / name
+
     async def _take_version(self, latest: Current) -> None:
         """Fetch a version, and let the next search begin with it."""
-        place = self._folder / "versions" / f"{latest.version}-{latest.digest}"
+        place = self._inner("versions") / f"{latest.version}-{latest.digest}"
         file = place / "index.db"
         exists = file.exists()
         if not exists:  # a log that somebody left there would be played into what is fetched
@@ -276,7 +282,7 @@ class TreeCopy:
                 path=str(self._folder),
                 reason="damaged",
             )
-        file = self._folder / "files" / digest[:2] / digest
+        file = self._inner("files") / digest[:2] / digest
         _make_folder(file.parent)
         with suppress(OSError):
             content = file.read_bytes()
@@ -304,7 +310,7 @@ class TreeCopy:
 
     def _sweep(self, current: Path) -> None:
         """Remove versions that are not needed any more; a search that has one open goes on with it."""
-        numbers = {each: each.name.partition("-")[0] for each in (self._folder / "versions").iterdir()}
+        numbers = {each: each.name.partition("-")[0] for each in self._inner("versions").iterdir()}
         versions = [each for each, number in numbers.items() if number.isdecimal()]
         for place in sorted(versions, key=lambda each: whole_number(numbers[each]) or 0, reverse=True)[KEPT:]:
             if place != current:

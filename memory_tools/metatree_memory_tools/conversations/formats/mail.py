@@ -148,7 +148,8 @@ def letter_of(raw: bytes) -> ChatMessage:
             raise ValueError("it has too many parts")
         letter = email.message_from_bytes(raw, policy=_POLICY)
     except Exception:  # it is a bomb, or out of form: for such the parser raises all kinds of errors
-        said = _unbroken(text_of(raw[: 2 * _MOST_UNREAD]))
+        shown = raw if len(raw) <= 2 * _MOST_UNREAD else raw[: raw.rfind(b"\n", 0, 2 * _MOST_UNREAD) + 1]
+        said = _unbroken(text_of(shown))
         return ChatMessage("", NOBODY, joined(cut_masked(said, _MOST_UNREAD)), "", "", "", "")
     subject = " ".join(_header(letter, "subject").split())
     who = _writer(letter)
