@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import json
 import os
 import random
 import sys
@@ -165,6 +166,20 @@ def test_a_document_that_takes_too_long_ends_with_a_note_and_is_tried_again_late
     assert "takes more than" in found.problem
     assert slow.reader.process is None
     assert not (tmp_path / "kept").exists()
+
+
+def test_what_was_read_of_a_slow_document_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said = Extracted(
+        ["One."], problem="only the first 1 of 9 pages: the others would take too long"
+    ).as_json()
+    ask = "import sys; asked = sys.stdin.buffer; asked.readline(); asked.read(8)"
+    monkeypatch.setattr(Extractor, "_main", f"{ask}; print({json.dumps(said)!r}, flush=True); asked.read()")
+    slow = Extractor(KeptTexts(tmp_path / "kept"))
+    assert slow.extracted("pdf", "1", b"%PDF-1.7").lines == ["One."]
+    slow.close()
+    monkeypatch.setattr(Extractor, "_main", "import os; os.abort()")
+    again = Extractor(KeptTexts(tmp_path / "kept")).extracted("pdf", "1", b"%PDF-1.7")
+    assert (again.lines, again.problem) == (said["lines"], said["problem"])
 
 
 def test_a_document_that_ends_the_process_is_damaged_and_harms_no_other(

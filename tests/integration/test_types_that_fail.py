@@ -82,6 +82,7 @@ def unregistered() -> Iterator[None]:
         (lambda: [part()], "list, not Outline"),
         (lambda: throw(ValueError("no")), "ValueError: no"),
         (lambda: throw(SystemExit("goodbye")), "SystemExit: goodbye"),
+        (lambda: throw(ValueError("x " * 120 + "postgres://ann:" + "s3cret-" * 9 + "@db.example.org/a")), "ann:*****"),
         (lambda: throw(RecursionError("deep")), "RecursionError"),
         (lambda: throw(MemoryError()), "MemoryError"),
         (lambda: outline(parts=raising()), "ValueError: half way"),

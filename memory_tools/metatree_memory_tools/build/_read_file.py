@@ -153,7 +153,8 @@ def read_file(
         )
     except (Exception, SystemExit) as exc:  # a type of another package that does not keep to its word
         what = str(exc) if isinstance(exc, NoOutline) else f"{type(exc).__name__}: {exc}"
-        failed = encodable(f"the type {kind.name!r} failed: {what}"[:_PROBLEM_CHARS])
+        # It may say what it has read. Masked first, since what is cut in a key is none.
+        failed = encodable(f"the type {kind.name!r} failed: {masked(what)[0]}"[:_PROBLEM_CHARS])
         _log.warning("%s: %s", scanned.path, failed)
         if binary:
             return replace(unread, problem=failed)

@@ -78,14 +78,13 @@ class Extractor:
         self.reader.close()
 
     def _ask(self, kind: str, data: bytes, secrets: bool) -> tuple[Extracted, bool]:
-        """Return the text, and whether the same bytes would give the same again."""
+        """Return the text, and whether it is kept: what takes too long is read once, and in part."""
         limit_s = LIMITS_S[kind] if self._limit_s is None else self._limit_s
         try:
             line = self.reader.ask([kind, limit_s, secrets], data, limit_s)
         except ReadingFailed as exc:
             return Extracted(problem=str(exc)), False
-        result = Extracted.of_json(json.loads(line))
-        return result, "too long" not in result.problem
+        return Extracted.of_json(json.loads(line)), True
 
 
 _shared: Extractor | None = None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from metatree._util.cache_folder import cache_part
+from metatree._util.links import real
 
 _log = logging.getLogger("metatree")
 
@@ -59,6 +60,7 @@ class DiskCache:
         size_limit_bytes: int = SIZE_LIMIT_BYTES,
     ) -> None:
         self.folder = Path(folder).expanduser() if folder is not None else cache_part(name)
+        self._place = real(self.folder)
         self._size_limit_bytes = size_limit_bytes
         self._lock = threading.Lock()
         self._warned = False
@@ -86,6 +88,8 @@ class DiskCache:
         from metatree_routers.wrappers._kept_database import opened_cache
 
         with self._lock:
+            if real(self.folder) != self._place:  # git, for example, may put a link in its place meanwhile
+                raise OSError("a link leads elsewhere now")
             return opened_cache(self.folder, self._size_limit_bytes)
 
     def _warn(self, exc: Exception) -> None:

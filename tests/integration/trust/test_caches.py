@@ -181,6 +181,7 @@ def test_a_cache_folder_that_a_link_leads_to_is_not_used(
 def test_texts_are_kept_through_no_link_that_comes_while_a_process_runs(clone: Clone, cache: Path) -> None:
     kept = KeptTexts(cache_part("documents"), most_bytes=1)
     kept.put("key", Extracted(["One."]))
+    answers = DiskCache(name="answers")
     shutil.rmtree(cache)
     (clone.secret.parent / "documents").mkdir()
     (clone.secret.parent / "documents" / "old.txt").write_text("old")
@@ -188,6 +189,9 @@ def test_texts_are_kept_through_no_link_that_comes_while_a_process_runs(clone: C
     cache.symlink_to(clone.secret.parent)
     kept.put("other", Extracted(["Two."]))
     assert kept.get("other") is None
+    (clone.secret.parent / "answers").mkdir()
+    answers.set("mine", 1)
+    assert answers.get("mine") is None
     assert state(clone.secret.parent) == before
 
 
