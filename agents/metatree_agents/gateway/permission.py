@@ -91,10 +91,16 @@ class ToolPolicy:
             return
         try:
             found = self.path.stat()
-        except OSError:
-            self._state, self._patterns, self._problem = None, {}, ""
+        except OSError as exc:
+            if self._state is not None or not isinstance(
+                exc, FileNotFoundError
+            ):  # its `deny` is not over by that
+                self._problem = (
+                    f"the policy {str(self.path)!r} cannot be read any more: {exc.strerror}; put it back, or start the"
+                    " gateway again"
+                )
             return
-        if (found.st_mtime_ns, found.st_size) == self._state:
+        if (found.st_mtime_ns, found.st_size) == self._state and not self._problem:
             return
         self._state = (found.st_mtime_ns, found.st_size)
         try:

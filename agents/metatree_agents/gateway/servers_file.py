@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.storage.user_key import user_key
 from metatree.trees.sources import public_location
@@ -67,9 +68,8 @@ class ServerEntry:
         """Where it is, in a form that may be kept: the program or the host of an address; no arguments, no values."""
         if self.kind == "mcp" and self.settings.get("command"):
             return f"{self.settings['command']} …"
-        return public_location(str(self.settings.get("url") or self.settings.get(self.kind) or "")).partition(
-            "?"
-        )[0]
+        location = public_location(str(self.settings.get("url") or self.settings.get(self.kind) or ""))
+        return masked(location.partition("?")[0])[0]
 
     @cached_property
     def identity(self) -> str:

@@ -264,6 +264,13 @@ def test_a_policy_decides_and_is_read_again(bench: Bench, run: Run) -> None:
             file.write_text('{"allow": "all of them"}')
             broken = await gateway.call("office/echo", {"text": "a"})
             assert broken["isError"] and "must be a list of patterns" in said(broken)
+            file.write_text('{"allow": ["office/*"], "deny": ["*/echo"]}')
+            assert not (await gateway.call("office/write", {"line": "x"})).get("isError")
+            file.rename(file.with_name("elsewhere"))
+            gone = await gateway.call("office/echo", {"text": "a"})
+            assert gone["isError"] and "put it back" in said(gone)
+            file.with_name("elsewhere").rename(file)
+            assert not (await gateway.call("office/write", {"line": "x"})).get("isError")
 
     run(main())
     with pytest.raises(UserError, match="none of `allow`"):

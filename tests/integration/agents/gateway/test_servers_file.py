@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,8 @@ def test_addresses_variables_and_what_is_switched_off(
     a, b, e = entries([file], [], folder=tmp_path)
     assert a.settings["headers"] == {"Authorization": "Bearer pa$$word-1"} == b.settings["headers"]
     assert set(a.secrets) >= {"Bearer pa$$word-1", "pa$$word-1", "secret-key-9"}
+    token = "ghp_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    assert token[8:] not in replace(a, settings={"url": f"https://a.example/s/{token}/mcp"}).place
     assert a.place == "https://a.example/mcp" and "pa$$" not in repr(a.identity)
     assert e.settings["args"][0] == "fallback" and e.secrets == ("k3y-of-e",)
 
