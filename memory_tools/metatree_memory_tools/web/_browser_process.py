@@ -7,6 +7,7 @@ no driver, and no other process can listen in, as one could on a debugging port.
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import json
 import os
@@ -152,8 +153,16 @@ async def running_browser(program: str, proxy_port: int) -> AsyncIterator[Pipe]:
 def _spawn(arguments: Sequence[str], commands: int, answers: int, home: str) -> int:
     """Start a program in a process group of its own, with the pipe at descriptors 3 and 4; return its id.
 
-    Not `subprocess`, which cannot give a child descriptors by number except through code between fork and exec.
+    It is started in `home`: Chromium's loader of Vulkan looks for libraries in the folder `:` of the current one. A
+    shell goes there and becomes the program, since `posix_spawn` takes no folder. Not `subprocess`, which cannot give a
+    child descriptors by number except through code between fork and exec.
+
+    Raises:
+        OSError: it cannot be started.
     """
+    if not os.access(arguments[0], os.X_OK):  # the shell would only end
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    arguments = ["/bin/sh", "-c", 'cd -- "$0" && exec "$@"', home, *arguments]
     # Out of the way first, so that neither of the two is overwritten by the other's place.
     high = [fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 10) for number in (commands, answers)]
     environment = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TZ") if name in os.environ}
@@ -163,7 +172,7 @@ def _spawn(arguments: Sequence[str], commands: int, answers: int, home: str) -> 
     try:
         actions = [(os.POSIX_SPAWN_DUP2, nothing, number) for number in (0, 1, 2)]
         actions += [(os.POSIX_SPAWN_DUP2, number, 3 + place) for place, number in enumerate(high)]
-        return os.posix_spawn(arguments[0], list(arguments), environment, file_actions=actions, setpgroup=0)
+        return os.posix_spawn(arguments[0], arguments, environment, file_actions=actions, setpgroup=0)
     finally:
         for number in (nothing, *high):
             os.close(number)

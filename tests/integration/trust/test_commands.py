@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -22,6 +23,7 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.build import _pool
 from metatree_memory_tools.git._command import _environment
 from metatree_memory_tools.reading.own_process import OwnProcess
+from metatree_memory_tools.web import _browser_process
 from metatree_routers.index import _segment_process
 
 from metatree import Blackboard, Node, Source, Tree, search
@@ -698,3 +700,27 @@ def test_no_process_of_ours_is_started_in_a_folder_that_is_read(
         process.wait()
         for pipe in filter(None, (process.stdin, process.stdout)):
             pipe.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where a process is, is read from /proc")
+def test_a_browser_is_started_in_its_own_folder(clone: Clone, tmp_path: Path) -> None:
+    """Chromium's loader of Vulkan looks for libraries in a folder `:` of the current one."""
+    home = tmp_path / "it's a profile"
+    home.mkdir()
+    ends = os.pipe()
+    program = tmp_path / "browser"
+    program.write_text(f"#!/bin/sh\nreadlink /proc/$$/cwd > {tmp_path}/cwd\nexec sleep 60\n")
+    program.chmod(0o700)
+    pid = _browser_process._spawn([str(program), "a b"], *ends, str(home))
+    try:
+        for _ in range(200):
+            if (tmp_path / "cwd").exists() and (said := (tmp_path / "cwd").read_text()):
+                break
+            time.sleep(0.05)
+        assert said == f"{home}\n"
+    finally:
+        _browser_process._end(pid)
+        for end in ends:
+            os.close(end)
+    with pytest.raises(OSError, match="Permission denied"):
+        _browser_process._spawn([str(tmp_path / "none")], 0, 1, str(home))
