@@ -402,20 +402,33 @@ class ToolsUpstream(Upstream):
             for name in ("server", "auth", "seconds", "allow", "allow_private")
             if name in settings
         }
-        source = SourceRef(str(settings["openapi"]), options, "", "openapi")
         out = self._folder / f"openapi-{self.entry.identity[:16]}"
-        self._tree = build_tree(source, out=out)
+        # The description may be a file, whose server a pull changes: the one that it had first is called.
+        if "server" not in options and (server := _server_before(out)):
+            options["server"] = server
+        self._tree = build_tree(SourceRef(str(settings["openapi"]), options, "", "openapi"), out=out)
         (built,) = self._tree.sources()
         self._title = self._tree.get(".").title
         top = f"openapi:{built.mount}/" if built.mount else "openapi:"
-        # Where it is called is part of what was permitted: the description may be a file, which a pull changes.
-        called = (
+        called = (  # part of what is permitted
             f"\nCalled at {public_location(str(server))}." if (server := built.options.get("server")) else ""
         )
         return {
             tool.id.removeprefix(top): replace(tool, description=f"{tool.description}{called}")
             for tool in _flat(OpenApi().tools_of(self._tree, built))
         }
+
+
+def _server_before(place: Path) -> str:
+    """Return where the operations of a description were called when its tree was built; empty for a new one."""
+    from metatree.trees.tree import Tree
+
+    try:
+        with Tree.open(place) as tree:
+            (source,) = tree.sources()
+            return str(source.options.get("server") or "")
+    except (MetatreeError, OSError, ValueError):
+        return ""
 
 
 def _plugin_tools(name: str) -> dict[str, Tool]:

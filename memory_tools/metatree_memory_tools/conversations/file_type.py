@@ -65,7 +65,7 @@ class ConversationFile:
 
     name = "conversation"
     source_type = "conversation"
-    version = "13"
+    version = "14"
     max_file_bytes = 300_000_000
     leaves_out = True
 

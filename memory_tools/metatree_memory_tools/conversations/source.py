@@ -53,7 +53,7 @@ class Chats:
     """
 
     name = "chats"
-    version = "9"
+    version = "10"
     leaves_out = True
     on_disk = True
 

@@ -38,10 +38,16 @@ _SLIDE = re.compile(r"\s*<!-- Slide number: \d+ -->\s*$")
 _IMAGE = re.compile(r"!\[([^\]\n]{0,500})\]\([^)\n]{0,500}\)")
 _TAG = re.compile(r"(<[^<>]{0,5000}>)")
 _BLOCK_TAG = re.compile(
-    r"</?(?:address|aside|center|details|dialog|fieldset|figure|footer|form|header|hgroup|iframe|img|label|legend|main|menu"
-    r"|nav|option|summary|svg|video)\b",
+    r"</?(?:address|aside|audio|button|canvas|center|details|dialog|dir|embed|fieldset|figure|footer|form|header|hgroup"
+    r"|iframe|img|input|label|legend|main|math|menu|meter|nav|object|optgroup|option|progress|search|select|summary|svg"
+    r"|textarea|video)\b",
     re.IGNORECASE,
 )
+_EMPTY_BLOCK = re.compile(
+    r"<(p|div|section|article|blockquote|pre|ul|ol|dl|table|h[1-6])\b[^<>]{0,5000}(?:/>|>\s{0,100}</\1\s{0,10}>)",
+    re.IGNORECASE,
+)
+"""A new line, which the converter takes for nothing."""
 _LINK = re.compile(r"\]\((https?://[^)\s]{1,500})\)")
 _LINKED = re.compile(r"\]\([^\s<>]{1,10000}")
 _QUOTED = re.compile(r"%(2[1-9A-F]|3[A-F]|40|5[B-F]|60|7[B-E])", re.IGNORECASE)
@@ -127,14 +133,16 @@ def _unquoted(link: re.Match[str]) -> str:
 class _Chapters:
     """Converts the chapters of a book as the converter given does, with a blank between what stands apart in them.
 
-    That converter puts nothing between blocks of HTML 5, and between a key and the element beside it.
+    That converter puts nothing between blocks of HTML 5, in the place of an empty block, and between a key and the
+    element beside it.
     """
 
     def __init__(self, converter: Any) -> None:
         self._converter = converter
 
     def convert(self, stream: IO[bytes], info: Any, **options: Any) -> Any:
-        pieces = _TAG.split(stream.read().decode("latin-1"))  # whatever it is in: tags and keys are ASCII
+        page = stream.read().decode("latin-1")  # whatever it is in: tags and keys are ASCII
+        pieces = _TAG.split(_EMPTY_BLOCK.sub(r"<br/>\g<0>", page))
         pieces[::2] = apart_elements(pieces[::2])
         page = "".join(f" {piece}" if _BLOCK_TAG.match(piece) else piece for piece in pieces)
         return self._converter.convert(io.BytesIO(page.encode("latin-1")), info, **options)

@@ -23,7 +23,7 @@ _MOST_TEXT_LINES = 500_000
 _MOST_PAGES = 50_000
 _TITLE_CHARS = 120
 
-_PARTED = re.compile("[\x0b\x0c\x85\u2028\u2029]")
+_PARTED = re.compile("[\x0b-\r\x1c-\x1f\x85\u2028\u2029]")
 """Ends of lines within a line, which part words."""
 _HYPHEN = re.compile("\ufffe(?=[^\\s\ufffe]{0,400}\\d)")
 _UNSAYABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]")

@@ -302,8 +302,10 @@ class _Text:
             paragraph.words.append("\n")
         elif tag == "noBreakHyphen":
             paragraph.words.append("-")
-        elif tag == "docPr" and (alternative := attributes.get("descr")):
-            paragraph.words.append(f" {alternative} ")
+        elif tag == "docPr":
+            paragraph.words.append(f" {attributes.get('descr') or ''} ")
+        elif tag in ("sym", "pict", "object"):  # a sign of a font of signs, or a picture
+            paragraph.words.append(" ")
 
     def end(self, tag: str) -> None:
         if self._skip:

@@ -22,9 +22,13 @@ _UNSEEN = frozenset(_UNSEEN_TAGS.split())
 _BLOCK_TAGS = (
     "address article aside blockquote body center dd details div dl dt fieldset figcaption figure footer "
     "form h1 h2 h3 h4 h5 h6 header hr html legend li main nav ol p pre section summary table tbody td "
-    "tfoot th thead tr ul caption br option"
+    "tfoot th thead tr ul caption br option optgroup menu dir hgroup search"
 )
 _BLOCKS = frozenset(_BLOCK_TAGS.split())
+_APART = frozenset(["button", "textarea", "input", "progress", "meter"])
+"""Boxes within a line, which stand apart from the words beside them."""
+_PICTURES = frozenset(["svg", "math", "iframe", "object", "embed", "canvas", "audio", "video", "select"])
+"""What is not read, and stands in a line as a picture does."""
 _ASIDE = frozenset(["nav", "aside", "footer"])
 _ASIDE_ROLES = frozenset(["navigation", "banner", "contentinfo", "complementary", "search"])
 _HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
@@ -183,7 +187,7 @@ class _HtmlReader:
         while node is not None:
             tag = node.tag or ""
             below: LexborNode | None = None
-            if tag == "-text":
+            if tag == "-text" or tag in _PICTURES:
                 yield node, tag, True
             elif not tag.startswith(("-", "!", "_")) and not _unseen(node, tag):
                 yield node, tag, True
@@ -206,6 +210,8 @@ class _HtmlReader:
             href = (node.attributes.get("href") or "").strip()
             if href and not href.startswith(("#", "javascript:", "data:")):
                 self.links.setdefault(cut_masked(href, 500))
+        elif tag in _APART or tag in _PICTURES:
+            self.words.append(" ")
         elif tag == "img":
             self._text(f" {node.attributes.get('alt') or ''} ")
         elif tag in ("td", "th"):
@@ -241,6 +247,8 @@ class _HtmlReader:
                 span = len(self.result.lines) - line + 1
                 self.result.headings.append(Heading(level, title, line, span))
             self.heading = None
+        elif tag in _APART:
+            self.words.append(" ")
         elif tag == "tr":
             self.in_row = max(0, self.in_row - 1)
             if not self.in_row:

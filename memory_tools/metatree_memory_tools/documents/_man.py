@@ -12,7 +12,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from metatree_memory_tools.documents._document_text import Extracted, Heading, tidy
+from metatree_memory_tools.documents._document_text import Extracted, Heading, shaped, tidy
 from metatree_memory_tools.documents._mdoc import in_mdoc
 from metatree_memory_tools.documents._roff_text import Strings, arguments, names
 from metatree_memory_tools.text.descriptions import MOST_HEADINGS, shorten_masked
@@ -155,7 +155,7 @@ class _Page:
                 self.emit(each)
 
     def emit(self, line: str) -> None:
-        self.result.lines.append("".join(char for char in line if char.isprintable()).rstrip())
+        self.result.lines.append(shaped(line))
 
     def blank(self) -> None:
         self.flush()

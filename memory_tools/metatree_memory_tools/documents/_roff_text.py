@@ -18,7 +18,8 @@ _ESCAPE = re.compile(
       | \*(?P<string>{_NAMED})
       | (?:[fFgkmMVY]|n[+-]?){_NAMED}
       | s(?:[+-]?\d\d?|[+-]?\(..|\([+-]?..|[+-]?\[[^\]\n]{{0,20}}\]|[+-]?'[^'\n]{{0,20}}')
-      | [ABbDHlLNoRSvwXxZh]'[^'\n]{{0,200}}'
+      | [hl]'(?P<motion>[^'\n]{{0,200}})'
+      | [ABbDHLNoRSvwXxZ]'[^'\n]{{0,200}}'
       | z
       | \((?P<two>..)
       | \[(?P<name>[^\]\n]{{0,80}})\]
@@ -102,6 +103,8 @@ class Strings:
             value = self._strings.get(string.strip("[]") if string[0] == "[" else string.lstrip("("), "")
             self._left -= len(value)
             return value if self._left >= 0 else ""
+        if (motion := match["motion"]) is not None:  # what goes back stands over what is there
+            return "" if motion.startswith("-") else " "
         one = match["one"]
         return "" if one is None or one in _NOTHING else _ONE.get(one, one)
 

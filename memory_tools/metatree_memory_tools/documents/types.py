@@ -26,7 +26,7 @@ class _Document(TextFiles):
     """
 
     name: str
-    version = "12"
+    version = "13"
     what: str
     suffixes: tuple[str, ...]
     max_file_bytes: int
@@ -186,7 +186,7 @@ class ManualPage(_Document):
     """Manual pages (roff with man or mdoc), by their sections, as the text that `man` shows."""
 
     name = source_type = "man"
-    version = "2"
+    version = "3"
     what = "A manual page"
     _page: tuple[bytes, bool, Extracted] | None = None
 

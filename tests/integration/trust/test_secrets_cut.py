@@ -8,7 +8,7 @@ import sqlite3
 import zipfile
 import zlib
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -21,10 +21,12 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations.formats import mail
 from metatree_memory_tools.conversations.formats.mail import letter_of
 from metatree_memory_tools.conversations.formats.message import ExportFile
+from metatree_memory_tools.conversations.formats.texts import text_of_html
 from metatree_memory_tools.databases._tools import query_database, save_query
-from metatree_memory_tools.documents._document_text import Extracted
+from metatree_memory_tools.documents._document_text import Extracted, tidy
 from metatree_memory_tools.documents._docx import extract_docx
 from metatree_memory_tools.documents._html import extract_html
+from metatree_memory_tools.documents._man import extract_man
 from metatree_memory_tools.text.descriptions import cut_masked, shorten_masked
 from metatree_memory_tools.text.markdown import plain
 from metatree_memory_tools.web._links import links_of
@@ -318,6 +320,7 @@ def test_a_key_of_a_book_is_kept_apart_from_the_elements_beside_it(tmp_path: Pat
         f"<html><body><h1>Tea</h1><header>Access key</header><aside>{TOKEN}</aside><footer>Keep it</footer>"
         f"<p>The tea <b>i</b>s hot.</p><p><span>Token</span><code>{TOKEN}</code><sup>1</sup></p>"
         f'<p><a href="https://a.example.org/token={TOKEN}/(a,b)">here</a></p><div>the key<p/>{TOKEN}</div>'
+        f"<div>Login<p/>{NETRC}</div><div>Login<section></section>{NETRC}</div><label>a</label><textarea>{NETRC}</textarea>"
         f'<div>the key<!-- <b>old</b> -->{TOKEN} is</div><p><img src="a.png" alt="icon"/>{TOKEN}</p></body></html>'
     )
     package = (
@@ -333,7 +336,7 @@ def test_a_key_of_a_book_is_kept_apart_from_the_elements_beside_it(tmp_path: Pat
             archive.writestr(name, text)
     with build_tree(tmp_path) as tree:
         said = "\n".join(tree.content(node) for _, node in tree.walk() if node.path == "a.epub")
-    assert "Access key" in said and "***" in said and TOKEN[8:] not in said
+    assert "Access key" in said and "***" in said and TOKEN[8:] not in said and "hunter71" not in said
     assert "The tea **i**s hot." in said and "[here](https://a.example.org/token=***" in said
 
 
@@ -363,6 +366,68 @@ def test_a_line_of_a_key_is_no_title_of_a_document() -> None:
     key = ["-----BEGIN RSA PRIVATE KEY-----", *lines, "-----END RSA PRIVATE KEY-----"]
     hidden = Extracted(["Tea", *key], title=lines[1], facts={"author": f"by{lines[2]}"}).without_secrets()
     assert not [line for line in lines if line in str(hidden.as_json())]
+
+
+NETRC = "machine m.example.org login ann password hunter71"
+
+
+@pytest.mark.parametrize("tag", ["button", "textarea", "menu", "dir", "hgroup", "search", "optgroup"])
+@pytest.mark.parametrize("read", [lambda page: "\n".join(extract_html(page.encode()).lines), text_of_html])
+def test_boxes_of_a_page_stand_apart_from_the_words_beside_them(tag: str, read: Callable[[str], str]) -> None:
+    key = f"<code>{AWS[:9]}<wbr>{AWS[9:]}</code>"
+    for inside, beside in ((NETRC, "<b>Copy</b>"), ("Copy", NETRC), ("Copy", key)):
+        page = f"<div><label>Key</label><{tag}>{inside}</{tag}>{beside}</div><p>The kettle is blue.</p>"
+        said = masked(read(page))[0]
+        assert "hunter71" not in said and AWS[9:] not in said, said
+        assert "Copy" in said or "optgroup" in page
+
+
+@pytest.mark.parametrize(
+    "picture", ["<svg><path/></svg>", "<canvas></canvas>", "<img>", "<input>", "<video></video>"]
+)
+def test_pictures_of_a_page_part_the_words_beside_them(picture: str) -> None:
+    said = masked("\n".join(extract_html(f"<p>Key{picture}{NETRC}</p>".encode()).lines))[0]
+    assert said == f"Key {NETRC.replace('hunter71', '********')}"
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [
+        '<w:r><w:sym w:char="F0E0"/></w:r>',
+        "<w:r><w:t>&#13;</w:t></w:r>",
+        "<w:r><w:drawing><w:docPr/></w:drawing></w:r>",
+        "<w:r><w:pict/></w:r>",
+    ],
+)
+def test_signs_and_pictures_of_a_letter_part_the_words_beside_them(apart: str) -> None:
+    for text in (NETRC, f"{AWS[:9]}</w:t></w:r><w:r><w:t>{AWS[9:]}"):
+        data = make_docx(f"<w:p><w:r><w:t>Key</w:t></w:r>{apart}<w:r><w:t>{text}</w:t></w:r></w:p>")
+        said = "\n".join(extract_docx(data).without_secrets().lines)
+        assert "hunter71" not in said and AWS[9:] not in said and "Key" in said
+
+
+@pytest.mark.parametrize("apart", ["\\h'3n'\\fB", "\\l'10n'\\fB", "\u00a0\\fB", "\\[u00A0]\\fB"])
+@pytest.mark.parametrize("fill", ["", ".nf\n"])
+def test_a_motion_in_a_manual_page_parts_the_words_beside_it(apart: str, fill: str) -> None:
+    for text in (NETRC, f"{AWS}\\fR is"):
+        page = f".TH TEA 1\n.SH DESCRIPTION\nThe kettle.\n.PP\n{fill}Key{apart}{text} old.\n"
+        said = "\n".join(extract_man(page).without_secrets().lines)
+        assert "hunter71" not in said and AWS[4:] not in said and "Key " in said
+
+
+def test_an_end_of_a_line_in_what_a_document_says_of_itself_parts_words() -> None:
+    assert tidy(f"Server\r{AWS}\x1fin") == f"Server {AWS} in"
+
+
+@pytest.mark.parametrize("kind", ["pre", "blockquote"])
+def test_blocks_of_a_message_stand_on_lines_of_their_own(tmp_path: Path, kind: str) -> None:
+    text = ["Login", {"type": kind, "text": NETRC}, "is old, and so is the kettle"]
+    message = {"id": 1, "type": "message", "date": "2024-05-17T10:00:00", "from": "Ann", "text": text}
+    chat = {"name": "Ann", "type": "personal_chat", "id": 1, "messages": [message]}
+    (tmp_path / "result.json").write_text(json.dumps(chat))
+    with build_tree(tmp_path) as tree:
+        said = "\n".join(tree.content(node) for _, node in tree.walk() if node.has_content)
+    assert "Login\nmachine" in said and "hunter71" not in said
 
 
 def test_two_keys_in_elements_beside_each_other_are_two() -> None:

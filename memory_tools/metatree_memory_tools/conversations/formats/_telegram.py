@@ -62,11 +62,18 @@ def _is_inside(path: Path) -> bool:
     return path[:2] in _LISTS and path[2:] in (("*",), ("*", "messages"))
 
 
+def _piece(each: Any) -> str:
+    """Return the text of a part of a message; some stand on lines of their own."""
+    if not isinstance(each, Mapping):
+        return str(each or "")
+    text = str(each.get("text") or "")
+    return f"\n{text}\n" if each.get("type") in ("pre", "blockquote") else text
+
+
 def _text(message: Mapping[str, Any]) -> str:
     text = message.get("text")
     if isinstance(text, list):  # of plain texts, and of objects for links, mentions and the like
-        pieces = (each.get("text") if isinstance(each, Mapping) else each for each in text)
-        text = joined_elements(str(piece) for piece in pieces if piece)
+        text = joined_elements(filter(None, map(_piece, text)))
     more = [f"[{message[kind]}]" for kind in ("action", "media_type") if isinstance(message.get(kind), str)]
     if isinstance(message.get("photo"), str):
         more.append("[photo]")

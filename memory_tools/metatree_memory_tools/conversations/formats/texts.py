@@ -12,9 +12,10 @@ from metatree._util.secret_text import joined_elements
 _BLOCKS = frozenset(
     re.findall(
         r"\w+",
-        """address article aside blockquote br caption center dd details dialog div dl dt fieldset figcaption figure
-        footer form h1 h2 h3 h4 h5 h6 header hgroup hr iframe img label legend li main menu nav ol option p pre section
-        summary svg table tbody td tfoot th thead title tr ul video""",
+        """address article aside audio blockquote br button canvas caption center dd details dialog dir div dl dt embed
+        fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr iframe img input label legend li main
+        math menu meter nav object ol optgroup option p pre progress search section select summary svg table tbody td
+        textarea tfoot th thead title tr ul video""",
     )
 )
 _UNSEEN = frozenset({"script", "style", "head", "template", "noscript"})

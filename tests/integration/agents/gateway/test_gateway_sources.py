@@ -119,25 +119,26 @@ def test_arguments_within_others_are_named_where_they_do_not_fit(
     run(main())
 
 
-def test_a_description_that_names_another_server_is_asked_for_again(
+def test_operations_are_called_at_the_server_that_a_description_had_first(
     bench: Bench, run: Run, shop: tuple[str, list[str]]
 ) -> None:
     """The file may come with a clone, and another one with the next pull."""
     plain = {"operationId": "get_order", "responses": {"200": {"description": "ok"}}}
+    other = {"operationId": "list_orders", "responses": {"200": {"description": "ok"}}}
     file = bench.folder / "shop.json"
     entry = {"openapi": str(file), "allow_private": True}
 
     def describe(server: str) -> None:
-        paths = {"/orders": {"get": plain}}
+        paths = {"/orders": {"get": plain}, "/all": {"get": other}}
         file.write_text(json.dumps({**DESCRIPTION, "paths": paths, "servers": [{"url": server}]}))
 
     async def main() -> None:
-        for server in (shop[0], shop[0].replace("127.0.0.1", "localhost")):
+        for server, operation in ((shop[0], "get_order"), ("http://127.0.0.1:9", "list_orders")):
             describe(server)
             async with bench.gateway(shop=entry) as gateway:
-                got = await gateway.call("shop/get_order", {})
-                assert bool(got.get("isError")) is ("localhost" in server)
-        assert "has changed since it was permitted" in said(got) and len(shop[1]) == 1
+                got = await gateway.call(f"shop/{operation}", {})
+                assert not got.get("isError"), said(got)
+        assert len(shop[1]) == 2
 
     run(main())
 

@@ -191,7 +191,7 @@ def test_conditions_and_what_is_left_out() -> None:
         (r"\fB\-\-all\fP \f(CWx\fR \f[CR]y\f[]", "--all x y"),
         (r"\(aqa\(cq \[em] \[u00E9] \(co \(:u \[xyz]", "'a’ — é © ü \\[xyz]"),
         (r"a\ b\~c\0d\|e\&f\%g\e\\", "a b c de" + "fg\\\\"),
-        (r"\s-2small\s0 \h'2n'x\v'-1'y \n(.gz", "small xy z"),
+        (r"\s-2small\s0 \h'2n'x\v'-1'y \n(.gz\h'-2n'", "small  xy z"),
         (r"a \" note", "a "),
         (r"\*(Tm \*R \*[lq]a\*[rq] \*(zz.", "™ ® “a” ."),
     ],
