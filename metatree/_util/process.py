@@ -33,8 +33,9 @@ def program(name: str) -> str:
     """
     # A relative name with folders is none of PATH, and would be looked for below each of its folders.
     plain = Path(name).name
+    ends = os.environ.get("PATHEXT", ".EXE;.BAT;.CMD").split(";") if os.name == "nt" else []
     for folder in filter(os.path.isabs, os.get_exec_path() if plain == name else [str(Path(name).parent)]):
-        for end in ("", ".exe") if os.name == "nt" else ("",):
+        for end in ("", *ends):
             file = Path(folder, plain + end)
             if file.is_file() and os.access(file, os.X_OK):
                 return str(file)

@@ -28,6 +28,7 @@ from metatree.storage.trust import (
     IMPORTED_RUN,
     LONGEST_VALUE,
     NAMED_FILE,
+    NAMED_IN,
     OFFERED,
     acceptance,
     accepted_state,
@@ -402,9 +403,13 @@ def _hold_places(store: Store, sources: list[dict[str, Any]], folder: Path) -> N
     home = folder.resolve().parent if folder.name == ".metatree" else folder.resolve()
     records = []
     for record in sources:
-        place = Path(os.path.normpath(folder.resolve() / record.get("place", ".")))
-        held = "place" in record and not place.is_relative_to(home)
-        records.append(record | {"place": str(place)} if held else record)
+        options = dict(record["options"])
+        for kept, name in ((record := dict(record), "place"), (options, NAMED_IN)):
+            if isinstance(kept.get(name), str):
+                place = Path(os.path.normpath(folder.resolve() / kept[name]))
+                if not place.is_relative_to(home):
+                    kept[name] = str(place)
+        records.append({**record, "options": options})
     if records != sources:
         store.execute("UPDATE meta SET value = ? WHERE key = 'sources'", (json.dumps(records),))
 

@@ -39,6 +39,8 @@ from metatree.storage.errors import primary_code
 from metatree.storage.store_files import is_exempt, is_of_another
 from metatree.storage.user_key import config_folder, user_key
 
+NAMED_IN: Final = "named_in"
+"""Option of a source that is a command: the folder in which it was named, and is started."""
 FACTS: Final = "trust:"
 """How the keys of the table `meta` begin under which the id and the marks of a store are kept."""
 IMPORTED_RUN: Final = "imported-run:"
@@ -429,9 +431,14 @@ def _fits(facts: dict[str, str], file: Path) -> bool:
 
 
 def _leads_out(facts: dict[str, str], file: Path) -> bool:
-    """Whether a source is kept by a way out of the folder with the tree: where that is moved, to another folder."""
+    """Whether a source, or where a command is started, is kept by a way out of the folder with the tree.
+
+    Where that is moved, it leads to another folder.
+    """
     inside = 1 if file.parent.name == ".metatree" else 0
-    ways = (str(record.get("place", ".")) for record in json.loads(facts.get("sources", "[]")))
+    records = json.loads(facts.get("sources", "[]"))
+    ways = [str(record.get("place", ".")) for record in records]
+    ways += [str((record.get("options") or {}).get(NAMED_IN, ".")) for record in records]
     # Without the current folder, as `relpath` would take it: near the root of the disk there is nothing further up.
     return any(Path(os.path.normpath(way)).parts[: inside + 1].count(os.pardir) > inside for way in ways)
 

@@ -17,6 +17,7 @@ from metatree import plugins
 from metatree._util.links import link_astray, real
 from metatree._util.secret_files import is_link_to_secret
 from metatree.errors import UserError
+from metatree.storage.trust import NAMED_IN
 from metatree.trees.layer import Layer
 from metatree.trees.source_types import SourceRef, load_source_type, source_traits_of
 
@@ -27,8 +28,6 @@ FOLDER = ".metatree"
 """Name of the folder that a tree lives in, beside its source."""
 
 _ENDS = ("/", "::", "#")
-NAMED_IN = "named_in"
-"""Option of a source that is a command: the folder in which it was named."""
 _REMOTE = re.compile(r"\s*(?:https?|postgres(?:ql)?)://", re.IGNORECASE)
 
 

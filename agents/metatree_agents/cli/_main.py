@@ -176,7 +176,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; errors become one line on standard error."""
     if arguments and arguments[0] == "help":
         arguments = [*arguments[1:], "--help"]
-    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    options = arguments[: arguments.index("--") + 1] if "--" in arguments else arguments
     debug = "--debug" in options
     try:
         output.prepare()

@@ -404,8 +404,8 @@ class ToolsUpstream(Upstream):
         }
         out = self._folder / f"openapi-{self.entry.identity[:16]}"
         # The description may be a file, whose server a pull changes: the one that it had first is called.
-        if "server" not in options and (server := _server_before(out)):
-            options["server"] = server
+        if "server" not in options and (before := _server_before(out)):
+            options["server"] = before
         self._tree = build_tree(SourceRef(str(settings["openapi"]), options, "", "openapi"), out=out)
         (built,) = self._tree.sources()
         self._title = self._tree.get(".").title

@@ -12,12 +12,14 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
+
+from metatree._util.process import program
 
 MAX_LINE_BYTES = 16_000_000
 """Longer messages are not taken; what they answer is told so."""
@@ -63,9 +65,13 @@ class StdioServer:
         import anyio
         from mcp.client.stdio import get_default_environment
 
-        program, *arguments = self._command
+        name, *arguments = self._command
+        if sys.platform == "win32":  # which looks into the current folder first
+            name = program(
+                name if Path(name).name == name else str(Path(self._folder or ".", name).absolute())
+            )
         process = await asyncio.create_subprocess_exec(
-            shutil.which(program) or program if sys.platform == "win32" else program,
+            name,
             *arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shlex
@@ -10,15 +11,18 @@ import sqlite3
 import sys
 from contextlib import closing, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from metatree_agents.cli._main import run
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build._scan import scan
+from metatree_memory_tools.mcp_server import _stdio
 from metatree_memory_tools.mcp_server.address import ServerAddress
 
 from metatree import Tree, plugins
-from metatree.errors import UserError
+from metatree.errors import UntrustedStore, UserError
 from metatree.notes.notes import forget, remember
 from tests.integration.trust.prepared import Clone, as_user
 
@@ -256,6 +260,70 @@ def test_a_server_follows_the_folder_in_which_it_was_named_when_that_moves_with_
     with Tree.open(tmp_path / "old") as tree:
         (server,) = [each for each in tree.sources() if each.type == "mcp"]
     assert ServerAddress.of(server.location, server.options).start_folder == str(tmp_path / "old")
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_a_server_that_was_named_above_its_tree_is_started_in_no_other_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accepted: bool
+) -> None:
+    """The folder in which it was named is kept as a way up, and would be another one where the tree is moved."""
+    named = tmp_path / "src"
+    (named / "app").mkdir(parents=True)
+    (tmp_path / "archive").mkdir()
+    monkeypatch.chdir(named)
+    with pytest.MonkeyPatch.context() as patch:
+        if accepted:
+            patch.setenv("METATREE_CONFIG_DIR", str(tmp_path / "other"))
+        build_tree(f"mcp:{sys.executable} tools/server.py", out="app/.metatree").close()
+    if accepted:
+        assert run(["trust", "app", "--yes"]) == 0
+    (named / "app").rename(tmp_path / "archive" / "app")
+    try:
+        with Tree.open(tmp_path / "archive" / "app") as tree:
+            (server,) = tree.sources()
+    except UntrustedStore:
+        assert not accepted
+    else:
+        assert ServerAddress.of(server.location, server.options).start_folder == str(named)
+
+
+@pytest.mark.parametrize("name", ["uvx", "./uvx"])
+def test_on_windows_no_server_is_looked_for_in_the_current_folder(
+    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    started: list[str] = []
+
+    async def start(program: str, *arguments: str, **options: Any) -> None:
+        started.append(program)
+        raise OSError("it was caught")
+
+    for place in (tmp_path / "bin", clone.folder, tmp_path / "named"):
+        place.mkdir(exist_ok=True)
+        (place / "uvx").write_text("#!/bin/sh\n")
+        (place / "uvx").chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join([".", "", str(tmp_path / "bin")]))
+    monkeypatch.setattr(_stdio.asyncio, "create_subprocess_exec", start)
+    monkeypatch.setattr(_stdio, "sys", SimpleNamespace(platform="win32"))
+
+    async def main() -> None:
+        async with _stdio.StdioServer([name, "weather"], {}, str(tmp_path / "named")).transport():
+            pass
+
+    with pytest.raises(OSError, match="it was caught"):
+        asyncio.run(main())
+    assert started == [str(tmp_path / ("bin" if name == "uvx" else "named") / "uvx")]
+
+
+@pytest.mark.parametrize("names", [["--", "--tree"], ["--"], ["--tree"]])
+def test_a_file_called_as_an_option_ends_no_options(
+    clone: Clone, capsys: pytest.CaptureFixture[str], names: list[str]
+) -> None:
+    for name in names:
+        (clone.folder / name).write_text("x")
+    kb = str(clone.secret.parent)
+    assert run(["build", *names, "a.md", "--tree", kb]) == 2
+    assert "is an option, and the name of a file here" in capsys.readouterr().err
+    assert not (clone.secret.parent / "index.db").exists()
 
 
 def test_a_server_whose_folder_is_gone_is_started_in_the_home(
