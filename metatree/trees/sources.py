@@ -17,7 +17,7 @@ from metatree import plugins
 from metatree._util.links import link_astray, real
 from metatree._util.secret_files import is_link_to_secret
 from metatree.errors import UserError
-from metatree.storage.trust import NAMED_IN
+from metatree.storage.trust import NAMED_IN as NAMED_IN
 from metatree.trees.layer import Layer
 from metatree.trees.source_types import SourceRef, load_source_type, source_traits_of
 

@@ -177,6 +177,15 @@ def _workbook(data: bytes) -> str:
 _CONVERT: Final[dict[str, Callable[[bytes], str]]] = {"odt": _open_document, "xlsx": _workbook}
 
 
+def _name_of_image(image: re.Match[str]) -> str:
+    """Return the name of an image, apart from what stands directly beside it."""
+    before, after = (
+        image.string[max(0, image.start() - 1) : image.start()],
+        image.string[image.end() : image.end() + 1],
+    )
+    return f"{' ' * bool(before.strip())}{image[1]}{' ' * bool(after.strip())}"
+
+
 def _lines(kind: str, text: str, result: Extracted) -> Iterator[str]:
     """Yield the lines of a text; what they say of pages, title and author goes into the result."""
     count, is_head = 0, kind == "epub"
@@ -191,7 +200,7 @@ def _lines(kind: str, text: str, result: Extracted) -> Iterator[str]:
             else:
                 result.facts["author" if name == "authors" else name] = shorten_masked(value, 300)
             continue
-        line = shaped(_IMAGE.sub(r"\1", row))
+        line = shaped(_IMAGE.sub(_name_of_image, row))
         if kind == "pptx" and line == "### Notes:":
             line = "Notes:"
         if kind == "odt" and line.startswith("|"):

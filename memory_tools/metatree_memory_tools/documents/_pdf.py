@@ -85,6 +85,8 @@ class _PdfReader:
                 result.facts[key] = text
         bookmarks = self._bookmarks()
         self._pages(with_sizes=len(bookmarks) < 2)
+        # Of a page that was too much, sizes are known and no lines.
+        self.sizes = {line: size for line, size in self.sizes.items() if line < len(result.lines)}
         result.headings = self._placed(bookmarks) if len(bookmarks) > 1 else self._large_lines()
         title = tidy(metadata.get("Title", ""))
         result.title = "" if _NO_TITLE.match(title) else shorten_masked(title, _HEADING_CHARS)

@@ -302,7 +302,7 @@ def test_on_windows_no_server_is_looked_for_in_the_current_folder(
         (place / "uvx").write_text("#!/bin/sh\n")
         (place / "uvx").chmod(0o755)
     monkeypatch.setenv("PATH", os.pathsep.join([".", "", str(tmp_path / "bin")]))
-    monkeypatch.setattr(_stdio.asyncio, "create_subprocess_exec", start)
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
     monkeypatch.setattr(_stdio, "sys", SimpleNamespace(platform="win32"))
 
     async def main() -> None:

@@ -64,6 +64,7 @@ def test_a_log_that_looks_like_a_chat_is_not_cut_in_a_secret(clone: Clone) -> No
     assert "AAF3abc" not in shown
 
 
+NETRC = "machine m.example.org login ann password hunter71"
 AWS = "AKIAQ3EGRB7TZ5KMX2WD"
 POSTGRES = "postgres://ann:s3cretpw99@db.example.org/shop"
 
@@ -342,13 +343,14 @@ def test_a_key_of_a_book_is_kept_apart_from_the_elements_beside_it(tmp_path: Pat
 
 def test_a_key_of_a_notebook_is_kept_apart_from_the_name_of_an_image(tmp_path: Path) -> None:
     source = f"# Tea\n![icon](a.png){TOKEN} is![x](b.png)![](c.png){TOKEN}\nThe ![tea](d.png) is hot.\n"
+    source += f"![icon](e.png){NETRC}\nLogin![](f.png){NETRC}\n"
     cell = {"cell_type": "markdown", "metadata": {}, "source": source}
     (tmp_path / "a.ipynb").write_text(
         json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]})
     )
     with build_tree(tmp_path) as tree:
         said = "\n".join(tree.content(node) for _, node in tree.walk() if node.path == "a.ipynb")
-    assert said.count("***") >= 2 and TOKEN[8:] not in said
+    assert said.count("***") >= 2 and TOKEN[8:] not in said and "hunter71" not in said
     assert "The tea is hot." in said
 
 
@@ -366,9 +368,6 @@ def test_a_line_of_a_key_is_no_title_of_a_document() -> None:
     key = ["-----BEGIN RSA PRIVATE KEY-----", *lines, "-----END RSA PRIVATE KEY-----"]
     hidden = Extracted(["Tea", *key], title=lines[1], facts={"author": f"by{lines[2]}"}).without_secrets()
     assert not [line for line in lines if line in str(hidden.as_json())]
-
-
-NETRC = "machine m.example.org login ann password hunter71"
 
 
 @pytest.mark.parametrize("tag", ["button", "textarea", "menu", "dir", "hgroup", "search", "optgroup"])
@@ -413,6 +412,26 @@ def test_a_motion_in_a_manual_page_parts_the_words_beside_it(apart: str, fill: s
         page = f".TH TEA 1\n.SH DESCRIPTION\nThe kettle.\n.PP\n{fill}Key{apart}{text} old.\n"
         said = "\n".join(extract_man(page).without_secrets().lines)
         assert "hunter71" not in said and AWS[4:] not in said and "Key " in said
+
+
+def test_a_hyphen_at_the_end_of_a_line_joins_no_word_to_a_line_of_netrc() -> None:
+    assert tidy(f"to log\ufffe{NETRC}") == f"to log- {NETRC}"
+
+
+@pytest.mark.parametrize(
+    "string",
+    [
+        b"(the key " + AWS[:9].encode() + b"\\\n" + AWS[9:].encode() + b" is)",
+        b"("
+        + b"".join(
+            (b"\\000%c" if chr(sign).isdigit() else b"\\0%c") % sign for sign in f"see {AWS} now".encode()
+        )
+        + b")",
+        b"<FEFF" + ("kettle " * 1500 + AWS).encode("utf-16-be").hex().encode() + b">",
+    ],
+)
+def test_a_note_of_a_pdf_is_looked_at_in_whatever_form_its_string_is(string: bytes) -> None:
+    assert holds_secret(b"%PDF-1.7\n1 0 obj\n<< /Type /Annot /Contents " + string + b" >>\nendobj\n")
 
 
 def test_an_end_of_a_line_in_what_a_document_says_of_itself_parts_words() -> None:

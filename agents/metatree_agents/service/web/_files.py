@@ -33,8 +33,9 @@ router = APIRouter()
 MOST_BYTES: Final = 100_000_000
 _MASKED: Final = re.compile(r"\*{6}|(?:[:=\"'(]|password)\s{0,3}\*{3}")
 _MOST_UNPACKED: Final = 20_000_000
-_ESCAPE: Final = re.compile(rb"\\([0-7]{3})|<([0-9A-Fa-f\s]{16,40000})>")
-"""PDF 32000-1, 7.3.4: parts of a literal string, and hexadecimal strings."""
+_ESCAPE: Final = re.compile(rb"\\(?:([0-7]{1,3})|\r?\n|\r)|<([0-9A-Fa-f\s]{16,40000})>")
+"""PDF 32000-1, 7.3.4: parts of a literal string, which goes on behind a backslash, and hexadecimal strings."""
+_LONG_STRING: Final = re.compile(rb"<[0-9A-Fa-f\s]{40000}")
 _PICTURE: Final = re.compile(rb"/Subtype\s*/Image\b")
 _BLOCK: Final = 1_000_000
 _OVERLAP: Final = 20_000
@@ -100,7 +101,7 @@ def _pdf_of(tree: Tree, node_id: str) -> tuple[bytes, str] | None:
 def holds_secret(pdf: bytes) -> bool:
     """Whether something looks like a secret in what a PDF says of itself, and in its notes and links.
 
-    Also where that cannot be known: of one that is encrypted, or has more in it than is unpacked.
+    Also where that cannot be known: of one that is encrypted, or has more in it, or in one string, than is looked at.
     """
     if b"/Encrypt" in pdf:
         return True
@@ -113,6 +114,8 @@ def holds_secret(pdf: bytes) -> bool:
             if len(block) < _BLOCK:
                 continue
             said = _ESCAPE.sub(_unescaped, block)
+            if _LONG_STRING.search(block):
+                return True
             texts = {bytes(block), *(each.replace(b"\0", b"") for each in (bytes(block), said))}
             if any(secrets_in(each.decode("latin-1")) for each in texts):
                 return True
@@ -124,6 +127,8 @@ def _unescaped(escape: re.Match[bytes]) -> bytes:
     """Return what an octal escape or a string of hexadecimal digits stands for."""
     if escape[1]:
         return bytes([int(escape[1], 8) & 0xFF])
+    if escape[2] is None:
+        return b""
     digits = b"".join(escape[2].split())
     return b"(" + bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode()) + b")"
 
