@@ -34,7 +34,7 @@ _COLOUR: Final = re.compile(r"(?:\x1b|\\x1b|\\e|\\033|\\u001b)\[[\d;]{0,20}m", r
 _IN_KEY: Final = re.compile(r"[\w+/=-]")
 _LEAST_KEY: Final = 16
 """Signs of a key that has a form of its own."""
-SHAPES_VERSION: Final = "24"
+SHAPES_VERSION: Final = "25"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(
@@ -238,10 +238,15 @@ def _uncoloured(text: str) -> str:
 
 
 def _apart(text: str) -> str:
-    """Return a text of the same length in which no letter of an escape stands before a key, as in `"key:\\nAKIA…"`."""
+    """Return a text of the same length in which no letter of an escape stands before a key, as in `"key:\\nAKIA…"`.
+
+    In a manual page `\\fB` makes bold what follows.
+    """
     if "\\" in text:
         for escape in ("\\n", "\\t", "\\r"):
             text = text.replace(escape, "\\ ")
+        for font in ("\\fB", "\\fI", "\\fR", "\\fP"):
+            text = text.replace(font, "\\f ")
     return text
 
 

@@ -29,6 +29,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
+from metatree._util.secret_text import masked
 from metatree.errors import UntrustedStore
 from metatree.node import Node
 from metatree.notes.archive._node_merge import BRANCHES, parents_first
@@ -142,13 +143,15 @@ def _said(node: Node) -> list[dict[str, str]]:
     if not said[0] and (more.get("speaker") or more.get("who")):
         said = [{"who": more.get("speaker") or more.get("who"), "at": more.get("at")}]
     told = [
-        {key: one_line(str(each[key])) for key in ("who", "at", "source") if each.get(key)}
+        {key: one_line(masked(str(each[key]))[0]) for key in ("who", "at", "source") if each.get(key)}
         for each in said[:MAX_MENTIONS]
     ]
     return [each for each in told if each.get("who")]
 
 
 def _cut(text: str) -> str:
+    """Return a text with `*` in place of secrets, which an export of one's own has none of, and its beginning alone."""
+    text = masked(text)[0]
     return (
         text
         if len(text) <= _MOST_TEXT

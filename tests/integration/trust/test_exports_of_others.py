@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -153,3 +154,16 @@ def test_texts_of_others_lie_so_deep(
     assert folder is not None
     depths = {node.title: depth for depth, node in by_hand.walk(folder)}
     assert [depths[f"text {number}"] for number in range(8)] == [1, 2, 3, 4, 4, 4, 4, 4]
+
+
+def test_keys_in_texts_of_others_are_masked(by_hand: Tree, tmp_path: Path) -> None:
+    token = "ghp_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    with as_user(tmp_path / "other-user"), Tree.create(tmp_path / "other.db") as other:
+        remember(other, "The kettle is opened by QQQQ.", who="QQQQ")
+        export_memory(other, tmp_path / "plain")
+    with zipfile.ZipFile(tmp_path / "plain") as plain, zipfile.ZipFile(tmp_path / "export", "w") as made:
+        for name in plain.namelist():
+            made.writestr(name, plain.read(name).replace(b"QQQQ", token.encode()))
+    assert import_memory(by_hand, tmp_path / "export").added
+    said = str([node for _, node in by_hand.walk()])
+    assert "The kettle is opened by" in said and token[8:] not in said

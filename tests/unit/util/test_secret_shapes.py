@@ -225,6 +225,11 @@ def test_other_objects_beside_a_secret_of_a_cluster_stay() -> None:
     assert masked(text) == (text.replace("YW5uYW5u", "*" * 8), 1)
 
 
+@pytest.mark.parametrize("font", ["B", "I", "R", "P"])
+def test_a_font_of_a_manual_page_is_no_letter_before_a_key(font: str) -> None:
+    assert masked(f"the key\\f{font}AKIAQ3EGRB7TZ5KMX2WD\\fR is") == (f"the key\\f{font}{'*' * 20}\\fR is", 1)
+
+
 @pytest.mark.parametrize(
     "text",
     [
