@@ -23,8 +23,8 @@ _MOST_TEXT_LINES = 500_000
 _MOST_PAGES = 50_000
 _TITLE_CHARS = 120
 
-_PARTED = re.compile("[\x0b-\r\x1c-\x1f\x85\u2028\u2029]")
-"""Ends of lines within a line, which part words."""
+_PARTED = re.compile("[\x03\x0b-\r\x1c-\x1f\x85\u2028\u2029]")
+"""Ends of lines within a line, which part words; and what the blank of a font is that says nothing of its signs."""
 _HYPHEN = re.compile("\ufffe(?=[^\\s\ufffe]{0,400}\\d|machine\\s)")
 _UNSAYABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]")
 _SPACES = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u205f\u3000]+")

@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal
 
 from metatree._util.entities import unescaped
+from metatree._util.secret_text import masked
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -61,8 +62,10 @@ def readable(text: str, path: str = "") -> str:
         <BLANKLINE>
             run(**now)
     """
-    if len(text) > MAX_CHARS:
-        return text
+    return text if len(text) > MAX_CHARS else _still_masked(text, _unmarked(text, path))
+
+
+def _unmarked(text: str, path: str) -> str:
     match markup_of(text, path):
         case "markdown":
             return _from_markdown(text)
@@ -74,6 +77,14 @@ def readable(text: str, path: str = "") -> str:
             return _without_tags(text)
         case _:
             return text
+
+
+def _still_masked(text: str, shown: str) -> str:
+    """Return what is shown of a text, with `*` for keys in it that were none as long as marks stood in them."""
+    if shown == text:
+        return text
+    hidden, number = masked(shown)
+    return hidden if number and not masked(text)[1] else shown
 
 
 def readable_code(text: str, path: str = "") -> list[tuple[int, str]]:

@@ -435,7 +435,7 @@ def test_a_note_of_a_pdf_is_looked_at_in_whatever_form_its_string_is(string: byt
 
 
 def test_an_end_of_a_line_in_what_a_document_says_of_itself_parts_words() -> None:
-    assert tidy(f"Server\r{AWS}\x1fin") == f"Server {AWS} in"
+    assert tidy(f"Server\r{AWS}\x1fin\x03it") == f"Server {AWS} in it"
 
 
 @pytest.mark.parametrize("kind", ["pre", "blockquote"])

@@ -58,6 +58,26 @@ def test_restructuredtext(text: str, shown: str) -> None:
     assert readable(text, "docs/a.rst") == shown
 
 
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (r"It is **ghp_8KvQ2mLx7bN4cP8t**\ R1wZ5yU6oE0aHs4dFgJk now.", "a.rst"),
+        (r"It is AKIA\ Q3EGRB7TZ5KMX2WD now.", "a.rst"),
+        ("It is ghp_9KvQ2mLx7bN4<wbr>cP8tR1wZ5yU6oE0aHs4dFgJk now.", "a.md"),
+        ("It is [ghp_7KvQ2mLx7bN4](a.md)cP8tR1wZ5yU6oE0aHs4dFgJk now.", "a.md"),
+        ("It is postgres://ann:hunt<!-- -->er73@db.x.org/a now.", "a.md"),
+    ],
+)
+def test_no_key_comes_up_when_the_marks_in_it_are_taken_out(text: str, path: str) -> None:
+    shown = readable(text, path)
+    assert "It is" in shown and "***" in shown and "now." in shown
+
+
+def test_secrets_that_are_to_be_shown_stay() -> None:
+    text = "The *old* key is ghp_9KvQ2mLx7bN4cP8tR1wZ5yU6oE0aHs4dFgJk now."
+    assert readable(text, "a.md") == text.replace("*", "")
+
+
 def test_html() -> None:
     assert (
         readable("<p>One &amp; <b>two</b><br>three</p>\n<script>x</script><p>4</p>", "a.html")
