@@ -85,7 +85,7 @@ def _of_text(text: str) -> str:
         return moment.date().isoformat() if "%H" not in form and "%I" not in form else _shortest(moment)
     try:
         return parsedate_to_datetime(text).isoformat(timespec="seconds")
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, OverflowError):  # also of a year of eleven digits
         return ""
 
 

@@ -47,6 +47,7 @@ def turns(found: Conversations) -> list[tuple[str, str, str]]:
         ("", ""),
         ("tomorrow", ""),
         ("99/99/99, 9:41 PM", ""),
+        ("Mon, 02 Mar 99999999999 10:00:00 +0000", ""),
     ],
 )
 def test_dates_are_understood(text: str, date: str) -> None:
