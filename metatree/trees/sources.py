@@ -82,11 +82,11 @@ def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:
     """Return how a source is kept: relative to the folder of the tree when both can be moved together.
 
     That is when the tree lies in the source, or in a `.metatree` beside or above it. So is the folder in which a
-    command was named.
+    command was named, but for one above the tree: it would be another where the tree is moved.
     """
     options = dict(source.options)
     if isinstance(options.get(NAMED_IN), str):
-        options[NAMED_IN] = _kept_path(Path(options[NAMED_IN]), folder)
+        options[NAMED_IN] = _kept_path(Path(options[NAMED_IN]), folder, up=False)
     mount = {"mount": source.mount} if source.mount else {}
     if not is_path(source):
         return {"type": source.type, "location": source.location, "options": options, **mount}
@@ -94,11 +94,11 @@ def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:
     return {"type": source.type, "place": _kept_path(place, folder), "options": options, **mount}
 
 
-def _kept_path(place: Path, folder: Path | None) -> str:
+def _kept_path(place: Path, folder: Path | None, *, up: bool = True) -> str:
     if folder is not None:
         folder = folder.resolve()
         beside = folder.name == FOLDER and place.is_relative_to(folder.parent)
-        if beside or folder.is_relative_to(place):
+        if beside or (up and folder.is_relative_to(place)):
             return os.path.relpath(place, folder)
     return str(place)
 

@@ -24,6 +24,7 @@ from metatree_memory_tools.mcp_server.address import ServerAddress
 from metatree import Tree, plugins
 from metatree.errors import UntrustedStore, UserError
 from metatree.notes.notes import forget, remember
+from metatree.trees import sources
 from tests.integration.trust.prepared import Clone, as_user
 
 pytestmark = pytest.mark.integration
@@ -262,29 +263,31 @@ def test_a_server_follows_the_folder_in_which_it_was_named_when_that_moves_with_
     assert ServerAddress.of(server.location, server.options).start_folder == str(tmp_path / "old")
 
 
-@pytest.mark.parametrize("accepted", [False, True])
+@pytest.mark.parametrize("way", ["own", "older", "accepted"])
 def test_a_server_that_was_named_above_its_tree_is_started_in_no_other_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accepted: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    """The folder in which it was named is kept as a way up, and would be another one where the tree is moved."""
+    """Kept as a way up, the folder in which it was named would be another one where the tree is moved."""
     named = tmp_path / "src"
     (named / "app").mkdir(parents=True)
     (tmp_path / "archive").mkdir()
     monkeypatch.chdir(named)
     with pytest.MonkeyPatch.context() as patch:
-        if accepted:
+        if way == "accepted":
             patch.setenv("METATREE_CONFIG_DIR", str(tmp_path / "other"))
+        if way != "own":
+            patch.setattr(sources, "_kept_path", lambda place, folder, **_: os.path.relpath(place, folder))
         build_tree(f"mcp:{sys.executable} tools/server.py", out="app/.metatree").close()
-    if accepted:
+    if way == "accepted":
         assert run(["trust", "app", "--yes"]) == 0
     (named / "app").rename(tmp_path / "archive" / "app")
-    try:
-        with Tree.open(tmp_path / "archive" / "app") as tree:
-            (server,) = tree.sources()
-    except UntrustedStore:
-        assert not accepted
-    else:
-        assert ServerAddress.of(server.location, server.options).start_folder == str(named)
+    if way == "older":
+        with pytest.raises(UntrustedStore):
+            Tree.open(tmp_path / "archive" / "app")
+        return
+    with Tree.open(tmp_path / "archive" / "app") as tree:
+        (server,) = tree.sources()
+    assert ServerAddress.of(server.location, server.options).start_folder == str(named)
 
 
 @pytest.mark.parametrize("name", ["uvx", "./uvx"])
