@@ -167,3 +167,21 @@ def test_parts_of_two_files_that_have_one_id_are_both_there(tmp_path: Path) -> N
         with build_tree(tmp_path) as tree:
             ids = [node.id for _, node in tree.walk()]
         assert {"x.wrong#y.wrong/c", "x.wrong#y.wrong/c~"} <= set(ids) and len(ids) == len(set(ids)) == 7
+
+
+def test_a_letter_that_its_type_cannot_read_is_not_read_as_a_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lines break a key in two."""
+    monkeypatch.setattr(outline_check, "MOST_PARTS", 1)
+    head = "From: ann@example.org\nSubject: Tea\nDate: Mon, 02 Mar 2026 10:00:00 +0000\n"
+    head += "Content-Type: text/plain\nContent-Transfer-Encoding: quoted-printable\n\n"
+    letter = (
+        f"From ann Mon Mar  2 10:00:00 2026\n{head}It is ghp_4KvQ2mLx7bN4cP8t=\nR4wZ5yU6oE0aHs4dFgJk now.\n\n"
+    )
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "all.mbox").write_text(letter * 3)
+    with build_tree(tmp_path / "app", out=tmp_path / "tree") as tree:
+        assert [path for path, why in tree.omissions() if "failed" in why] == ["all.mbox"]
+        assert "R4wZ5y" not in str([(node, node.content) for _, node in tree.walk()])
+        assert "all.mbox" not in tree

@@ -137,7 +137,8 @@ def read_file(
     hidden = 0
     # A document may hold nothing but text, too: its bytes are another program's, and a text of them takes three times
     # their memory.
-    is_text = not (binary or file_type.traits.binary or file_type.traits.encoded(scanned.path, data[:_HEAD]))
+    encoded = file_type.traits.encoded(scanned.path, data[:_HEAD])
+    is_text = not (binary or file_type.traits.binary or encoded)
     if not secrets and is_text:
         data, hidden, what = masked_file(scanned.path, data)
         if what and not scanned.alone:
@@ -156,7 +157,7 @@ def read_file(
         # It may say what it has read. Masked first, since what is cut in a key is none.
         failed = encodable(f"the type {kind.name!r} failed: {masked(what)[0]}"[:_PROBLEM_CHARS])
         _log.warning("%s: %s", scanned.path, failed)
-        if binary:
+        if binary or (encoded and not secrets):  # of a text in pieces, nobody knows what would be a key
             return replace(unread, problem=failed)
         outline, source_type = Outline(problem=failed, attributes={"note": failed}), "text"
         if not is_text:  # it is read as one now
