@@ -222,6 +222,7 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
                     _drop_what_was_not_shown(store, own)
                     if not own:
                         _keep_sources_alone(store, seen.sources)
+                        _mark_shared_nodes(store)
                         _hold_places(store, seen.sources, file.parent)
                         sign(store)
             store.taken_over = True
@@ -396,6 +397,22 @@ def _keep_sources_alone(store: Store, sources: list[dict[str, Any]]) -> None:
             "INSERT OR REPLACE INTO meta(key, value) VALUES (?, 'true')",
             (f"building:{mount}" if mount else "building",),
         )
+
+
+def _mark_shared_nodes(store: Store) -> None:
+    """Mark the nodes that engines share in a service's store as made elsewhere; they go into trees of one's own.
+
+    What they say of built nodes, which it would hide or rename, goes.
+    """
+    if not store.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'tree_memory'"):
+        return
+    store.execute("DELETE FROM tree_memory WHERE what <> 'node'")
+    for node_id, body in store.rows("SELECT id, body FROM tree_memory WHERE body IS NOT NULL"):
+        if not _is_json(body, dict):
+            store.execute("DELETE FROM tree_memory WHERE id = ?", (node_id,))
+            continue
+        marked = json.dumps({**json.loads(body), "imported": True}, sort_keys=True, separators=(",", ":"))
+        store.execute("UPDATE tree_memory SET body = ? WHERE id = ?", (marked, node_id))
 
 
 def _hold_places(store: Store, sources: list[dict[str, Any]], folder: Path) -> None:

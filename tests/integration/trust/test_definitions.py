@@ -263,6 +263,26 @@ def test_who_recommended_and_who_speaks_in_a_shared_memory_is_shown(tmp_path: Pa
     assert seen.held["standing wishes, which go to agents with each answer"] == 1
 
 
+def test_nodes_of_a_shared_memory_are_made_elsewhere_and_hide_nothing(tmp_path: Path) -> None:
+    """`serve --publish` takes them into the memory of its own tree."""
+    path = tmp_path / "service.db"
+    page = {"kind": "page", "attributes": {"links": [["x", "https://evil.example.org"]]}, "parent": "."}
+    service(
+        path,
+        f"INSERT INTO tree_memory VALUES ('node', 'n', 1, '{json.dumps(page)}', 'e', 0)",
+        "INSERT INTO tree_memory VALUES ('node', 'm', 2, NULL, 'e', 0)",
+        "INSERT INTO tree_memory VALUES ('node', 'b', 3, '[', 'e', 0)",
+        "INSERT INTO tree_memory VALUES ('override', 'o', 4, '{\"hidden\": 1}', 'e', 0)",
+        "INSERT INTO tree_memory VALUES ('flag', 'f', 5, '{}', 'e', 0)",
+    )
+    accept(path)
+    with Store.open(path, create=False) as store:
+        rows = store.rows("SELECT what, id, body FROM tree_memory ORDER BY number")
+    assert [row[:2] for row in rows] == [("node", "n"), ("node", "m")]
+    assert json.loads(rows[0][2]) == {**page, "imported": True}
+    assert rows[0][2] == json.dumps({**page, "imported": True}, sort_keys=True, separators=(",", ":"))
+
+
 def test_facts_that_say_what_was_done_elsewhere_are_not_those_of_an_accepted_store(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     kept = {"flag:1": "{}", "files:k": "5", "permission:x": "{}", "made_at": "1"}
