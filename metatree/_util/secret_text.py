@@ -29,8 +29,8 @@ from metatree._util.private_keys import private_keys
 _BY_NAME: Final = "a password or key"
 _PARTS_KEYS: Final = re.compile(r"(?:\\[nrt]|[\s<>\"'&;])+")
 _MARKDOWN_SIGN: Final = re.compile(r"[_*]")
-_COLOUR: Final = re.compile(r"(?:\x1b|\\x1b|\\e|\\033|\\u001b)\[[\d;]{0,20}m", re.IGNORECASE)
-"""ECMA-48, SGR; as it is, and as programs and JSON write it."""
+_COLOUR: Final = re.compile(r"(?:\x1b|\\x1b|\\e|\\033|\\u001b)\[[\d;:]{0,60}[mK]", re.IGNORECASE)
+"""ECMA-48, SGR, and EL as grep writes it behind each; as they are, and as programs and JSON write them."""
 _IN_KEY: Final = re.compile(r"[\w+/=-]")
 _LEAST_KEY: Final = 16
 """Signs of a key that has a form of its own."""
@@ -234,7 +234,7 @@ def _without_escapes(text: str) -> tuple[str, Callable[[int], int]] | None:
 
 def _uncoloured(text: str) -> str:
     """Return a text of the same length in which colours, as programs write them into logs, end with no letter."""
-    return _COLOUR.sub(lambda colour: colour[0][:-1] + " ", text) if "[" in text and "m" in text else text
+    return _COLOUR.sub(lambda colour: colour[0][:-1] + " ", text) if "[" in text else text
 
 
 def _apart(text: str) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from metatree.errors import UserError
+
 Level = Literal["user", "project"]
 Format = Literal["json", "toml"]
 
@@ -52,7 +54,7 @@ class Host:
             named = ""
         if self.variable == "XDG_CONFIG_HOME" and named:
             return Path(named, Path(self.folder).name)
-        return Path(named or self.folder).expanduser()
+        return _of_home(named or self.folder)
 
     def file(self, level: Level, root: Path) -> Path:
         """Return the file that lists the servers of a level; that of the user where there is no other."""
@@ -84,7 +86,17 @@ class Host:
         return {**before, "command": command, "args": list(arguments), **extra}
 
     def _own(self, path: str) -> Path:
-        return Path(path.replace("{folder}", str(self.own_folder()))).expanduser()
+        return _of_home(path.replace("{folder}", str(self.own_folder())))
+
+
+def _of_home(path: str) -> Path:
+    """Return a path below the home of this user; raises `UserError` where that is relative, as it may be in a clone."""
+    found = Path(path).expanduser()
+    if not found.is_absolute():
+        raise UserError(
+            f"the home folder of this user is a relative one, {str(found)!r}: set HOME to a whole path"
+        )
+    return found
 
 
 def _by_system(linux: str, mac: str, windows: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from metatree._util.process import TOP_FOLDER
 from metatree.errors import UserError
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
@@ -67,6 +68,8 @@ class ServerAddress:
     def start_folder(self) -> str:
         """Where a command is started: the home where nothing says that, or what says it is gone; never just here."""
         home = os.path.expanduser("~")  # noqa: PTH111  # where there is no home, that says so
+        if not Path(home).is_absolute():  # it would lie in whatever folder is current
+            home = TOP_FOLDER or home
         if self.folder is not None:
             return os.path.join(home, self.folder)  # noqa: PTH118  # which may be a whole path
         named_in = self.named_in or ""  # which has no links: one in its place came later

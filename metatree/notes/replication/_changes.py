@@ -130,6 +130,9 @@ def apply_changes(tree: Tree, changes: Sequence[RowChange]) -> int:
 def _apply_node(tree: Tree, layer: Layer, change: RowChange) -> int:
     body = json.loads(change.body or "")
     imported = body.get("imported") is True  # a change may say so of a row, and none takes it back
+    if imported and change.id in tree and not layer.has(change.id):
+        _log.warning("a node of somebody else has the id %.100r of a built one and is left out", change.id)
+        return 0
     same = _node_body(layer, change.id, imported) == change.body
     if imported:
         layer.mark_imported(change.id)

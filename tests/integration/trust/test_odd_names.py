@@ -290,6 +290,19 @@ def test_a_server_that_was_named_above_its_tree_is_started_in_no_other_folder(
     assert ServerAddress.of(server.location, server.options).start_folder == str(named)
 
 
+def test_a_home_that_is_relative_starts_and_reads_nothing_of_the_folder(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers = {"mcpServers": {"x": {"command": str(clone.folder / "evil")}}}
+    (clone.folder / "home").mkdir()
+    (clone.folder / "home" / ".claude.json").write_text(json.dumps(servers))
+    monkeypatch.setenv("HOME", "home")
+    monkeypatch.setenv("XDG_STATE_HOME", str(clone.secret.parent))
+    assert ServerAddress.of("uvx weather", {"named_in": "/nowhere"}).start_folder == "/"
+    assert run(["gateway", "--import", "claude-code", "--list"]) == 2
+    assert "set HOME to a whole path" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["uvx", "./uvx"])
 def test_on_windows_no_server_is_looked_for_in_the_current_folder(
     clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -37,6 +37,30 @@ def built_tree() -> Tree:
     return Tree(Store.open(":memory:"), index)
 
 
+def test_a_node_of_somebody_else_takes_no_place_of_a_built_one() -> None:
+    tree = built_tree()
+    body = {
+        "parent": "a",
+        "position": 1,
+        "kind": "memory",
+        "title": "Theirs",
+        "description": "",
+        "content": "Theirs.",
+    }
+    rest: dict[str, object] = {
+        "source": None,
+        "provenance": {},
+        "attributes": {},
+        "links": [],
+        "imported": True,
+    }
+    changes = [RowChange("node", node_id, json.dumps({**body, **rest})) for node_id in ("a/one.py", "theirs")]
+    with tree.memory.transaction():
+        assert apply_changes(tree, changes) == 1
+    assert tree.get("a/one.py").title == "title of a/one.py"
+    assert tree.get("theirs").title == "Theirs" and tree.is_imported("theirs")
+
+
 def test_a_memory_outlives_the_group_that_another_machine_took_away() -> None:
     here, there = Machine(), Machine()
     shared: dict[tuple[str, str], tuple[int, RowChange]] = {}

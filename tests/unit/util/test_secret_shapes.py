@@ -225,6 +225,16 @@ def test_other_objects_beside_a_secret_of_a_cluster_stay() -> None:
     assert masked(text) == (text.replace("YW5uYW5u", "*" * 8), 1)
 
 
+@pytest.mark.parametrize(
+    "colour", ["\x1b[01;31m\x1b[K", "\x1b[38;2;255;255;255;48;2;100;100;100m", "\x1b[38:2::255:100:0m"]
+)
+def test_a_colour_is_no_letter_before_a_key(colour: str) -> None:
+    assert masked(f"key {colour}AKIAQ3EGRB7TZ5KMX2WD\x1b[m\x1b[K is") == (
+        f"key {colour}{'*' * 20}\x1b[m\x1b[K is",
+        1,
+    )
+
+
 @pytest.mark.parametrize("font", ["B", "I", "R", "P"])
 def test_a_font_of_a_manual_page_is_no_letter_before_a_key(font: str) -> None:
     assert masked(f"the key\\f{font}AKIAQ3EGRB7TZ5KMX2WD\\fR is") == (f"the key\\f{font}{'*' * 20}\\fR is", 1)
