@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from metatree.errors import UserError
 
@@ -74,10 +74,16 @@ def without_password(location: str) -> str:
             secret = value
         elif key not in _SECRET_PARAMETERS:
             parameters.append((key, value))
-    public = urlunsplit((parts.scheme, f"{name}{at}{host}", parts.path, urlencode(parameters), ""))
+    public = _joined(parts._replace(netloc=f"{name}{at}{host}"), parameters)
     if secret:
         _passwords[public] = secret
     return public
+
+
+def _joined(parts: SplitResult, parameters: Sequence[tuple[str, str]]) -> str:
+    """Return an address; not `urlunsplit`, which leaves `//` away where there is no host, as in `postgresql:///shop`."""
+    query = urlencode(parameters)
+    return f"{parts.scheme}://{parts.netloc}{parts.path}{'?' * bool(query)}{query}"
 
 
 def with_whole_paths(location: str) -> str:
@@ -94,7 +100,7 @@ def with_whole_paths(location: str) -> str:
         (key, os.path.abspath(value) if key == _ROOT and value not in ("", "system") else value)  # noqa: PTH100
         for key, value in parse_qsl(parts.query, keep_blank_values=True)
     ]
-    whole = parts._replace(query=urlencode(parameters)).geturl()
+    whole = _joined(parts, parameters)
     if location in _passwords:
         _passwords[whole] = _passwords[location]
     return whole

@@ -142,6 +142,14 @@ def test_names_come_back_from_a_key(names: list[str]) -> None:
     assert "::" not in key
 
 
+@pytest.mark.parametrize(
+    "address", ["postgresql:///shop", "postgresql:///shop?user=me", "postgres://", "postgresql://db"]
+)
+def test_an_address_without_a_host_or_a_name_stays_one(address: str) -> None:
+    assert without_password(address) == address
+    assert address_of(address).shown == address
+
+
 def test_a_password_leaves_the_address_and_is_remembered_by_this_process() -> None:
     public = without_password(
         "postgresql://ann:s%40c%2Fret@db.example.org:5433/shop?sslmode=require&password=other"
