@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import metatree_agents.cli.commands._trees  # noqa: F401  # imported later, it would keep what a test has put in a module
 import pytest
 
 from metatree import Node, Source, Tree, plugins
