@@ -72,10 +72,10 @@ def report(error: BaseException) -> int:
             )
             return WRONG_USE
         case UserError():
-            output.note(f"metatree: {output.visible(str(error))}")
+            output.note(f"metatree: {_told(str(error))}")
             return WRONG_USE
         case Cancelled() | MetatreeError():
-            output.note(f"metatree: {output.visible(str(error))}")
+            output.note(f"metatree: {_told(str(error))}")
             return FAILED
         case PermissionError():
             output.note(f"metatree: {output.visible(denied(error))}")
@@ -93,10 +93,15 @@ def report(error: BaseException) -> int:
             return FAILED
         case _:
             what = f"{type(error).__name__}: {error}"
-            output.note(
-                f"metatree: failed: {output.visible(what)}; run it again with --debug for the traceback"
-            )
+            output.note(f"metatree: failed: {_told(what)}; run it again with --debug for the traceback")
             return FAILED
+
+
+def _told(text: str) -> str:
+    """Return a message as it may be shown: a file that is out of form may have a key where a name should be."""
+    from metatree._util.secret_text import shaped_keys, without_keys
+
+    return output.visible(without_keys(text, shaped_keys(text))[0])
 
 
 def denied(error: PermissionError) -> str:

@@ -480,3 +480,14 @@ def test_a_certificate_that_ones_own_settings_name_is_none_of_the_current_folder
     )
     assert run(["find", "area of a circle"]) == 2
     assert "give the whole path of sslrootcert" in capsys.readouterr().err
+
+
+def test_a_key_in_the_place_of_a_setting_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "metatree.toml").write_text("AKIAQ3EGRB7TZ5KMX2WD = 1\n")
+    (tmp_path / "a.md").write_text("# Tea\n")
+    assert run(["build", "."]) == 2
+    said = capsys.readouterr().err
+    assert "metatree.toml" in said and "AKIAQ3" not in said
