@@ -10,7 +10,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -20,14 +19,8 @@ import pytest
 from metatree_agents.cli._main import run
 from metatree_agents.planner import Agents
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build import _pool
-from metatree_memory_tools.git._command import _environment
-from metatree_memory_tools.reading.own_process import OwnProcess
-from metatree_memory_tools.web import _browser_process
-from metatree_routers.index import _segment_process
 
 from metatree import Blackboard, Node, Source, Tree, search
-from metatree._util.process import absolute_libraries
 from metatree.errors import UserError
 from metatree.notes.archive import export_memory, import_memory
 from metatree.notes.notes import remember
@@ -674,53 +667,3 @@ def test_paths_in_commands_to_copy_are_quoted_for_a_shell(
         (tmp_path / "y$(touch PWNED)").mkdir(exist_ok=True)
         assert run(arguments) == 2
         assert "'y$(touch PWNED)'`" in capsys.readouterr().err
-
-
-def test_programs_are_given_no_relative_folders_of_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`LD_LIBRARY_PATH=$LD_LIBRARY_PATH:/opt/lib`: git would load what lies in the clone that it is started in."""
-    monkeypatch.setenv("LD_LIBRARY_PATH", ":/opt/lib:lib:;/usr/lib")
-    monkeypatch.delenv("DYLD_LIBRARY_PATH", raising=False)
-    assert absolute_libraries() == {"LD_LIBRARY_PATH": "/opt/lib:/usr/lib"}
-    assert _environment()["LD_LIBRARY_PATH"] == "/opt/lib:/usr/lib"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="where a process is, is read from /proc")
-@pytest.mark.parametrize(
-    "start", [_pool._start, _segment_process._start, OwnProcess(lambda: "input()", 0).start]
-)
-def test_no_process_of_ours_is_started_in_a_folder_that_is_read(
-    clone: Clone, start: Callable[[], subprocess.Popen[bytes]]
-) -> None:
-    """An empty element of LD_LIBRARY_PATH is the folder that a process is started in."""
-    process = start()
-    try:
-        assert Path(f"/proc/{process.pid}/cwd").readlink() == Path("/")
-    finally:
-        process.kill()
-        process.wait()
-        for pipe in filter(None, (process.stdin, process.stdout)):
-            pipe.close()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="where a process is, is read from /proc")
-def test_a_browser_is_started_in_its_own_folder(clone: Clone, tmp_path: Path) -> None:
-    """Chromium's loader of Vulkan looks for libraries in a folder `:` of the current one."""
-    home = tmp_path / "it's a profile"
-    home.mkdir()
-    ends = os.pipe()
-    program = tmp_path / "browser"
-    program.write_text(f"#!/bin/sh\nreadlink /proc/$$/cwd > {tmp_path}/cwd\nexec sleep 60\n")
-    program.chmod(0o700)
-    pid = _browser_process._spawn([str(program), "a b"], *ends, str(home))
-    try:
-        for _ in range(200):
-            if (tmp_path / "cwd").exists() and (said := (tmp_path / "cwd").read_text()):
-                break
-            time.sleep(0.05)
-        assert said == f"{home}\n"
-    finally:
-        _browser_process._end(pid)
-        for end in ends:
-            os.close(end)
-    with pytest.raises(OSError, match="Permission denied"):
-        _browser_process._spawn([str(tmp_path / "none")], 0, 1, str(home))
