@@ -21,7 +21,7 @@ from metatree.storage._older import move_older
 from metatree.storage.database import Database, T
 from metatree.storage.errors import file_error, full, is_busy, replaced, store_error
 from metatree.storage.schema import FILES, SQLITE
-from metatree.storage.store_files import FIRST_NAME, check_files, whole
+from metatree.storage.store_files import FIRST_NAME, LEAVE_LOG, check_files, whole
 
 APPLICATION_ID = 0x6D747265
 """`mtre`: tells a metatree store from any other SQLite file."""
@@ -246,7 +246,9 @@ class Store(Database):
         deadline = time.monotonic() + BUSY_TIMEOUT_S
         while True:
             try:
-                self._connection.execute("PRAGMA journal_mode=WAL")
+                if self._connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                    self._connection.execute(LEAVE_LOG)  # which it has not, but then it has no journal either
+                    self._connection.execute("PRAGMA journal_mode=WAL")
                 return
             except sqlite3.Error as exc:
                 if not is_busy(exc) or time.monotonic() > deadline:

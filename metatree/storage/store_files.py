@@ -17,9 +17,17 @@ from metatree._util.cache_folder import named_folders
 from metatree.errors import UserError
 from metatree.storage._git_index import tracked
 
+LEAVE_LOG: Final = "PRAGMA journal_mode=MEMORY"
+"""Ends write-ahead logging for a file's only connection, and is refused while any process has another one.
+
+Without a rollback journal in a file, as DELETE writes one: who is killed just then would leave it, and it could not
+be told from one that somebody else put there. What is written are a few bytes of the first sector.
+"""
 FIRST_NAME: Final = "{name}.{digits}.new"
 """Under which a store is made, before it is given its own."""
 _FIRST_NAME: Final = re.compile(r"\.[0-9a-f]{8}\.new")
+_MOMENTS_S: Final = (0.0, 0.02, 0.2)
+"""How long is waited for what another process is just doing to a new store."""
 _SUPER_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
 """How a rollback journal ends that names another file, which SQLite would delete (sqlite.org/fileformat.html, 3)."""
 
@@ -113,24 +121,8 @@ def _check_journal(file: Path) -> None:
         return
     if _ends_with(journal, _SUPER_JOURNAL):
         raise UserError(f"{str(journal)!r} names other files, and none of ours does: delete it")
-    if not _is_empty(file) and _stays(journal):  # an empty file is a lock, whose journal holds nothing
+    if not _is_empty(file):  # an empty one is a lock, whose journal holds nothing
         raise UserError(f"{str(journal)!r} is none of ours, which keep their changes in a -wal: delete it")
-
-
-_MOMENTS_S: Final = (0.0, 0.02, 0.2)
-"""How long is waited for what another process is just doing to a new store."""
-
-
-def _stays(journal: Path) -> bool:
-    """Whether a journal is there for longer than it takes to change a new store to a log."""
-    for wait_s in _MOMENTS_S:
-        time.sleep(wait_s)
-        try:
-            if not journal.stat().st_size:
-                return False
-        except OSError:
-            return False
-    return True
 
 
 def _has_other_names(file: Path) -> bool:

@@ -35,16 +35,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
-from metatree._util.private import private_file, private_folder
+from metatree._util.private import private_folder
 from metatree._util.zips import open_archive, open_member, oversize, read_member
 from metatree.errors import BrokenStore, TransientError, UserError
 from metatree.notes.archive.format import MAX_LINE, checked_line
 from metatree.storage.acceptance import accept, survey
 from metatree.storage.errors import is_busy, is_damage, store_error
 from metatree.storage.store import APPLICATION_ID, Store
-from metatree.storage.store_files import check_files, whole
+from metatree.storage.store_files import LEAVE_LOG, check_files, whole
 from metatree.version import RELEASE
-from metatree_agents.service.database.database import LEAVE_LOG, ServiceDatabase, Transaction
+from metatree_agents.service.database.database import ServiceDatabase, Transaction
 from metatree_agents.service.database.identity import rename
 from metatree_agents.service.database.schema import SERVICE
 from metatree_agents.service.http.bodies import stamp
@@ -373,8 +373,8 @@ async def restore(
 
 
 def _is_replaced(target: Path) -> bool:
-    """Say whether a memory is another's, or has another name elsewhere: nothing is written into such a file."""
-    return target.exists() and not (survey(target).trusted and _is_alone(target))
+    """Say whether a memory comes in the place of none, or of another's, or of a file that has a name elsewhere too."""
+    return not (target.exists() and survey(target).trusted and _is_alone(target))
 
 
 def _put(unpacked: Path, target: Path, *, replaced: bool) -> None:
@@ -384,7 +384,6 @@ def _put(unpacked: Path, target: Path, *, replaced: bool) -> None:
             target.with_name(target.name + end).unlink(missing_ok=True)
         unpacked.replace(target)
     else:  # not in its place, so that who has it open sees the change
-        private_file(target)
         copy_sqlite(unpacked, target)
     accept(target, own=True)  # who restores a backup trusts it
 

@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 from metatree.errors import BrokenStore, MetatreeError, TransientError
 from metatree.storage.schema import DEFINITIONS, SQLITE, run_steps
 from metatree.storage.store import Store
+from metatree.storage.store_files import LEAVE_LOG
 from metatree_agents.service.database._change_notify import ChangeNotifier
 from metatree_agents.service.database.schema import SERVICE
 
@@ -32,8 +33,6 @@ COMMAND_WAIT_S: Final = 10.0
 """How long a statement waits for another process that writes, before anybody is served: commands, and migrations."""
 SERVER_WAIT_S: Final = 0.2
 """The same within a server, which nobody else can call meanwhile; callers are told to come again."""
-LEAVE_LOG: Final = "PRAGMA journal_mode=DELETE"
-"""What SQLite does for a file's only connection alone, and refuses while any process has another one."""
 _SOME: Final = 500
 """How many values one statement has."""
 WAL_PAGES: Final = 20_000
