@@ -90,6 +90,8 @@ def _end_of_lines(text: str, start: int, after: int) -> int:
         is_mixed = line.upper() != line != line.lower() and any(map(str.isdigit, line))
         if gap > most and not (is_mixed and len(line) in _FULL_LINE):
             continue
-        if is_mixed or _HEX.fullmatch(line):
+        # A picture in a key of PGP has hundreds of signs of one letter, or of a few without a digit.
+        is_next = gap <= _BETWEEN_LINES and len(line) in _FULL_LINE and line[0] != "="
+        if is_mixed or (end > start and is_next) or _HEX.fullmatch(line):
             end, most = run.end(), _BETWEEN_LINES
     return end if end > start else 0

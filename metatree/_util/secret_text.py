@@ -34,7 +34,7 @@ _COLOUR: Final = re.compile(r"(?:\x1b|\\x1b|\\e|\\033|\\u001b)\[[\d;:]{0,60}[mK]
 _IN_KEY: Final = re.compile(r"[\w+/=-]")
 _LEAST_KEY: Final = 16
 """Signs of a key that has a form of its own."""
-SHAPES_VERSION: Final = "25"
+SHAPES_VERSION: Final = "26"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(

@@ -332,6 +332,16 @@ def test_a_secret_in_other_surroundings_is_masked(text: str, secret: str, code: 
     assert secret not in masked(text, code=code)[0]
 
 
+@pytest.mark.parametrize("picture", ["ICAg" * 16, "A" * 64, "/" * 64])
+@pytest.mark.parametrize("before", ["", "> ", "# "])
+def test_a_key_with_a_picture_in_it_is_masked_to_its_end(picture: str, before: str) -> None:
+    """A photo that a program wrote has thousands of blanks or zeros in a row."""
+    first, *rest = key_of("PGP PRIVATE KEY BLOCK").split("\n")
+    lines = [first, rest[0], *[rest[1]] * 300, *[picture] * 60, "kettle" + rest[1][6:], *rest[2:], "Harbour"]
+    hidden = masked("\n".join(before + line for line in lines))[0]
+    assert "kettle" not in hidden and hidden.endswith("Harbour")
+
+
 def test_an_address_of_a_letter_in_a_page_is_no_link_of_it(tmp_path: Path) -> None:
     """It may be the password of another address, which is masked where it is read."""
     (tmp_path / "a.html").write_text(
