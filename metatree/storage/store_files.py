@@ -44,14 +44,20 @@ def is_exempt(file: Path) -> bool:
 
 
 def images_folder(file: Path) -> Path:
-    """Return the folder of the images of a store's boards: `board.db.images` beside `board.db`.
+    """Return the folder of the images of a store's boards: `board.db.images` beside `board.db`."""
+    return folder_beside(file, ".images")
+
+
+def folder_beside(file: Path, end: str) -> Path:
+    """Return a folder that a store has beside it, called as the store with an ending.
 
     Raises:
-        UserError: git, for example, has put a link in its place since the store was opened.
+        UserError: git, for example, has put a link in its place, or in that of `.metatree`, since the store was opened.
     """
-    folder = file.with_name(file.name + ".images")
-    if folder.is_symlink() and not is_exempt(folder):
-        raise UserError(f"{str(folder)!r} is a link and is not followed: remove it")
+    folder = file.with_name(file.name + end)
+    for place in (folder, *([file.parent] if file.parent.name == ".metatree" else [])):
+        if place.is_symlink() and not is_exempt(place):
+            raise UserError(f"{str(place)!r} is a link and is not followed: remove it")
     return folder
 
 

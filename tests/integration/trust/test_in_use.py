@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from metatree_agents.service.database import database
+from metatree_agents.service.database._change_notify import ChangeNotifier
+from metatree_memory_tools import build_tree
 
 from metatree import Blackboard
-from metatree.errors import UserError
+from metatree.errors import MetatreeError, UserError
 from tests.integration.trust.prepared import Clone, journal_of
 
 pytestmark = pytest.mark.integration
@@ -58,3 +61,49 @@ def test_nothing_is_deleted_where_a_link_leads_that_comes_while_a_board_is_open(
         with pytest.raises(UserError, match="is a link"):
             board.add_image(content=picture)
     assert list(photo.parent.iterdir()) == [photo]
+
+
+def test_nothing_is_deleted_where_a_link_leads_that_comes_in_the_place_of_metatree(clone: Clone) -> None:
+    """Git deletes what it ignores where a pull brings another thing of that name."""
+    picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0"
+    other = clone.folder.parent / "other" / ".metatree"
+    for folder in (clone.folder, other.parent):
+        folder.mkdir(exist_ok=True)
+        shutil.rmtree(folder / ".metatree", ignore_errors=True)
+        build_tree(folder).close()
+    images = other / "memory.db.images"
+    with Blackboard(other.parent) as board:
+        board.add_image(content=picture)
+    for each in images.iterdir():
+        os.utime(each, (1.0, 1.0))
+    before = sorted(images.iterdir())
+    with Blackboard(clone.folder) as board:
+        board.add_image(content=picture + b"1")
+        clone.metatree.rename(clone.folder / "away")
+        clone.metatree.symlink_to(other)
+        with pytest.raises(UserError, match="is a link"):
+            board.add_image(content=picture + b"2")
+        with pytest.raises(MetatreeError):
+            board.forget_removed()
+    assert sorted(images.iterdir()) == before
+
+
+def test_no_server_is_told_where_a_link_leads_that_comes_in_the_place_of_metatree(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    clone.metatree.mkdir()
+    other = clone.folder.parent / "other"
+    folder = other / "service.db-servers"
+    folder.mkdir(parents=True, mode=0o700)
+    (other / "service.db").touch()
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as server:
+        server.bind(str(folder / "one"))
+        server.setblocking(False)
+        with closing(ChangeNotifier(other / "service.db")) as notifier:
+            notifier.tell()
+        assert server.recv(1) == b""
+        clone.metatree.rmdir()
+        clone.metatree.symlink_to(other)
+        with closing(ChangeNotifier(clone.metatree / "service.db")) as notifier:
+            notifier.tell()
+        with pytest.raises(BlockingIOError):
+            server.recv(1)

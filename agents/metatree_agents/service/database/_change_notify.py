@@ -23,9 +23,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from metatree.errors import UserError
+from metatree.storage.store_files import folder_beside
+
 LIST_S: Final = 1.0
 """How long it may take until a server that has just started is notified, too."""
 _TRIES: Final = 10
+_FOLDER: Final = "-servers"
 
 
 class ChangeNotifier:
@@ -37,7 +41,7 @@ class ChangeNotifier:
 
     def __init__(self, database: Path) -> None:
         self._database = database
-        self.folder = database.with_name(database.name + "-servers")
+        self.folder = database.with_name(database.name + _FOLDER)
         self._socket: socket.socket | None = None
         self._own: Path | None = None
         self._others: list[Path] = []
@@ -104,7 +108,10 @@ class ChangeNotifier:
 
     def _is_ours(self) -> bool:
         """Say whether nobody can have put anything into the folder but this user and whose the database is."""
-        status = self.folder.lstat()
+        try:
+            status = folder_beside(self._database, _FOLDER).lstat()
+        except UserError:
+            return False
         return (
             stat.S_ISDIR(status.st_mode)
             and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
