@@ -107,6 +107,19 @@ def shaped_keys(text: str) -> frozenset[str]:
     return frozenset(keys)
 
 
+def shapes_masked(text: str) -> str:
+    """Return a text with `*` in place of what is known by a form of its own; what a name alone says of stays.
+
+    For messages, in which names stand before words that are no passwords.
+
+    Example:
+        >>> shapes_masked("'postgres://ann:s3cret@db' is no file; wrong password: tell-me")
+        "'postgres://ann:******@db' is no file; wrong password: tell-me"
+    """
+    hidden, _ = _replaced(text, sorted(_shaped_spans(text)[0]), _stars)
+    return without_keys(hidden, shaped_keys(text))[0]
+
+
 def without_keys(text: str, keys: Iterable[str]) -> tuple[str, int]:
     """Return a text with `*` in place of keys that are known, whatever stands beside them, and how many they were.
 

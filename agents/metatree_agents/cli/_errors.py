@@ -78,7 +78,7 @@ def report(error: BaseException) -> int:
             output.note(f"metatree: {_told(str(error))}")
             return FAILED
         case PermissionError():
-            output.note(f"metatree: {output.visible(denied(error))}")
+            output.note(f"metatree: {_told(denied(error))}")
             return WRONG_USE
         case OSError():
             output.drop_output()
@@ -89,7 +89,7 @@ def report(error: BaseException) -> int:
             where = (
                 f"{error.filename}: " if error.filename else "cannot write: " if error.errno == ENOSPC else ""
             )
-            output.note(f"metatree: {output.visible(where + what)}; fix it there and run the command again")
+            output.note(f"metatree: {_told(where + what)}; fix it there and run the command again")
             return FAILED
         case _:
             what = f"{type(error).__name__}: {error}"
@@ -99,9 +99,9 @@ def report(error: BaseException) -> int:
 
 def _told(text: str) -> str:
     """Return a message as it may be shown: a file that is out of form may have a key where a name should be."""
-    from metatree._util.secret_text import shaped_keys, without_keys
+    from metatree._util.secret_text import shapes_masked
 
-    return output.visible(without_keys(text, shaped_keys(text))[0])
+    return output.visible(shapes_masked(text))
 
 
 def denied(error: PermissionError) -> str:
@@ -168,7 +168,10 @@ def defer_failure_warning() -> Iterator[None]:
 
 def note_lines(trace: str) -> None:
     """Write a traceback: none of its styles is ours, so each is shown as an escape."""
-    output.note("\n".join(output.visible(line) for line in trace.rstrip().split("\n")))
+    from metatree._util.secret_text import shapes_masked
+
+    lines = shapes_masked(trace).rstrip().split("\n")
+    output.note("\n".join(map(output.visible, lines)))
 
 
 class _Lines(logging.Handler):
@@ -180,10 +183,10 @@ class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if getattr(record, _DEFERRED, False) and not self._traceback:
             return
-        line = f"metatree: warning: {output.visible(record.getMessage())}"
+        line = f"metatree: warning: {_told(record.getMessage())}"
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
-            line += f" ({output.visible(f'{type(error).__name__}: {error}')}"
+            line += f" ({_told(f'{type(error).__name__}: {error}')}"
             line += ")" if self._traceback else "; --debug shows the traceback)"
         if line in self._lines_shown and not getattr(record, "each_time", False):
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import zipfile
 from base64 import urlsafe_b64encode
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from metatree_agents.cli._errors import show_warnings
 from metatree_agents.cli._main import run
 from metatree_agents.service.web._files import holds_secret
 from metatree_agents.tools import _code_look
@@ -590,3 +592,32 @@ def test_a_key_in_a_note_of_a_pdf_is_seen_in_whatever_form_a_program_writes_it(f
     )
     assert holds_secret(b"1 0 obj\n<</Type/Annot/Contents" + said + b">>\nendobj\n")
     assert not holds_secret(b"1 0 obj\n<</ID[<" + b"AB12" * 8 + b">]/Contents(tea)>>\nendobj\n")
+
+
+@pytest.mark.parametrize("debug", [True, False])
+def test_no_password_of_an_address_stands_in_a_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], debug: bool
+) -> None:
+    """A key where a name should be, a text where a list should be."""
+    monkeypatch.chdir(tmp_path)
+    address = "postgres://ann:Zx9kQ2pl@db.example.org/shop"
+    (tmp_path / "servers.json").write_text(
+        json.dumps({"mcpServers": {"shop": {"command": "npx", "args": f"-y server {address}"}}})
+    )
+    (tmp_path / "metatree.toml").write_text(f'"{address}" = 1\n')
+    for command in (["gateway", "--servers", "servers.json", "--list"], ["find", "harbour"]):
+        assert run([*command, *["--debug"] * debug]) != 0
+        said = "".join(capfd.readouterr())
+        assert "db.example.org" in said and "Zx9kQ2pl" not in said
+
+
+def test_no_key_stands_in_a_warning(capfd: pytest.CaptureFixture[str]) -> None:
+    key = "ghp_" + "a1B2" * 9
+    with show_warnings(traceback=True):
+        try:
+            raise ValueError(f"{key} is no name\n{key_of('RSA PRIVATE KEY')}")
+        except ValueError:
+            logging.getLogger("metatree").warning("postgres://ann:Zx9kQ2pl@db failed", exc_info=True)
+    said = "".join(capfd.readouterr())
+    assert "ann:********@db failed" in said and "is no name" in said
+    assert key not in said and "ErTyUiOpAsDf" not in said
