@@ -86,6 +86,16 @@ def test_binary_files_and_pictures_are_left_out(source: Path) -> None:
     assert "img" not in nodes and "img" not in nodes["."].description
 
 
+def test_a_huge_chat_says_what_reads_it(source: Path) -> None:
+    """Of plain text a type reads no more than is looked through for keys in little memory."""
+    line = "02/05/2024, 10:31 - Ann: The harbour is closed \U0001f600\n"
+    (source / "WhatsApp Chat with Bob.txt").write_text(line * 400_000)
+    nodes, omissions = built(source)
+    note = omissions["WhatsApp Chat with Bob.txt"]
+    assert "the limit is 20.0 MB" in note and "`metatree build chats:FILE` reads it piece by piece" in note
+    assert note in nodes["WhatsApp Chat with Bob.txt"].description
+
+
 def test_huge_files_are_nodes_that_say_so(source: Path) -> None:
     (source / "data.txt").write_text("x" * 5000)
     (source / "data.bin").write_bytes(b"\0" * 5000)

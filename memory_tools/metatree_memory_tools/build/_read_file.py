@@ -33,6 +33,8 @@ LEFT_OUT = "-"
 _STORE = "a store of metatree: give its folder as a source, as `tree:FOLDER`"
 
 _HEAD = 8192
+_MOST_TEXT_BYTES = 20_000_000
+"""Of a file of plain text, whatever its type."""
 _PROBLEM_CHARS = 300
 _RACE_NS = 50_000_000
 _COARSE_RACE_NS = 2_000_000_000
@@ -109,9 +111,9 @@ def read_file(
             if is_store_head(head) and not scanned.alone:
                 return replace(unread, problem=_STORE)
             large = _type_of(types, scanned.path, head, is_binary(head), here)
-            limit = max(limit, large.traits.max_file_bytes if large is not None else 0)
+            limit = max(limit, _room(large, scanned.path, head) if large is not None else 0)
             if scanned.size > limit:
-                return _huge(unread, scanned, large is not None, limit, max_file_bytes)
+                return _huge(unread, scanned, large, limit, max_file_bytes)
         data, state = read_inside(root, raw, limit=limit + 1, links=False)
     except UserError as exc:
         return replace(unread, problem=str(exc))
@@ -289,13 +291,22 @@ def _knows(file_type: FileType, path: str, head: bytes, binary: bool) -> bool:
         return False
 
 
+def _room(of: FileType, path: str, head: bytes) -> int:
+    """Return up to which size a type reads a file."""
+    traits = of.traits
+    is_text = not (is_binary(head) or traits.binary or traits.encoded(path, head))
+    return min(traits.max_file_bytes, _MOST_TEXT_BYTES) if is_text else traits.max_file_bytes
+
+
 def _huge(
-    unread: FileNodes, scanned: ScannedFile, is_known: bool, limit: int, max_file_bytes: int
+    unread: FileNodes, scanned: ScannedFile, of: FileType | None, limit: int, max_file_bytes: int
 ) -> FileNodes:
     """Return the node of a file that is too large for its type; a binary file that no type knows has none."""
-    if not is_known:
+    if of is None:
         return replace(unread, problem="a binary file")
     note = f"too large to be read ({scanned.size / 1e6:.1f} MB, the limit is {limit / 1e6:.1f} MB)"
+    if of.traits.larger:
+        note += f"; `metatree build {of.traits.larger}FILE` reads it piece by piece"
     attributes = {"path": scanned.id, "size_bytes": scanned.size, "note": note}
     name = scanned.path.rpartition("/")[2]
     description = f"A file of {scanned.size / 1e6:.1f} MB: {note}."

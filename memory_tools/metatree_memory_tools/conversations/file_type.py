@@ -67,6 +67,7 @@ class ConversationFile:
     source_type = "conversation"
     version = "14"
     max_file_bytes = 300_000_000
+    larger = "chats:"
     leaves_out = True
 
     def __init__(self) -> None:
