@@ -17,10 +17,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from metatree._util.links import real
 from metatree._util.threads import in_thread
 from metatree.errors import MetatreeError, TransientError, UserError
 from metatree.node import Node
-from metatree.trees.sources import public_location
+from metatree.trees.sources import is_path, public_location
 from metatree_agents.gateway._results import without_texts
 from metatree_agents.gateway.servers_file import ServerEntry
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from metatree_memory_tools.mcp_server.connection import ServerConnection
 
     from metatree.tools.tool import Tool
+    from metatree.trees.source_types import SourceRef
     from metatree.trees.tree import Tree
 
 FIRST_PAUSE_S = 1.0
@@ -403,9 +405,18 @@ class ToolsUpstream(Upstream):
             if name in settings
         }
         out = self._folder / f"openapi-{self.entry.identity[:16]}"
-        # The description may be a file, whose server a pull changes: the one that it had first is called.
-        if "server" not in options and (before := _server_before(out)):
-            options["server"] = before
+        before = _source_before(out)
+        if before is not None:
+            # The description may be a file of a clone, where a pull brings a link to one with other operations.
+            place = real(Path(str(settings["openapi"]).removeprefix("openapi:")))
+            if is_path(before) and place != Path(before.location):
+                raise UserError(
+                    f"its description was {before.location!r} and is a link to {str(place)!r} now: name that one in"
+                    " the file of servers if it is meant"
+                )
+            # Or another server: the one that it had first is called.
+            if "server" not in options and (server := before.options.get("server")):
+                options["server"] = server
         self._tree = build_tree(SourceRef(str(settings["openapi"]), options, "", "openapi"), out=out)
         (built,) = self._tree.sources()
         self._title = self._tree.get(".").title
@@ -419,16 +430,16 @@ class ToolsUpstream(Upstream):
         }
 
 
-def _server_before(place: Path) -> str:
-    """Return where the operations of a description were called when its tree was built; empty for a new one."""
+def _source_before(place: Path) -> SourceRef | None:
+    """Return what a tree of a description was built from; None for a new one."""
     from metatree.trees.tree import Tree
 
     try:
         with Tree.open(place) as tree:
             (source,) = tree.sources()
-            return str(source.options.get("server") or "")
+            return source
     except (MetatreeError, OSError, ValueError):
-        return ""
+        return None
 
 
 def _plugin_tools(name: str) -> dict[str, Tool]:

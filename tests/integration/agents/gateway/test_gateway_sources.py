@@ -143,6 +143,41 @@ def test_operations_are_called_at_the_server_that_a_description_had_first(
     run(main())
 
 
+def test_a_description_that_became_a_link_is_not_followed(
+    bench: Bench, run: Run, shop: tuple[str, list[str]]
+) -> None:
+    """To another description of the user's, whose operations would be called at the server of the first."""
+    plain = {"operationId": "get_order", "responses": {"200": {"description": "ok"}}}
+    other = {
+        "operationId": "list_salaries",
+        "summary": "PRIVATE",
+        "responses": {"200": {"description": "ok"}},
+    }
+    file, private = bench.folder / "shop.json", bench.folder / "private.json"
+    for place, operation in ((file, plain), (private, other)):
+        text = {**DESCRIPTION, "paths": {"/all": {"get": operation}}, "servers": [{"url": shop[0]}]}
+        place.write_text(json.dumps(text))
+
+    async def main() -> None:
+        async with bench.gateway(shop={"openapi": str(file), "allow_private": True}) as gateway:
+            assert "get_order" in await gateway.browse("shop")
+        file.unlink()
+        file.symlink_to(private)
+        async with bench.gateway(shop={"openapi": str(file), "allow_private": True}) as gateway:
+            listed = await gateway.browse()
+            assert "is a link to" in listed and "PRIVATE" not in listed
+            assert (await gateway.call("shop/list_salaries", {}))["isError"] and not shop[1]
+        async with bench.gateway(shop={"openapi": str(private), "allow_private": True}) as gateway:
+            assert "PRIVATE" in await gateway.browse("shop")
+        link = bench.folder / "link.json"
+        link.symlink_to(private)
+        for _ in range(2):
+            async with bench.gateway(shop={"openapi": str(link), "allow_private": True}) as gateway:
+                assert "PRIVATE" in await gateway.browse("shop")
+
+    run(main())
+
+
 def test_tools_of_a_plugin_are_mounted_where_they_need_no_tree(bench: Bench, run: Run) -> None:
     rung: list[int] = []
 
