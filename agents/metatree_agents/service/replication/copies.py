@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from metatree import Tree
 from metatree._util.cache_folder import cache_part
+from metatree._util.links import links, real
 from metatree._util.numbers import whole_number
 from metatree._util.private import private_folder
 from metatree.errors import BrokenStore, MetatreeError, UntrustedStore, UserError
@@ -89,7 +90,7 @@ class TreeCopy:
     ) -> None:
         self._client = client
         self._trust_sources = trust_sources
-        self._base = folder
+        self._base = real(folder)
         self._shared = shared
         self._say = say
         self._turn = asyncio.Lock()
@@ -318,19 +319,19 @@ class TreeCopy:
 
 
 def _make_folder(place: Path) -> None:
-    """Make a folder of a copy, unless it is there; git, for example, may have put a link in its place.
+    """Make a folder of a copy, unless it is there; git, for example, may have put a link in its place, or above it.
 
     What is old in it is deleted, and what comes is written there, or marked as this user's.
 
     Raises:
         UserError: it is a link, or no folder.
     """
+    if link := next(links(place), None):
+        raise UserError(f"{str(link)!r} is a link and is not followed: remove it")
     try:
         place.mkdir(exist_ok=True)
     except OSError as exc:
         raise file_error(exc, "cannot make", place) from exc
-    if place.is_symlink():
-        raise UserError(f"{str(place)!r} is a link and is not followed: remove it")
 
 
 def _current(reply: Any, url: str) -> Current:
