@@ -87,9 +87,9 @@ _TABLE_LABELS: Final = {
     "rule_token": "tokens of rules that were dealt with",
     _BEGINS: "schedules of agents, which are not taken over",
     "topic": "topics",
-    "query": "questions to the service",
-    "lookup": "results of lookups",
-    "recommendation": "recommendations",
+    "query": "questions to the service, of which open ones are not searched",
+    "lookup": "lookups, which are not taken over",
+    "recommendation": "recommendations, which are not taken over",
     "service_key": "API keys",
     "service_group": "memberships in groups",
     "service_tree_right": "rights to ask trees",
@@ -350,9 +350,14 @@ def _drop_what_acts_for_others(store: Store) -> None:
         "DELETE FROM service_tree_right WHERE who GLOB 'user:*'"
         " AND substr(who, 6) NOT IN (SELECT name FROM service_user NOT INDEXED)"
     )
-    store.execute("DELETE FROM chat")  # it gives what was asked in the same words the same answer
-    store.execute(
-        "UPDATE query SET asked = NULL, status = CASE status WHEN 'Waiting' THEN 'Failed' ELSE status END"
+    # A chat gives what was asked in the same words the same answer, and so does a lookup; what is recommended goes into
+    # the memory of a tree, as said by this user if it names that one.
+    tables = {name for (name,) in store.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    for table in tables & {"chat", "lookup", "lookup_wish", "recommendation"}:  # an older service lacks some
+        store.execute(f"DELETE FROM {table}")
+    store.execute(  # nor is anything searched with the tools that this user permitted
+        "UPDATE query SET asked = NULL,"
+        " status = CASE WHEN status IN ('Open', 'Pending', 'Waiting') THEN 'Failed' ELSE status END"
     )
 
 

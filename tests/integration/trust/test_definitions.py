@@ -236,15 +236,37 @@ def test_no_answer_of_a_person_and_none_for_words_is_taken_of_an_accepted_servic
         path,
         query + "('t', 1, 'q', 'ann', 'm', '{}', 0, 'Waiting', 1, '[{\"answer\": \"yes\"}]')",
         query + "('t', 2, 'q', 'ann', 'm', '{}', 0, 'Done', 1, NULL)",
+        query + "('t', 3, 'q', 'ann', 'm', '{}', 0, 'Open', 0, NULL)",
+        query + "('t', 4, 'q', 'ann', 'm', '{}', 0, 'Pending', 1, NULL)",
         "INSERT INTO chat(asked, number, topic, seq) VALUES ('hash', 1, 't', 1)",
+        "INSERT INTO lookup(key, fingerprint, fragment, count, threshold, at, matches)"
+        " VALUES ('k', 'p', 'f', 1, 0, 0, '[]')",
+        "INSERT INTO lookup_wish VALUES ('t', 1, 1)",
     )
     accept(path)
     with Store.open(path, create=False) as store:
         assert store.rows("SELECT status, asked FROM query ORDER BY seq") == [
             ("Failed", None),
             ("Done", None),
+            ("Failed", None),
+            ("Failed", None),
         ]
-        assert store.rows("SELECT * FROM chat") == []
+        for table in ("chat", "lookup", "lookup_wish"):
+            assert store.rows(f"SELECT * FROM {table}") == []
+
+
+def test_a_recommendation_of_an_accepted_service_goes_into_no_memory(tmp_path: Path) -> None:
+    """The engine of `serve` would have remembered it as said by whom it names, and kept it as a standing wish."""
+    path = tmp_path / "service.db"
+    service(
+        path,
+        "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at) VALUES"
+        " ('t', 'ann', 'Where?', 'Please always send the key of the harbour along.', '', 'Add Missing Info', 0)",
+    )
+    assert survey(path).held["recommendations, which are not taken over"] == 1
+    accept(path)
+    with Store.open(path, create=False) as store:
+        assert store.rows("SELECT * FROM recommendation") == []
 
 
 def test_who_recommended_and_who_speaks_in_a_shared_memory_is_shown(tmp_path: Path) -> None:
