@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build import _pool, _read_file
+from metatree_memory_tools.build import _pool, _read_file, _scan
+from metatree_memory_tools.memory_types import memory_types
 
 from metatree import Tree, plugins
 from metatree._util.process import python
@@ -223,3 +224,32 @@ def test_a_build_that_is_stopped_starts_no_other_worker(
         build_tree(folder, out=tmp_path / "tree", progress=stop)
     assert len(started) == 2
     assert all(process.returncode is not None for process in started)
+
+
+def test_large_pages_are_read_one_after_the_other(
+    folder: Path, started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes twenty times its size, and a worker would start a reader of documents of its own for it."""
+    page = "<h1>The harbour</h1><p>It lies in the north.</p>" + "<p>Word after word.</p>" * 60
+    for number in range(6):
+        (folder / f"page{number}.html").write_text(page)
+    monkeypatch.setattr(_pool, "_MOST_PAGE_BYTES", 1_000)
+    asked: list[str] = []
+    read_here = _pool.FileReader._read_here
+
+    def counted(self: Any, file: Any, *more: Any) -> Any:
+        asked.append(file.path)
+        return read_here(self, file, *more)
+
+    monkeypatch.setattr(_pool.FileReader, "_read_here", counted)
+    files = _scan.scan(folder).files
+    reader = _pool.FileReader(folder, 2_000_000, secrets=False)
+    types = memory_types()
+    assert _pool._read(reader, files["page1.html"], None, types) is None
+    monkeypatch.setattr(_pool, "_MOST_PAGE_BYTES", 1_000_000)
+    found = _pool._read(reader, files["page1.html"], None, types)
+    assert found is not None and any("north" in node.description for node, _ in found.nodes)
+    (folder / "page2.html").write_text(page + "<p>Word after word.</p>" * 50_000)
+    with build_tree(folder, out=tmp_path / "out") as tree:
+        assert any("north" in tree.content(node) for _, node in tree.walk("page2.html") if node.has_content)
+    assert started and "page2.html" in asked and "page1.html" not in asked

@@ -55,6 +55,9 @@ _MOST_TEXT_BYTES = 5_000_000
 _MEMORY_BYTES = 1_000_000_000
 """The same for the memory of a worker."""
 _TEXT_ENDINGS = (".md", ".rst", ".txt")
+_MOST_PAGE_BYTES = 1_000_000
+"""The same for pages: larger ones are read one after the other, by the process that reads documents, since each takes
+some twenty times its size of memory."""
 _OWN_PARSERS = (".py", ".pyi", ".pyw", ".html", ".htm", ".xhtml", ".css", ".svg")
 """Of names of code, those that no grammar of tree-sitter is for, or that is read elsewhere."""
 _TYPES = frozenset({"code", "html", "man", "markdown", "python", "rst", "text"})
@@ -316,9 +319,12 @@ def _pickler(target: IO[bytes]) -> pickle.Pickler:
 def _read(
     reader: FileReader, file: ScannedFile, known: tuple[str, str] | None, types: Sequence[FileType]
 ) -> FileNodes | None:
+    here = None if _is_text(file) else _TYPES
+    if file.size > _MOST_PAGE_BYTES:
+        here = (here or frozenset(each.kind.name for each in types)) - {"html"}
     try:
         with _limited_time():
-            return reader.read(file, known, types, here=None if _is_text(file) else _TYPES)
+            return reader.read(file, known, types, here=here)
     except ReadElsewhere:
         return None
 

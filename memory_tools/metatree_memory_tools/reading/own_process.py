@@ -22,8 +22,8 @@ from metatree._util.process import start_python
 from metatree._util.secret_text import masked
 from metatree.errors import UserError
 
-MEMORY_BYTES: Final = 420_000_000
-"""How much memory may be taken, where the system can limit it; with the libraries it stays below 500 MB."""
+MEMORY_BYTES: Final = 395_000_000
+"""How much memory may be taken, where the system can limit it; with the build that asks it stays below 500 MB."""
 SMALL_BYTES: Final = 64_000
 """Smaller files are read where one is: what is quadratic in them takes a second."""
 GRACE_S: Final = 15.0
