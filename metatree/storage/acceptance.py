@@ -67,8 +67,28 @@ _KEPT_FACTS: Final = (FACTS, IMPORTED_NODE, IMPORTED_RUN, NAMED_FILE, _PERMISSIO
 """How the keys of facts begin that count whoever wrote them: marks, what is shown, and how lists of files are cut. Any
 other says what was done here, such as which nodes are left out, or where a text is remembered already."""
 _KEPT_ALONE: Final = ("sources", "made_at", "generation")
-_OF_USERS: Final = {"service_key": "name", "service_group": "member", "service_nonce": "name"}
+_OF_USERS: Final = {
+    "service_key": "name",
+    "service_group": "member",
+    "service_nonce": "name",
+    "topic": "owner",
+}
 """Tables with rows for a user, who must be there: else they would be those of the next one of that name."""
+_INSIDE: Final = "engine-inside"
+"""The user whom a server makes an engine of its own."""
+_NOT_TAKEN: Final = (
+    *("chat", "lookup", "lookup_wish", "service_index"),  # they answer what is asked in the same words
+    "recommendation",  # goes into the memory of a tree, as said by this user if it names that one
+    *("turn", "service_engine"),  # who waits
+    "service_tree_right",  # also of trees that are not there yet
+    *(
+        "tree_state",
+        "tree_version",
+        "tree_file",
+        "tree_memory",
+    ),  # what is published: engines take it for this user's
+)
+"""Tables of a service that are not taken over."""
 _BEGINS: Final = "schedule"
 """The table of what begins agents by itself: nothing does in the name of somebody else."""
 _OF_SOURCES: Final = (
@@ -86,15 +106,15 @@ _TABLE_LABELS: Final = {
     "fact": "facts of rules",
     "rule_token": "tokens of rules that were dealt with",
     _BEGINS: "schedules of agents, which are not taken over",
-    "topic": "topics",
+    "topic": "topics, but for those of users who are not there",
     "query": "questions to the service, of which open ones are not searched",
     "lookup": "lookups, which are not taken over",
     "recommendation": "recommendations, which are not taken over",
     "service_key": "API keys",
     "service_group": "memberships in groups",
-    "service_tree_right": "rights to ask trees",
-    "tree_version": "versions of a published tree",
-    "tree_memory": "texts of the memory that engines share",
+    "service_tree_right": "rights to ask trees, which are not taken over",
+    "tree_version": "versions of a published tree, which are not taken over",
+    "tree_memory": "texts of the memory that engines share, which are not taken over",
 }
 """What else is in tables: what the rows of each are called."""
 
@@ -222,7 +242,6 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
                     _drop_what_was_not_shown(store, own)
                     if not own:
                         _keep_sources_alone(store, seen.sources)
-                        _mark_shared_nodes(store)
                         _hold_places(store, seen.sources, file.parent)
                         sign(store)
             store.taken_over = True
@@ -342,20 +361,18 @@ def _drop_what_acts_for_others(store: Store) -> None:
     )
     if not store.rows("SELECT 1 FROM sqlite_master WHERE name = 'service_user'"):
         return
+    store.execute("DELETE FROM service_user WHERE name = ?", (_INSIDE,))
     for table, column in _OF_USERS.items():
         store.execute(
             f"DELETE FROM {table} WHERE {column} NOT IN (SELECT name FROM service_user NOT INDEXED)"
         )
-    store.execute(
-        "DELETE FROM service_tree_right WHERE who GLOB 'user:*'"
-        " AND substr(who, 6) NOT IN (SELECT name FROM service_user NOT INDEXED)"
-    )
-    # A chat gives what was asked in the same words the same answer, and so does a lookup; what is recommended goes into
-    # the memory of a tree, as said by this user if it names that one.
+    for table in ("query", "progress"):
+        store.execute(f"DELETE FROM {table} WHERE topic NOT IN (SELECT id FROM topic NOT INDEXED)")
     tables = {name for (name,) in store.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    for table in tables & {"chat", "lookup", "lookup_wish", "recommendation"}:  # an older service lacks some
+    for table in tables.intersection(_NOT_TAKEN):  # an older service lacks some
         store.execute(f"DELETE FROM {table}")
-    store.execute(  # nor is anything searched with the tools that this user permitted
+    store.execute("UPDATE topic SET ready_at = NULL")
+    store.execute(  # nothing is searched with the tools that this user permitted
         "UPDATE query SET asked = NULL,"
         " status = CASE WHEN status IN ('Open', 'Pending', 'Waiting') THEN 'Failed' ELSE status END"
     )
@@ -402,22 +419,6 @@ def _keep_sources_alone(store: Store, sources: list[dict[str, Any]]) -> None:
             "INSERT OR REPLACE INTO meta(key, value) VALUES (?, 'true')",
             (f"building:{mount}" if mount else "building",),
         )
-
-
-def _mark_shared_nodes(store: Store) -> None:
-    """Mark the nodes that engines share in a service's store as made elsewhere; they go into trees of one's own.
-
-    What they say of built nodes, which it would hide or rename, goes.
-    """
-    if not store.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'tree_memory'"):
-        return
-    store.execute("DELETE FROM tree_memory WHERE what <> 'node'")
-    for node_id, body in store.rows("SELECT id, body FROM tree_memory WHERE body IS NOT NULL"):
-        if not _is_json(body, dict):
-            store.execute("DELETE FROM tree_memory WHERE id = ?", (node_id,))
-            continue
-        marked = json.dumps({**json.loads(body), "imported": True}, sort_keys=True, separators=(",", ":"))
-        store.execute("UPDATE tree_memory SET body = ? WHERE id = ?", (marked, node_id))
 
 
 def _hold_places(store: Store, sources: list[dict[str, Any]], folder: Path) -> None:
@@ -549,13 +550,6 @@ def _survey(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
         authors |= names_in(_object(text))
     for (name,) in _rows(connection, "item", "DISTINCT agent"):
         authors |= {_short(name)} if name else set()
-    for (name,) in _rows(connection, "recommendation", "DISTINCT on_behalf_of"):
-        authors |= {_short(name)} if name else set()
-    for (text,) in _rows(connection, "tree_memory", "body"):
-        body = _object(text)
-        wishes += body.get("kind") == _WISH
-        for more in (body, body.get("provenance"), body.get("attributes")):
-            authors |= names_in(_object(more))
     known = islice(_rows(connection, "service_user", "name, role"), _MOST + 1)
     users = {(_short(role), _short(name)) for name, role in known}
     if max(len(permissions), len(authors), len(users)) > _MOST:

@@ -73,16 +73,10 @@ def test_all_that_a_store_may_hold_is_shown_dropped_or_told_by_something_else() 
     """A table that comes later is to be thought of here."""
     told = {
         *("board", "history_commit", "journal", "meta", "node", "run", "service_user"),  # shown by themselves
-        *("chat", "lookup_wish", "progress", "service_index", "turn"),  # of the questions and lookups
-        "service_tree",  # of the rights to ask trees
-        *("tree_file", "tree_state"),  # of the versions of a published tree
-        *(
-            "service_identity",
-            "service_nonce",
-            "service_nonce_end",
-            "service_use",
-            "service_engine",
-        ),  # say nothing, do nothing
+        "progress",  # of the questions
+        *acceptance._NOT_TAKEN,
+        # say nothing, do nothing
+        *("service_identity", "service_nonce", "service_nonce_end", "service_tree", "service_use"),
         *acceptance._OF_SOURCES,
         *acceptance._OF_THE_MOMENT,
         *acceptance._TABLE_LABELS,

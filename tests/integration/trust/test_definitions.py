@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from metatree_agents.service.database.database import SqliteDatabase
 from metatree_agents.service.database.schema import SERVICE
 
 from metatree.errors import BrokenStore, UntrustedStore, UserError
-from metatree.storage.acceptance import accept, revoke, survey
+from metatree.storage.acceptance import _NOT_TAKEN, accept, revoke, survey
 from metatree.storage.schema import DEFINITIONS, FILES, SQLITE, Rows, Schema
 from metatree.storage.store import Store
 
@@ -214,17 +213,11 @@ def test_what_an_accepted_service_has_for_users_who_are_not_there_is_dropped(tmp
             for name in ("ann", "admin", "engine-inside")
         ),
         *(f"INSERT INTO service_group VALUES ('cooks', '{name}')" for name in ("ann", "bob")),
-        *(
-            f"INSERT INTO service_tree_right VALUES (1, '{who}')"
-            for who in ("user:ann", "user:bob", "group:cooks", "everybody")
-        ),
     )
     accept(path)
     with Store.open(path, create=False) as store:
         assert store.rows("SELECT name FROM service_key") == [("ann",)]
         assert store.rows("SELECT member FROM service_group") == [("ann",)]
-        rights = {who for (who,) in store.rows("SELECT who FROM service_tree_right")}
-        assert rights == {"user:ann", "group:cooks", "everybody"}
 
 
 def test_no_answer_of_a_person_and_none_for_words_is_taken_of_an_accepted_service(tmp_path: Path) -> None:
@@ -234,6 +227,8 @@ def test_no_answer_of_a_person_and_none_for_words_is_taken_of_an_accepted_servic
     )
     service(
         path,
+        "INSERT INTO service_user VALUES ('ann', 'user', 's', 0)",
+        "INSERT INTO topic(id, owner, made_at, last_seq) VALUES ('t', 'ann', 0, 4)",
         query + "('t', 1, 'q', 'ann', 'm', '{}', 0, 'Waiting', 1, '[{\"answer\": \"yes\"}]')",
         query + "('t', 2, 'q', 'ann', 'm', '{}', 0, 'Done', 1, NULL)",
         query + "('t', 3, 'q', 'ann', 'm', '{}', 0, 'Open', 0, NULL)",
@@ -269,40 +264,51 @@ def test_a_recommendation_of_an_accepted_service_goes_into_no_memory(tmp_path: P
         assert store.rows("SELECT * FROM recommendation") == []
 
 
-def test_who_recommended_and_who_speaks_in_a_shared_memory_is_shown(tmp_path: Path) -> None:
+def test_what_engines_share_and_publish_is_not_taken_of_an_accepted_service(tmp_path: Path) -> None:
+    """`serve --publish` would answer from a stranger's tree, and take their nodes into the memory of its own."""
     path = tmp_path / "service.db"
-    wish = {"kind": "wish", "provenance": {"who": "Eve"}, "attributes": {"speaker": "Mallory"}}
     service(
         path,
-        "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at)"
-        " VALUES ('t', 'Boss', 'q', 'f', '', 'Promote Answer', 0)",
-        f"INSERT INTO tree_memory VALUES ('node', 'n', 1, '{json.dumps(wish)}', 'e', 0)",
-        "INSERT INTO tree_memory VALUES ('node', 'm', 2, NULL, 'e', 0)",
-        """INSERT INTO tree_memory VALUES ('override', 'o', 3, '{"provenance": "{\\"who\\": \\"Bob\\"}"}', 'e', 0)""",
+        "INSERT INTO tree_memory VALUES ('node', 'n', 1, '{}', 'e', 0)",
+        "INSERT INTO tree_state VALUES (1, 'x', 1, 1, 'engine-inside', 9e18, 1)",
+        "INSERT INTO tree_version VALUES (1, 1, 1, 0, 'm', 'd', '[]')",
+        "INSERT INTO tree_file VALUES ('d', 0, x'00')",
+        "INSERT INTO service_engine VALUES ('e', 1, 9e18)",
+        "INSERT INTO service_index VALUES ('e', 'v')",
+        "INSERT INTO turn VALUES ('ann', 1, 1)",
+        "INSERT INTO service_tree_right VALUES (1, 'everybody')",
     )
-    seen = survey(path)
-    assert seen.authors == ["Bob", "Boss", "Eve", "Mallory"]
-    assert seen.held["standing wishes, which go to agents with each answer"] == 1
+    held = survey(path).held
+    assert held["texts of the memory that engines share, which are not taken over"] == 1
+    assert held["rights to ask trees, which are not taken over"] == 1
+    accept(path)
+    with Store.open(path, create=False) as store:
+        for table in _NOT_TAKEN:
+            assert store.rows(f"SELECT * FROM {table}") == [], table
 
 
-def test_nodes_of_a_shared_memory_are_made_elsewhere_and_hide_nothing(tmp_path: Path) -> None:
-    """`serve --publish` takes them into the memory of its own tree."""
+def test_no_topic_and_no_engine_of_an_accepted_service_waits_for_who_comes_later(tmp_path: Path) -> None:
+    """The first administrator would have found a conversation of a stranger, and `serve` taken their engine."""
     path = tmp_path / "service.db"
-    page = {"kind": "page", "attributes": {"links": [["x", "https://evil.example.org"]]}, "parent": "."}
     service(
         path,
-        f"INSERT INTO tree_memory VALUES ('node', 'n', 1, '{json.dumps(page)}', 'e', 0)",
-        "INSERT INTO tree_memory VALUES ('node', 'm', 2, NULL, 'e', 0)",
-        "INSERT INTO tree_memory VALUES ('node', 'b', 3, '[', 'e', 0)",
-        "INSERT INTO tree_memory VALUES ('override', 'o', 4, '{\"hidden\": 1}', 'e', 0)",
-        "INSERT INTO tree_memory VALUES ('flag', 'f', 5, '{}', 'e', 0)",
+        "INSERT INTO service_user VALUES ('ann', 'user', 's', 0)",
+        "INSERT INTO service_user VALUES ('engine-inside', 'user', 's', 0)",
+        *(
+            f"INSERT INTO topic(id, owner, made_at, last_seq, ready_at) VALUES ('{owner}-1', '{owner}', 0, 1, 0)"
+            for owner in ("ann", "admin", "engine-inside")
+        ),
+        *(
+            "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts)"
+            f" VALUES ('{owner}-1', 1, 'q', '{owner}', 'm', '{{}}', 0, 'Done', 1)"
+            for owner in ("ann", "admin")
+        ),
     )
     accept(path)
     with Store.open(path, create=False) as store:
-        rows = store.rows("SELECT what, id, body FROM tree_memory ORDER BY number")
-    assert [row[:2] for row in rows] == [("node", "n"), ("node", "m")]
-    assert json.loads(rows[0][2]) == {**page, "imported": True}
-    assert rows[0][2] == json.dumps({**page, "imported": True}, sort_keys=True, separators=(",", ":"))
+        assert store.rows("SELECT name FROM service_user") == [("ann",)]
+        assert store.rows("SELECT id, ready_at FROM topic") == [("ann-1", None)]
+        assert store.rows("SELECT topic FROM query") == [("ann-1",)]
 
 
 def test_facts_that_say_what_was_done_elsewhere_are_not_those_of_an_accepted_store(tmp_path: Path) -> None:
