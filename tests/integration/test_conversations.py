@@ -10,9 +10,12 @@ from metatree_agents.cli.printing.results import node_lines
 from metatree_agents.tools.functions import function_tools
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations import ConversationLog, Turn
+from metatree_memory_tools.conversations.file_type import ConversationFile
 
 from metatree import remember, search
+from metatree.node import Source
 from metatree.notes.wishes import standing
+from metatree.trees.source_types import SourceFile
 from metatree.trees.tree import Tree
 
 pytestmark = pytest.mark.integration
@@ -151,3 +154,27 @@ def test_what_a_file_names_as_a_wish_is_shown_as_that(tmp_path: Path) -> None:
         (find,) = function_tools(tree, only=["search"])
         (wish,) = json.loads(find(query="Which libraries are in use?"))["wishes"]
         assert wish["file"] == "chat.json"
+
+
+class Compared(bytes):
+    """Bytes that count how often they are compared."""
+
+    times = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return bytes.__eq__(self, other)
+
+    __hash__ = bytes.__hash__
+
+
+def test_a_file_is_not_compared_with_itself_for_each_turn() -> None:
+    """An export of 48 MB and 100,000 turns took ten minutes."""
+    data = "\n".join(line(number, f"turn number {number}") for number in range(40)).encode()
+    kind = ConversationFile()
+    for _ in range(2):  # read for its outline, and again for its texts
+        file = SourceFile("chat.jsonl", Compared(data))
+        for number in range(1, 41):
+            text = kind.content(file, Source(type="conversation", path="chat.jsonl", start_line=number))
+            assert text.endswith(f"turn number {number - 1}")
+    assert Compared.times <= 2

@@ -135,6 +135,9 @@ class ConversationFile:
                         raise
                     self._latest = (asked, str(exc))  # it is not tried again for each turn
             texts = self._latest[1]
+            # The bytes that are asked with the next time are these, mostly, and not only equal to them: to compare them
+            # for each turn is to read the file as many times.
+            self._latest = (asked, texts)
         if isinstance(texts, str):
             raise ReadingFailed(texts, lasting=True)
         return texts

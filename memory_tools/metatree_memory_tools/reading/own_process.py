@@ -26,6 +26,8 @@ MEMORY_BYTES: Final = 395_000_000
 """How much memory may be taken, where the system can limit it; with the build that asks it stays below 500 MB."""
 SMALL_BYTES: Final = 64_000
 """Smaller files are read where one is: what is quadratic in them takes a second."""
+_LARGE_BYTES: Final = 10_000_000
+"""Of a larger file the process keeps the memory that it took, while others need it: it is ended."""
 GRACE_S: Final = 15.0
 """How much longer the process may live, to hand over what it has."""
 
@@ -76,6 +78,8 @@ class OwnProcess:
                 process = self.process or self.start()
                 started, late, line = self._exchange(process, header, data, limit_s)
                 if line.endswith(b"\n"):
+                    if len(data) > _LARGE_BYTES:
+                        self.close()
                     return line
                 ended = self._ended(process)
                 self.close()
