@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.databases._sqlite import SQLite
+from metatree_memory_tools.databases._sqlite_apart import SQLiteApart
 from metatree_memory_tools.databases._tools import find_rows, look_up, query_database, save_query
+from metatree_memory_tools.databases.file_type import SQLiteFile
 
 from metatree import search
 from metatree.errors import UserError
-from metatree.trees.source_types import SourceRef
+from metatree.node import Source
+from metatree.trees.source_types import SourceFile, SourceRef
 from metatree.trees.tree import Tree
 
 pytestmark = pytest.mark.integration
@@ -301,3 +304,28 @@ def test_a_table_with_a_name_without_end_is_left_out(tmp_path: Path) -> None:
         made.execute(f"CREATE TABLE {'c' * 1_000} (d)")
     with build_tree(tmp_path) as tree:
         assert [node.title for _, node in tree.walk() if node.kind == "table"] == ["c" * 1_000]
+
+
+def test_a_file_of_many_tables_is_looked_at_as_a_whole_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To tell a file of 40 MB from others takes a quarter of a second, and was done for the rows of each table."""
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as connection:
+        for number in range(9):
+            connection.execute(f"CREATE TABLE t{number}(a)")
+            connection.execute(f"INSERT INTO t{number} VALUES ('kettle {number}')")
+        connection.commit()
+    opened: list[str] = []
+    open_bytes = SQLiteApart.open_bytes
+
+    def counted(data: bytes, title: str, *, secrets: bool = False) -> SQLiteApart:
+        opened.append(title)
+        return open_bytes(data, title, secrets=secrets)
+
+    monkeypatch.setattr(SQLiteApart, "open_bytes", counted)
+    kind, file = SQLiteFile(), SourceFile("shop.db", path.read_bytes())
+    for number in range(9):
+        text = kind.content(file, Source(type="sqlite", path="shop.db", start_line=2 * number + 2))
+        assert f"kettle {number}" in text
+    assert len(opened) == 1

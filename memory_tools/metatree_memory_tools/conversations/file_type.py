@@ -36,7 +36,13 @@ from metatree_memory_tools.conversations._model import (
 )
 from metatree_memory_tools.conversations.formats.message import ExportFile, hashed
 from metatree_memory_tools.reading.outlines import outline_json, outline_of
-from metatree_memory_tools.reading.own_process import SMALL_BYTES, ReadingFailed, allowance, read_apart
+from metatree_memory_tools.reading.own_process import (
+    LARGE_BYTES,
+    SMALL_BYTES,
+    ReadingFailed,
+    allowance,
+    read_apart,
+)
 from metatree_memory_tools.text.descriptions import shorten
 
 _LETTERS = (".eml", ".mbox", ".mht", ".mhtml")
@@ -152,6 +158,7 @@ def _apart(function: Callable[..., Any], file: SourceFile, *more: Any) -> Any:
         *more,
         limit_s=_LIMIT_S + _LIMIT_S_PER_MB * len(file.data) / 1e6,
         memory_bytes=allowance(file.data, _TIMES),
+        last=len(file.data) > LARGE_BYTES,
     )
 
 

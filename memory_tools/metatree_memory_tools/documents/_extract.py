@@ -17,7 +17,13 @@ from metatree._util.secret_text import SHAPES_VERSION
 from metatree_memory_tools.documents._converted import CONVERTED
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._text_cache import KeptTexts
-from metatree_memory_tools.reading.own_process import GRACE_S, MEMORY_BYTES, OwnProcess, ReadingFailed
+from metatree_memory_tools.reading.own_process import (
+    GRACE_S,
+    LARGE_BYTES,
+    MEMORY_BYTES,
+    OwnProcess,
+    ReadingFailed,
+)
 
 LIMITS_S = {"pdf": 60.0, "docx": 30.0, "html": 20.0, "man": 20.0} | dict.fromkeys(CONVERTED, 60.0)
 """How long one document may take; of a PDF, what is read by then is kept."""
@@ -81,7 +87,7 @@ class Extractor:
         """Return the text, and whether it is kept: what takes too long is read once, and in part."""
         limit_s = LIMITS_S[kind] if self._limit_s is None else self._limit_s
         try:
-            line = self.reader.ask([kind, limit_s, secrets], data, limit_s)
+            line = self.reader.ask([kind, limit_s, secrets], data, limit_s, last=len(data) > LARGE_BYTES)
         except ReadingFailed as exc:
             return Extracted(problem=str(exc)), False
         return Extracted.of_json(json.loads(line)), True

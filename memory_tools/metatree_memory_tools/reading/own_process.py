@@ -26,8 +26,8 @@ MEMORY_BYTES: Final = 395_000_000
 """How much memory may be taken, where the system can limit it; with the build that asks it stays below 500 MB."""
 SMALL_BYTES: Final = 64_000
 """Smaller files are read where one is: what is quadratic in them takes a second."""
-_LARGE_BYTES: Final = 10_000_000
-"""Of a larger file the process keeps the memory that it took, while others need it: it is ended."""
+LARGE_BYTES: Final = 10_000_000
+"""Of a larger file the process keeps the memory that it took, while others need it."""
 GRACE_S: Final = 15.0
 """How much longer the process may live, to hand over what it has."""
 
@@ -65,8 +65,11 @@ class OwnProcess:
         self.process: subprocess.Popen[bytes] | None = None
         """None when none was started, or it ended."""
 
-    def ask(self, header: Sequence[Any], data: bytes, limit_s: float) -> bytes:
+    def ask(self, header: Sequence[Any], data: bytes, limit_s: float, *, last: bool = False) -> bytes:
         """Send a line of JSON, which ends with the number of bytes that follow it, and return the line that comes.
+
+        Args:
+            last: whether the process is ended then; the next call starts another.
 
         Raises:
             ReadingFailed: nothing came.
@@ -78,7 +81,7 @@ class OwnProcess:
                 process = self.process or self.start()
                 started, late, line = self._exchange(process, header, data, limit_s)
                 if line.endswith(b"\n"):
-                    if len(data) > _LARGE_BYTES:
+                    if last:
                         self.close()
                     return line
                 ended = self._ended(process)
@@ -157,6 +160,7 @@ def read_apart(
     *arguments: Any,
     limit_s: float,
     memory_bytes: int = MEMORY_BYTES,
+    last: bool = False,
 ) -> Any:
     """Return what a function gives for some bytes, called in the process that this one shares for it.
 
@@ -166,6 +170,7 @@ def read_apart(
         arguments: JSON values.
         limit_s: seconds that it may take.
         memory_bytes: how much memory may be taken for it.
+        last: as `OwnProcess.ask` has it.
 
     Raises:
         ReadingFailed: it takes too much, or ended the process.
@@ -173,7 +178,8 @@ def read_apart(
         ValueError: the same.
     """
     place = f"{function.__module__}:{function.__qualname__}"
-    answer = json.loads(_shared.ask([place, list(arguments), limit_s, memory_bytes], data, limit_s))
+    header = [place, list(arguments), limit_s, memory_bytes]
+    answer = json.loads(_shared.ask(header, data, limit_s, last=last))
     if "gives" in answer:
         return answer["gives"]
     kind, message = answer["raises"][0], masked(answer["raises"][1])[0]  # an error repeats what was read

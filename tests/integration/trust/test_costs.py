@@ -42,7 +42,7 @@ from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi.source import KIND
 from metatree_memory_tools.reading import own_process
 from metatree_memory_tools.reading.bounded_yaml import load_yaml
-from metatree_memory_tools.reading.own_process import SMALL_BYTES, ReadingFailed, read_apart
+from metatree_memory_tools.reading.own_process import MEMORY_BYTES, SMALL_BYTES, ReadingFailed, read_apart
 from metatree_memory_tools.text import lines, markdown
 from metatree_memory_tools.text.lines import text_of
 from metatree_memory_tools.text.pattern import matching_lines
@@ -292,15 +292,17 @@ def test_no_database_of_a_folder_is_opened_here(clone: Clone, monkeypatch: pytes
 
 @pytest.mark.parametrize("what", ["memory", "depth", "end", "time", "wrong"])
 def test_the_process_that_reads_goes_on_after_what_takes_too_much(what: str) -> None:
-    memory = {"memory_bytes": 100_000_000} if what == "memory" else {}
+    memory_bytes = 100_000_000 if what == "memory" else MEMORY_BYTES
+    limit_s = 1.0 if what == "time" else 20.0
     with pytest.raises(ValueError if what == "wrong" else ReadingFailed):
-        read_apart(takes_too_much, b"x", what, limit_s=1.0 if what == "time" else 20.0, **memory)
+        read_apart(takes_too_much, b"x", what, limit_s=limit_s, memory_bytes=memory_bytes)
     assert read_apart(takes_too_much, b"abc", "", limit_s=20.0) == 3
 
 
 def test_a_process_that_read_a_large_file_gives_its_memory_back() -> None:
-    for data, stays in ((b"a small one", True), (b"x" * 11_000_000, False)):
-        assert read_apart(len, data, limit_s=20.0) == len(data)
+    kind, line = file_type.ConversationFile(), b'{"role": "user", "content": "' + b"word " * 1_000 + b'"}\n'
+    for times, stays in ((100, True), (2_200, False)):
+        kind.outline(SourceFile("a.jsonl", line * times))
         assert (own_process._shared.process is not None) is stays
 
 
