@@ -7,7 +7,8 @@ as `core.worktree`. Nobody but its owner can write that. References and the like
 
 Source: gitrepository-layout(5), git-worktree(1), gitglossary(7) "pseudoref".
 Lost: following whatever `.git` says, as git does; refusing alternates, which lead to the objects of other repositories
-on purpose and give away none whose hash is not known.
+on purpose and give away none whose hash is not known: so where there are some, a reference is no hard link, as an
+archive may bring one to another repository's.
 """
 
 from __future__ import annotations
@@ -206,6 +207,9 @@ def _check_inside(place: Place, file: Path) -> None:
     real = _real(file)
     if not (real.is_relative_to(place.shared) or real.is_relative_to(place.own)):
         raise UserError(f"{str(file)!r} leads out of its repository")
+    has_objects_of_others = (place.shared / "objects" / "info" / "alternates").exists()
+    if has_objects_of_others and file.is_file() and file.stat().st_nlink > 1:
+        raise UserError(f"{str(file)!r} has another name elsewhere (a hard link), as have its objects")
 
 
 def _text(file: Path) -> str:

@@ -124,6 +124,21 @@ def a_head_that_is_not_there_and_another_that_is_a_link(folder: Path, private: R
     (folder / ".git" / "refs" / "heads" / "main").rename(folder / ".git" / "refs" / "tags" / "HEAD")
 
 
+def a_reference_that_is_a_hard_link(folder: Path, private: Repository) -> None:
+    a_reference_that_is_a_link(folder, private)
+    own = folder / ".git" / "refs" / "heads" / "main"
+    own.unlink()
+    own.hardlink_to(private.root / ".git" / "refs" / "heads" / "main")
+
+
+def an_index_of_references_that_is_a_hard_link(folder: Path, private: Repository) -> None:
+    links_in_it("packed-refs")(folder, private)
+    git = folder / ".git"
+    (git / "refs" / "heads" / "main").unlink()
+    (git / "packed-refs").unlink()
+    (git / "packed-refs").hardlink_to(private.root / ".git" / "packed-refs")
+
+
 SHAPES = [
     a_file,
     a_file_with_a_relative_path,
@@ -138,6 +153,8 @@ SHAPES = [
     a_reference_that_is_a_link,
     a_reference_to_a_link,
     a_head_that_is_not_there_and_another_that_is_a_link,
+    a_reference_that_is_a_hard_link,
+    an_index_of_references_that_is_a_hard_link,
 ]
 
 
