@@ -194,9 +194,9 @@ def _check_stays(place: Place) -> None:
 
 def _led_to(place: Place, file: Path) -> list[str]:
     """Return the reference that another one leads to, in a list, or none."""
+    _check_inside(place, file)  # also of a link that is a name: where it is none for git, git follows it
     if file.is_symlink() and (named := str(file.readlink())).startswith("refs/"):
         return [named]
-    _check_inside(place, file)
     if not file.is_file():
         return []
     match = _REFERENCE.match(_text(file))

@@ -139,6 +139,16 @@ def an_index_of_references_that_is_a_hard_link(folder: Path, private: Repository
     (git / "packed-refs").hardlink_to(private.root / ".git" / "packed-refs")
 
 
+def a_reference_that_is_a_link_by_what_is_no_name(folder: Path, private: Repository) -> None:
+    """For git no part of a name begins with a dot, so it reads the file there."""
+    a_reference_that_is_a_link(folder, private)
+    heads = folder / ".git" / "refs" / "heads"
+    (heads / "main").unlink()
+    (heads / "refs").mkdir()
+    (heads / "refs" / ".x").symlink_to(private.root / ".git" / "refs" / "heads")
+    (heads / "main").symlink_to("refs/.x/main")
+
+
 SHAPES = [
     a_file,
     a_file_with_a_relative_path,
@@ -154,6 +164,7 @@ SHAPES = [
     a_reference_to_a_link,
     a_head_that_is_not_there_and_another_that_is_a_link,
     a_reference_that_is_a_hard_link,
+    a_reference_that_is_a_link_by_what_is_no_name,
     an_index_of_references_that_is_a_hard_link,
 ]
 
