@@ -77,16 +77,16 @@ _OF_USERS: Final = {
 _INSIDE: Final = "engine-inside"
 """The user whom a server makes an engine of its own."""
 _NOT_TAKEN: Final = (
-    *("chat", "lookup", "lookup_wish", "service_index"),  # they answer what is asked in the same words
-    "recommendation",  # goes into the memory of a tree, as said by this user if it names that one
-    *("turn", "service_engine"),  # who waits
-    "service_tree_right",  # also of trees that are not there yet
-    *(
-        "tree_state",
-        "tree_version",
-        "tree_file",
-        "tree_memory",
-    ),  # what is published: engines take it for this user's
+    # They answer what is asked in the same words.
+    *("chat", "lookup", "lookup_wish", "service_index"),
+    # It goes into the memory of a tree, as said by this user if it names that one.
+    "recommendation",
+    # Who waits.
+    *("turn", "service_engine"),
+    # Also of trees that are not there yet.
+    "service_tree_right",
+    # What is published: engines take it for this user's.
+    *("tree_state", "tree_version", "tree_file", "tree_memory"),
 )
 """Tables of a service that are not taken over."""
 _BEGINS: Final = "schedule"

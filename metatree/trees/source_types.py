@@ -283,7 +283,7 @@ class FileTraits:
     """Whether it reads files that are no text."""
     max_file_bytes: int = 0
     """Up to which size it reads files, where that is above the usual limit of a build; of plain text, which takes up to
-    twelve times its size of memory while it is looked through for keys, no more than 20 MB are read so."""
+    fourteen times its size of memory while it is looked through for keys, no more than 20 MB are read so."""
     larger: str = ""
     """What is written before the name of a file that is too large, in a command that reads it piece by piece."""
     encoded: Callable[[str, bytes], bool] = lambda path, head: False

@@ -20,8 +20,8 @@ from metatree_memory_tools.databases._sqlite_apart import SQLiteApart
 if TYPE_CHECKING:
     from metatree.tools.tool import Tool, ToolGroup
 
-_Leaves = list[tuple[Table, Column | None]]
-"""The columns of each table and, as None, its rows."""
+_Opened = tuple[list[tuple[Table, Column | None]], SQLiteApart]
+"""The columns of each table and, as None, its rows; and the database."""
 
 
 class SQLiteFile:
@@ -38,8 +38,8 @@ class SQLiteFile:
     answers_outside_tree = True
 
     def __init__(self) -> None:
-        self._latest: tuple[bytes, bytes, _Leaves | UserError, SQLiteApart | None] | None = None
-        """The file that was asked for last, its digest, its leaves, and the database in it."""
+        self._latest: tuple[bytes, bytes, _Opened | UserError] | None = None
+        """The file that was asked for last, its digest, and what is in it."""
 
     @cached_property
     def tools(self) -> Sequence[Tool | ToolGroup]:
@@ -67,40 +67,34 @@ class SQLiteFile:
 
     def content(self, file: SourceFile, source: Source) -> str:
         """Return what a column is, or the sample rows of a table."""
-        leaves = self._leaves_of(file)
+        leaves, database = self._opened(file)
         if source.start_line is not None and 0 < source.start_line <= len(leaves):
             table, column = leaves[source.start_line - 1]
             if column is not None:
                 return f"{table.name}.{column.name}: {column_text(table, column)}"
             if table.problem:
                 return table_text(table)
-            latest = self._latest
-            database = latest[3] if latest is not None and latest[0] is file.data else None
-            return rows_text(
-                (database or SQLiteApart.open_bytes(file.data, file.name)).sample("", table.name)
-            )
+            return rows_text(database.sample("", table.name))
         raise UserError(f"{file.name!r} has no such table any more: refresh the tree")
 
-    def _leaves_of(self, file: SourceFile) -> _Leaves:
-        """Return the leaves of a file, read once for all of its nodes: views may take half a minute each time."""
+    def _opened(self, file: SourceFile) -> _Opened:
+        """Return what is in a file, read once for all of its nodes: views may take half a minute each time."""
         data, latest = file.data, self._latest
         if latest is None or latest[0] is not data:
             digest = blake2b(data, digest_size=16).digest()
-            is_same = latest is not None and latest[1] == digest
-            leaves, database = latest[2:] if latest is not None and is_same else _read_leaves(file)
-            latest = self._latest = data, digest, leaves, database
+            opened = latest[2] if latest is not None and latest[1] == digest else _open(file)
+            latest = self._latest = data, digest, opened
         if isinstance(latest[2], UserError):
             raise UserError(str(latest[2]))
         return latest[2]
 
 
-def _read_leaves(file: SourceFile) -> tuple[_Leaves | UserError, SQLiteApart | None]:
-    """Return the leaves of a file, and the database, which takes some time to tell which it is."""
+def _open(file: SourceFile) -> _Opened | UserError:
     try:
         database = SQLiteApart.open_bytes(file.data, file.name)
         return list(_leaves(list(database.tables()))), database
     except UserError as exc:
-        return exc, None
+        return exc
 
 
 def _leaves(tables: Sequence[Table]) -> Iterator[tuple[Table, Column | None]]:

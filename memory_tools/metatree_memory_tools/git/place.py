@@ -207,9 +207,12 @@ def _check_inside(place: Place, file: Path) -> None:
     real = _real(file)
     if not (real.is_relative_to(place.shared) or real.is_relative_to(place.own)):
         raise UserError(f"{str(file)!r} leads out of its repository")
-    has_objects_of_others = (place.shared / "objects" / "info" / "alternates").exists()
-    if has_objects_of_others and file.is_file() and file.stat().st_nlink > 1:
-        raise UserError(f"{str(file)!r} has another name elsewhere (a hard link), as have its objects")
+    borrows = (place.shared / "objects" / "info" / "alternates").exists()
+    if borrows and file.is_file() and file.stat().st_nlink > 1:
+        raise UserError(
+            f"{str(file)!r} has another name elsewhere (a hard link), and its repository borrows objects of another"
+            " one (`objects/info/alternates`)"
+        )
 
 
 def _text(file: Path) -> str:

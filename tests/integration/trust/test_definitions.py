@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from metatree_agents.service.accounts.users import INSIDE
 from metatree_agents.service.database.database import SqliteDatabase
 from metatree_agents.service.database.schema import SERVICE
 
@@ -293,10 +294,10 @@ def test_no_topic_and_no_engine_of_an_accepted_service_waits_for_who_comes_later
     service(
         path,
         "INSERT INTO service_user VALUES ('ann', 'user', 's', 0)",
-        "INSERT INTO service_user VALUES ('engine-inside', 'user', 's', 0)",
+        f"INSERT INTO service_user VALUES ('{INSIDE}', 'user', 's', 0)",
         *(
             f"INSERT INTO topic(id, owner, made_at, last_seq, ready_at) VALUES ('{owner}-1', '{owner}', 0, 1, 0)"
-            for owner in ("ann", "admin", "engine-inside")
+            for owner in ("ann", "admin", INSIDE)
         ),
         *(
             "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts)"
