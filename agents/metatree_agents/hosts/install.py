@@ -300,10 +300,10 @@ def _server(host: Host, level: Level, root: Path, source: Path | None) -> Change
         if level == "project" and (more := sorted(old.keys() - ours.keys())):
             # Variables, a folder or a file of variables would have our program run what the project's authors chose.
             raise ValueError(f"the entry {NAME!r} that came with the project has {', '.join(more)}, too")
-        for beside in host.files_besides(path) if level == "project" else ():
+        for beside in host.files_besides(path, root) if level == "project" else ():
             if _entry(edits.parsed(_read(beside, level, root)[1] or ""), host) is not None:
                 raise ValueError(
-                    f"{beside.name} has an entry {NAME!r}, too, which {host.title} takes besides"
+                    f"{beside.relative_to(root)} has an entry {NAME!r}, too, which {host.title} takes besides"
                 )
         entry = {**old, **ours}
         if entry == old:

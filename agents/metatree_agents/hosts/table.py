@@ -44,6 +44,8 @@ class Host:
     """Environment variable that names its folder."""
     other_files: Sequence[str] = ()
     """Other names of the user's and the project's file, taken where they are there."""
+    besides: Sequence[str] = ()
+    """Other files of a project, relative to it, whose servers it takes, too."""
 
     def own_folder(self) -> Path:
         """Return its folder of settings; a variable that names a relative one is passed over, as elsewhere."""
@@ -63,10 +65,11 @@ class Host:
         others = (path.with_name(name) for name in self.other_files)
         return path if path.exists() else next((other for other in others if other.exists()), path)
 
-    def files_besides(self, path: Path) -> list[Path]:
-        """Return the other files beside the one that is written whose servers the host takes, too."""
+    def files_besides(self, path: Path, root: Path) -> list[Path]:
+        """Return the other files of a project beside the one that is written whose servers the host takes, too."""
         own = [Path(self.project_file or self.user_file).name, *self.other_files]
-        return [path.with_name(name) for name in own if self.other_files and name != path.name]
+        named = [path.with_name(name) for name in own if self.other_files and name != path.name]
+        return [*named, *(root / name for name in self.besides)]
 
     def skill(self, level: Level, root: Path) -> Path:
         """Return the file of the skill of a level."""
@@ -164,6 +167,8 @@ HOSTS: Final[Mapping[str, Host]] = {
             user_file="{folder}/opencode.json",
             project_file="opencode.json",
             other_files=("opencode.jsonc",),
+            # https://opencode.ai/docs/config#precedence-order: these are laid over the file of the project.
+            besides=(".opencode/opencode.json", ".opencode/opencode.jsonc"),
             user_skills="{folder}/skills",
             project_skills=".opencode/skills",
             keys=("mcp",),

@@ -413,15 +413,23 @@ def test_a_link_in_a_project_leads_no_write_out_of_it(home: Path, capsys: pytest
 def test_an_entry_in_another_file_of_the_project_that_the_host_takes_is_not_joined(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """OpenCode puts both files together: variables of the one would be those of our program in the other."""
+    """OpenCode puts them together: variables of the one would be those of our program in the other."""
     entry = {"mcp": {"metatree": {"environment": {"PYTHONPATH": "evil"}}}}
-    for first, second in (("opencode.json", "opencode.jsonc"), ("opencode.jsonc", "opencode.json")):
+    Path(".opencode").mkdir()
+    for first, second in (
+        ("opencode.json", "opencode.jsonc"),
+        ("opencode.jsonc", "opencode.json"),
+        ("opencode.json", ".opencode/opencode.json"),
+        ("opencode.json", ".opencode/opencode.jsonc"),
+    ):
         Path(first).write_text("{}")
         Path(second).write_text(json.dumps(entry))
         assert run(["install", "opencode", "--project"]) == 5
         out = capsys.readouterr().out
-        assert "refused" in out and "metatree" in out
+        assert "refused" in out and "metatree" in out and (first.endswith("c") or f"{second} has" in out)
         assert Path(first).read_text() == "{}"
+        Path(first).unlink()
+        Path(second).unlink()
 
 
 def test_a_link_that_stays_in_a_project_is_followed(home: Path) -> None:
