@@ -371,6 +371,9 @@ def _drop_what_acts_for_others(store: Store) -> None:
     tables = {name for (name,) in store.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
     for table in tables.intersection(_NOT_TAKEN):  # an older service lacks some
         store.execute(f"DELETE FROM {table}")
+    if "service_nonce_end" in tables:  # one in the future would have every proof refused
+        now = time.time()
+        store.execute("UPDATE service_nonce_end SET ends_at = ? WHERE NOT ends_at <= ?", (now, now))
     store.execute("UPDATE topic SET ready_at = NULL")
     store.execute(  # nothing is searched with the tools that this user permitted
         "UPDATE query SET asked = NULL,"

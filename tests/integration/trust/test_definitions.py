@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -310,6 +311,16 @@ def test_no_topic_and_no_engine_of_an_accepted_service_waits_for_who_comes_later
         assert store.rows("SELECT name FROM service_user") == [("ann",)]
         assert store.rows("SELECT id, ready_at FROM topic") == [("ann-1", None)]
         assert store.rows("SELECT topic FROM query") == [("ann-1",)]
+
+
+def test_proofs_are_not_refused_for_ever_after_a_service_was_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "service.db"
+    before = time.time()
+    service(path, *(f"INSERT INTO service_nonce_end VALUES ({end})" for end in (9e18, 5)))
+    accept(path)
+    with Store.open(path, create=False) as store:
+        ends = [end for (end,) in store.rows("SELECT ends_at FROM service_nonce_end ORDER BY ends_at")]
+        assert ends[0] == 5 and before <= ends[1] <= time.time()
 
 
 def test_facts_that_say_what_was_done_elsewhere_are_not_those_of_an_accepted_store(tmp_path: Path) -> None:
