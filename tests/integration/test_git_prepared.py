@@ -178,9 +178,11 @@ def test_a_pipe_among_the_objects_is_waited_for_once(
 ) -> None:
     monkeypatch.setattr("metatree_memory_tools.git.state._LIMIT_S", 0.3)
     monkeypatch.setattr("metatree_memory_tools.git.state._late", {})
-    assert work_tree_state(repository.root)[0] is not None
-    alternates = repository.root / ".git" / "objects" / "info" / "alternates"
-    os.mkfifo(alternates)
+    head = work_tree_state(repository.root)[0]
+    assert head is not None
+    place = repository.root / ".git" / "objects" / head[:2] / head[2:]
+    place.unlink()
+    os.mkfifo(place)
     assert work_tree_state(repository.root) == (None, None)
     monkeypatch.setattr("metatree_memory_tools.git.state.objects_of", None)
     assert work_tree_state(repository.root) == (None, None), "git is not asked again"

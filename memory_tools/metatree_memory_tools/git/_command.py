@@ -27,7 +27,7 @@ from typing import IO
 from metatree._util.git_objects import borrow
 from metatree._util.process import absolute_libraries, absolute_path, environment_for_git, program
 from metatree.errors import MetatreeError, UserError
-from metatree_memory_tools.git.place import Place, bare_place, place_of
+from metatree_memory_tools.git.place import Place, bare_place, check_objects, place_of
 
 _VARIABLES = (
     "GIT_CONFIG_GLOBAL",
@@ -106,7 +106,7 @@ class Repository:
 
 
 def repository_of(root: Path, *, timeout_s: float = _TIMEOUT_S) -> Repository:
-    """Return the repository that a folder lies in, if it is that folder's own; see `place_of`.
+    """Return the repository that a folder lies in, if it is that folder's own, with its objects; see `place_of`.
 
     Raises:
         GitFailed: as `rev_parse`; for a repository elsewhere that does not lead back, too.
@@ -126,6 +126,7 @@ def repository_of(root: Path, *, timeout_s: float = _TIMEOUT_S) -> Repository:
         place = _place(folder, Path(os.path.realpath(own)))
         if place.shared != Path(os.path.realpath(folder / shared)):
             raise UserError(f"the repository of {str(root)!r} is another one for git")
+        check_objects(place)
     except (UserError, OSError) as exc:
         raise GitFailed(str(exc)) from exc
     if form not in ("sha1", "sha256") or (head and not _HASH.fullmatch(head)):

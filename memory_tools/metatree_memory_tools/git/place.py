@@ -3,12 +3,14 @@
 A `.git` may be a file or a link, and `commondir` in it another one, that lead anywhere: somebody who prepared a folder
 could show another repository of the same user in it. So what lies outside of the folder must lead back to it, as git
 itself writes it: a work tree's `gitdir` names its `.git`, and the settings of a submodule's repository have its folder
-as `core.worktree`. Nobody but its owner can write that. References and the like stay within the repository.
+as `core.worktree`. Nobody but its owner can write that.
 
-Source: gitrepository-layout(5), git-worktree(1), gitglossary(7) "pseudoref".
-Lost: following whatever `.git` says, as git does; refusing alternates, which lead to the objects of other repositories
-on purpose and give away none whose hash is not known: so where there are some, a reference is no hard link, as an
-archive may bring one to another repository's.
+A history is shown where all of its objects are in the repository itself. Then a reference that leads to one of another
+repository, by a link or in any other way, names what is not there.
+
+Source: gitrepository-layout(5), git-worktree(1).
+Lost: following whatever `.git` says, as git does; alternates with a check that no reference leads out, for which each
+reference had to be read as git reads it: names with blanks, long files and hard links each showed another history.
 """
 
 from __future__ import annotations
@@ -22,21 +24,15 @@ from pathlib import Path
 
 from metatree._util.named_file import read_regular
 from metatree.errors import UserError
+from metatree.storage.store_files import is_exempt
 
 _BYTES = 1 << 20
 _MOST = 1_000
 _LEADS = re.compile(r"gitdir:\s*([^\0\n]+)")
 _HEAD_OF_ANY = re.compile(rb"ref:\s*refs/|[0-9a-f]{40}")
-_REFERENCE = re.compile(r"ref:\s*([^\0\n]+)")
 _SECTION = re.compile(r'\[([^\]"]*)("(?:[^"\\]|\\.)*")?\]\s*')
-_NAMED = re.compile(r"refs/(?!.*\.\.).+|[A-Z_]+")
-_HEADS = (
-    "HEAD",
-    *(f"refs/{between}HEAD" for between in ("", "tags/", "heads/", "remotes/", "remotes/HEAD/")),
-)
-"""What git takes for HEAD, one after the other, while the first of them does not exist."""
 _SHARED = ("objects", "refs", "packed-refs", "shallow", "reftable")
-_OWN = ("index", "refs", "reftable")
+_OWN = ("HEAD", "index", "refs", "reftable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,39 +176,45 @@ def _check_stays(place: Place) -> None:
         raise UserError(f"the repository of {str(place.top)!r} keeps its references elsewhere, or too many")
     for folder, name in where:
         _check_inside(place, folder / name)
-    seen, wanted = set[str](), list(_HEADS)
-    while wanted:
-        name = wanted.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        if not _NAMED.fullmatch(name) or len(seen) > _MOST:
-            raise UserError(f"the repository of {str(place.top)!r} has a reference to what is none")
-        for folder in {place.shared, place.own}:
-            wanted += _led_to(place, folder / name)
-
-
-def _led_to(place: Place, file: Path) -> list[str]:
-    """Return the reference that another one leads to, in a list, or none."""
-    _check_inside(place, file)  # also of a link that is a name: where it is none for git, git follows it
-    if file.is_symlink() and (named := str(file.readlink())).startswith("refs/"):
-        return [named]
-    if not file.is_file():
-        return []
-    match = _REFERENCE.match(_text(file))
-    return [] if match is None else [match[1].strip()]
 
 
 def _check_inside(place: Place, file: Path) -> None:
     real = _real(file)
     if not (real.is_relative_to(place.shared) or real.is_relative_to(place.own)):
         raise UserError(f"{str(file)!r} leads out of its repository")
-    borrows = (place.shared / "objects" / "info" / "alternates").exists()
-    if borrows and file.is_file() and file.stat().st_nlink > 1:
+
+
+def check_objects(place: Place) -> None:
+    """Check that a repository borrows no objects of another one; those of a folder in METATREE_TRUST may.
+
+    Raises:
+        UserError: it does; the message says what to do.
+        OSError: they cannot be listed.
+    """
+    objects = place.shared / "objects"
+    borrowed = objects / "info" / "alternates"
+    found = borrowed if os.path.lexists(borrowed) else _first_link(objects)
+    if found is not None and not is_exempt(place.top):
         raise UserError(
-            f"{str(file)!r} has another name elsewhere (a hard link), and its repository borrows objects of another"
-            " one (`objects/info/alternates`)"
+            f"the repository of {str(place.top)!r} takes objects from elsewhere ({found.relative_to(place.shared)}):"
+            " say `git repack -a -d` in it and delete that file, or name the folder in METATREE_TRUST"
         )
+
+
+def _first_link(folder: Path) -> Path | None:
+    """Return a link among objects, or None: the folders of some hundred, packs, and what lists them."""
+    wanted = [folder]
+    while wanted:
+        here = wanted.pop()
+        if here.is_symlink():
+            return here
+        with os.scandir(here) as entries:
+            for each in entries:
+                if each.is_symlink():
+                    return Path(each.path)
+                if each.is_dir(follow_symlinks=False):
+                    wanted.append(Path(each.path))
+    return None
 
 
 def _text(file: Path) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from metatree_memory_tools.git._command import GitFailed, GitLate, objects_of
 
 _LIMIT_S = 10.0
+_ELSEWHERE = re.compile(rb"(?:^|[\0/\\])\.\.(?:[\0/\\]|$)|(?:^|\0)[/\\]")
+"""A path in an index, as an archive may bring one, that leads out of the work tree: git compares what lies there."""
 _late: dict[Path, bool] = {}
 """Folders of which git once said nothing in time, with whether it had said the commit: a pipe is waited for once."""
 
@@ -26,7 +29,7 @@ def work_tree_state(root: Path) -> tuple[str | None, bool | None]:
         with objects_of(root, work_tree=True, timeout_s=_LIMIT_S) as objects:
             if objects.text("cat-file", "-t", objects.head, timeout_s=_LIMIT_S) == "commit":
                 commit = objects.head
-                if says_commit:
+                if says_commit or _ELSEWHERE.search(objects.output("ls-files", "-z", timeout_s=_LIMIT_S)):
                     return commit, None
                 return commit, bool(objects.output(*status, *objects.below, timeout_s=_LIMIT_S))
     except GitLate:

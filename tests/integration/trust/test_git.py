@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -195,7 +196,9 @@ def test_a_variable_of_git_that_depends_on_the_current_folder_is_not_used(
     assert _command._environment()[name] == os.devnull
 
 
-def test_git_writes_no_object_through_links_of_a_repository(tmp_path: Path, repository: Repository) -> None:
+def test_git_writes_no_object_through_links_of_a_repository(
+    tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a sparse index that names a folder whose objects are not there, git writes what is left of it."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -208,6 +211,8 @@ def test_git_writes_no_object_through_links_of_a_repository(tmp_path: Path, repo
     for number in range(256):
         if not (objects / f"{number:02x}").exists():
             (objects / f"{number:02x}").symlink_to(outside)
+    assert work_tree_state(repository.root) == (None, None)  # of one with links nothing is said
+    monkeypatch.setenv("METATREE_TRUST", str(repository.root))
     before = files_of(repository.root / ".git")
     log = repository.root / "memory.db-wal"
     log.write_bytes(b"")
@@ -233,8 +238,9 @@ def test_a_log_below_a_folder_that_a_sparse_index_names_alone_is_tracked(reposit
 
 
 def test_objects_of_a_repository_with_odd_letters_in_its_place_and_of_those_that_it_borrows_from_are_read(
-    tmp_path: Path, repository: Repository
+    tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("METATREE_TRUST", str(tmp_path))
     odd = tmp_path / 'a:b "c" \\d'
     odd.mkdir()
     for source, target in ((repository.root, odd / "one"), (odd / "one", odd / "two")):
@@ -290,6 +296,23 @@ def test_the_work_tree_is_where_the_folder_is_whatever_the_settings_say(
     repository.git("config", "core.worktree", str(tmp_path / "private"))
     assert work_tree_state(repository.root)[1] is False
     assert work_tree_state(tmp_path / "private") == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("xx/secret", "../secret"), ("in/xx/xx/secret", "in/../../secret"), ("xsecret", "/secret")],
+)
+def test_no_file_elsewhere_is_compared_with_what_an_index_says_of_it(
+    repository: Repository, name: str, other: str
+) -> None:
+    """Whether the folder has changed would tell whether a guess of what is in the file is right."""
+    (repository.root.parent / "secret").write_text("guess")
+    head = repository.commit("2", {name: "guess"})
+    assert work_tree_state(repository.root) == (head, False)
+    index = repository.root / ".git" / "index"
+    data = index.read_bytes()[:-20].replace(name.encode(), other.encode())
+    index.write_bytes(data + hashlib.sha1(data).digest())
+    assert work_tree_state(repository.root) == (head, None)
 
 
 # names

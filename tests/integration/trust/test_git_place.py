@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -149,6 +150,49 @@ def a_reference_that_is_a_link_by_what_is_no_name(folder: Path, private: Reposit
     (heads / "main").symlink_to("refs/.x/main")
 
 
+def a_reference_whose_name_ends_in_what_git_takes_for_a_letter(folder: Path, private: Repository) -> None:
+    a_reference_that_is_a_link(folder, private)
+    own = folder / ".git" / "refs" / "heads" / "main"
+    own.rename(own.with_name("main\u00a0"))
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\u00a0\n")
+
+
+def a_reference_behind_a_megabyte_of_line_ends(folder: Path, private: Repository) -> None:
+    a_reference_that_is_a_link(folder, private)
+    own = folder / ".git" / "refs" / "heads" / "main"
+    own.rename(own.with_name("other"))
+    own.write_text("ref:" + "\n" * (1 << 20) + "refs/heads/other\n")
+
+
+def objects_by_a_link(*names: str) -> Callable[[Path, Repository], None]:
+    def prepare(folder: Path, private: Repository) -> None:
+        a_reference_that_is_a_hard_link(folder, private)
+        if "pack" in names:
+            private.git("repack", "-a", "-d")
+        objects = folder / ".git" / "objects"
+        (objects / "info" / "alternates").unlink()
+        for place in (private.root / ".git" / "objects").iterdir():
+            if place.name in names or names == ("all",):
+                shutil.rmtree(objects / place.name, ignore_errors=True)
+                (objects / place.name).symlink_to(place)
+        if names == ("objects",):
+            objects.rename(folder / ".git" / "objects.gone")
+            objects.symlink_to(private.root / ".git" / "objects")
+
+    prepare.__name__ = f"objects_by_a_link_{'_'.join(names)}"
+    return prepare
+
+
+def an_object_that_is_a_link(folder: Path, private: Repository) -> None:
+    """Of somebody who has heard what its commit is called."""
+    a_reference_that_is_a_hard_link(folder, private)
+    (folder / ".git" / "objects" / "info" / "alternates").unlink()
+    head = private.git("rev-parse", "HEAD")
+    own, other = (root / ".git" / "objects" / head[:2] / head[2:] for root in (folder, private.root))
+    own.parent.mkdir(exist_ok=True)
+    own.symlink_to(other)
+
+
 SHAPES = [
     a_file,
     a_file_with_a_relative_path,
@@ -166,6 +210,12 @@ SHAPES = [
     a_reference_that_is_a_hard_link,
     a_reference_that_is_a_link_by_what_is_no_name,
     an_index_of_references_that_is_a_hard_link,
+    a_reference_whose_name_ends_in_what_git_takes_for_a_letter,
+    a_reference_behind_a_megabyte_of_line_ends,
+    objects_by_a_link("objects"),
+    objects_by_a_link("pack"),
+    objects_by_a_link("all"),
+    an_object_that_is_a_link,
 ]
 
 
@@ -264,8 +314,22 @@ def test_any_name_of_a_folder_is_one(tmp_path: Path, name: bytes) -> None:
 def test_a_head_that_names_no_reference_is_none(folder: Path, private: Repository, name: str) -> None:
     (repository_in(folder) / "HEAD").write_text(f"ref: {name}\n")
     assert work_tree_state(folder) == (None, None)
-    with pytest.raises(UserError):
-        place_of(folder)
+
+
+def test_a_history_with_objects_elsewhere_is_shown_where_one_trusts_the_folder(
+    tmp_path: Path, private: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    private.git("clone", "-q", "--shared", ".", str(shared))
+    with pytest.raises(GitFailed, match=r"elsewhere \(objects/info/alternates\): say `git repack -a -d`"):
+        repository_of(shared)
+    assert work_tree_state(shared) == (None, None)
+    monkeypatch.setenv("METATREE_TRUST", str(shared))
+    assert commit_text(shared, "HEAD").subject == PRIVATE
+    monkeypatch.delenv("METATREE_TRUST")
+    _at(shared).git("repack", "-q", "-a", "-d")
+    (shared / ".git" / "objects" / "info" / "alternates").unlink()
+    assert commit_text(shared, "HEAD").subject == PRIVATE
 
 
 @pytest.mark.parametrize("value", ["files:///elsewhere", "reftable # no", '"reftable:../x"'])
