@@ -414,9 +414,9 @@ class ToolsUpstream(Upstream):
                     f"its description was {before.location!r} and is a link to {str(place)!r} now: name that one in"
                     " the file of servers if it is meant"
                 )
-            # Or another server: the one that it had first is called.
-            if "server" not in options and (server := before.options.get("server")):
-                options["server"] = server
+            # Or another server: the one that it had first is called, and none where it had none.
+            if is_path(before):
+                options.setdefault("server", before.options.get("server", ""))
         self._tree = build_tree(SourceRef(str(settings["openapi"]), options, "", "openapi"), out=out)
         (built,) = self._tree.sources()
         self._title = self._tree.get(".").title

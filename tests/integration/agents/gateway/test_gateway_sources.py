@@ -143,6 +143,26 @@ def test_operations_are_called_at_the_server_that_a_description_had_first(
     run(main())
 
 
+def test_operations_of_a_description_that_had_no_server_are_called_at_none(
+    bench: Bench, run: Run, shop: tuple[str, list[str]]
+) -> None:
+    plain = {"operationId": "get_order", "responses": {"200": {"description": "ok"}}}
+    file = bench.folder / "shop.json"
+    entry = {"openapi": str(file), "allow_private": True}
+
+    async def main() -> None:
+        for server in ("/", shop[0]):
+            text = {**DESCRIPTION, "paths": {"/orders": {"get": plain}}, "servers": [{"url": server}]}
+            file.write_text(json.dumps(text))
+            async with bench.gateway(shop=entry) as gateway:
+                assert "get_order" in await gateway.browse("shop")
+                got = await gateway.call("shop/get_order", {})
+                assert "the option `server`" in said(got)
+        assert not shop[1]
+
+    run(main())
+
+
 def test_a_description_that_became_a_link_is_not_followed(
     bench: Bench, run: Run, shop: tuple[str, list[str]]
 ) -> None:
