@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from metatree._util import toml_text
-from metatree._util.named_file import read_named
+from metatree._util.named_file import read_named, typed_path
 from metatree.errors import UserError
 
 PREFIX: Final = "METATREE_"
@@ -88,7 +88,7 @@ class Settings:
         if file is None and (named := environment.get(FILE_VARIABLE)):
             file = _whole(named, FILE_VARIABLE)
         if file is not None:
-            for name, value in _read(Path(file).expanduser()).items():
+            for name, value in _read(typed_path(file)).items():
                 values[name] = _value(
                     _checked_name(name, known, f"{str(file)!r}"), name, value, f"in {str(file)!r}"
                 )

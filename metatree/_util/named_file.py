@@ -7,6 +7,8 @@ import os
 import stat
 from pathlib import Path
 
+from metatree.errors import UserError
+
 _SYSTEM = ("/dev", "/proc")
 
 
@@ -40,3 +42,31 @@ def read_regular(path: Path, most: int = -1) -> bytes:
         )
     with os.fdopen(descriptor, "rb") as stream:
         return stream.read(most) or b""
+
+
+def typed_path(given: str | os.PathLike[str]) -> Path:
+    """Return a path as somebody typed it: `~` is their home, unless something here has that very name.
+
+    `metatree build *` names what a clone has, which may be a folder called `~`. Of that the whole path is returned, so
+    that nobody takes it for the home later.
+
+    Raises:
+        UserError: both are there, or there is no user of the name after `~`.
+    """
+    path = Path(given)
+    if not path.parts or not path.parts[0].startswith("~"):
+        return path
+    if not os.fspath(given).startswith("~"):  # `./~`
+        return path.absolute()
+    is_here = os.path.lexists(path)
+    try:
+        at_home = path.expanduser()
+        if is_here and at_home.exists():
+            raise UserError(
+                f"{str(given)!r} is here and in a home: write {str(path.absolute())!r} or {str(at_home)!r}"
+            )
+        return path.absolute() if is_here else at_home
+    except RuntimeError:
+        if is_here:
+            return path.absolute()
+        raise UserError(f"{str(given)!r} does not exist, and no user has that home: give a path") from None

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
+from metatree._util.named_file import typed_path
 from metatree.blackboard._fork import Merge, OnConflict, fork_rows, merge_rows
 from metatree.blackboard._images import Images
 from metatree.blackboard._json_lines import read_lines
@@ -199,7 +200,7 @@ def _open_store(place: str | Path | Tree | Database | None) -> tuple[Database, b
 
         return PostgresStore(str(place)), True
     if isinstance(place, str | Path):
-        path = Path(place).expanduser()
+        path = typed_path(place)
         if path.is_dir():
             memory = (path if path.name == ".metatree" else path / ".metatree") / "memory.db"
             if not memory.parent.is_dir():

@@ -18,10 +18,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from metatree._util.named_file import typed_path
 from metatree._util.private import private_folder
 from metatree.blackboard._image_header import ImageHeader, read_header
 from metatree.errors import BadItem, UserError
-from metatree.storage.store_files import images_folder
 from metatree.trees.source_files import digest_bytes, read_inside
 
 if TYPE_CHECKING:
@@ -68,13 +68,13 @@ class Images:
 
     @property
     def folder(self) -> Path:
-        """The folder that they lie in, as `images_folder` has it; a temporary one for a store in memory.
+        """The folder that they lie in; a temporary one for a store in memory.
 
         Raises:
-            UserError: as that.
+            StoreReplaced, UserError: as `Store.images_folder`.
         """
-        if self._store.path is not None:
-            return images_folder(self._store.path)
+        if (folder := self._store.images_folder) is not None:
+            return folder
         if self._temporary is None:
             self._temporary = tempfile.mkdtemp(prefix="metatree-images-")
             weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
@@ -93,7 +93,7 @@ class Images:
             BadItem: there is no such file, it is no image of a type that models take, or it is too large.
             MissingExtra: similar images are to be merged, and the package for it is not installed.
         """
-        file = Path(path).expanduser()
+        file = typed_path(path)
         try:
             size = file.stat().st_size
             if not file.is_file():

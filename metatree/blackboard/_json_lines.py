@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from metatree._util.named_file import read_named
+from metatree._util.named_file import read_named, typed_path
 from metatree.errors import UserError
 
 _log = logging.getLogger("metatree")
@@ -23,7 +23,7 @@ def read_lines(path: str | Path, last_k: int = -1) -> list[Any]:
     Raises:
         UserError: the file cannot be read, or is not UTF-8.
     """
-    file = Path(path).expanduser()
+    file = typed_path(path)
     if not str(path) or not file.exists():
         return []
     try:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from metatree._util.named_file import typed_path
 from metatree._util.threads import run_apart
 from metatree.durable import Effect, Journal, MemoryJournal, Replayed, RunInfo, first_record, replay, take_up
 from metatree.durable.sql_journal import SqlJournal
@@ -345,7 +346,7 @@ def _opened(
 ) -> Iterator[Journal]:
     """Open the journal that was asked for, for the block."""
     if isinstance(journal, str | Path):
-        with Store.open(Path(journal).expanduser(), create=create) as store:
+        with Store.open(typed_path(journal), create=create) as store:
             yield SqlJournal(store)
     elif journal is not None:
         yield journal

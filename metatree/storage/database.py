@@ -36,6 +36,8 @@ class Database(ABC):
     """What follows the table in a SELECT that is to read it in its own order, without an index."""
     path: Path | None
     """The file, None when there is none."""
+    images_folder: Path | None
+    """Where images of its boards lie; None without a file. Of a `Store` it may raise."""
     read_only: bool
     """Whether writing is refused."""
 

@@ -61,6 +61,7 @@ class PostgresStore(Database):
         lock_s: float = 60.0,
     ) -> None:
         self.path = None
+        self.images_folder = None
         self.read_only = False
         self.address = address_of(address, schema=schema)
         self._settings = session_settings(self.address, lock_s=lock_s, idle_s=lock_s).encode()

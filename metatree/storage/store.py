@@ -21,7 +21,7 @@ from metatree.storage._older import move_older
 from metatree.storage.database import Database, T
 from metatree.storage.errors import file_error, full, is_busy, replaced, store_error
 from metatree.storage.schema import FILES, SQLITE
-from metatree.storage.store_files import FIRST_NAME, LEAVE_LOG, check_files, whole
+from metatree.storage.store_files import FIRST_NAME, LEAVE_LOG, check_files, folder_beside, whole
 
 APPLICATION_ID = 0x6D747265
 """`mtre`: tells a metatree store from any other SQLite file."""
@@ -319,6 +319,29 @@ class Store(Database):
             except _FAILURES as exc:
                 raise self._translated(exc) from exc
 
+    def check_place(self) -> None:
+        """Check that its file is where it was opened, as before whatever is read or written beside it by name.
+
+        Raises:
+            StoreReplaced: it is not, as where git put a link in the place of a folder above it.
+        """
+        if _file_id(self._place) != self._file_id:
+            raise replaced(self.path)
+
+    @property
+    def images_folder(self) -> Path | None:  # type: ignore[override]  # it is looked for each time
+        """The folder beside its file that the images of its boards lie in: `board.db.images` beside `board.db`.
+
+        Raises:
+            StoreReplaced: as `check_place`.
+            UserError: a link is in the place of the folder, or of `.metatree`.
+        """
+        if self._place is None:
+            return None
+        folder = folder_beside(self._place, ".images")
+        self.check_place()
+        return folder
+
     @staticmethod
     def json_each(array: str) -> str:
         return f"json_each({array})"
@@ -336,8 +359,7 @@ class Store(Database):
             if self._in_transaction:
                 yield
                 return
-            if _file_id(self._place) != self._file_id:
-                raise replaced(self.path)  # SQLite would write to the file that has no name any more
+            self.check_place()  # SQLite would write to the file that has no name any more
             self.execute("BEGIN IMMEDIATE")
             self._in_transaction = True
             try:

@@ -43,11 +43,6 @@ def is_exempt(file: Path) -> bool:
     return all(any(place.is_relative_to(each) for each in trusted) for place in places)
 
 
-def images_folder(file: Path) -> Path:
-    """Return the folder of the images of a store's boards: `board.db.images` beside `board.db`."""
-    return folder_beside(file, ".images")
-
-
 def folder_beside(file: Path, end: str) -> Path:
     """Return a folder that a store has beside it, called as the store with an ending.
 

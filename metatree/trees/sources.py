@@ -15,6 +15,7 @@ from typing import Any
 
 from metatree import plugins
 from metatree._util.links import link_astray, real
+from metatree._util.named_file import typed_path
 from metatree._util.secret_files import is_link_to_secret
 from metatree.errors import UserError
 from metatree.storage.trust import NAMED_IN as NAMED_IN
@@ -29,29 +30,6 @@ FOLDER = ".metatree"
 
 _ENDS = ("/", "::", "#")
 _REMOTE = re.compile(r"\s*(?:https?|postgres(?:ql)?)://", re.IGNORECASE)
-
-
-def typed_path(given: str | os.PathLike[str]) -> Path:
-    """Return a path as somebody typed it: `~` is their home, unless something here has that very name.
-
-    `metatree build *` names what a clone has, which may be a folder called `~`.
-
-    Raises:
-        UserError: both are there, or there is no user of the name after `~`.
-    """
-    path = Path(given)
-    if not os.fspath(given).startswith("~"):
-        return path
-    is_here = os.path.lexists(path)
-    try:
-        at_home = path.expanduser()
-        if is_here and at_home.exists():
-            raise UserError(f"{str(given)!r} is here and in a home: write './{path}' or {str(at_home)!r}")
-        return path if is_here else at_home
-    except RuntimeError:
-        if is_here:
-            return path
-        raise UserError(f"{str(given)!r} does not exist, and no user has that home: give a path") from None
 
 
 def refuse_link_out(place: Path) -> None:
@@ -104,16 +82,16 @@ def _kept_path(place: Path, folder: Path | None, *, up: bool = True) -> str:
 
 
 def sources_of(layer: Layer, folder: Path) -> list[SourceRef]:
-    """Return what a layer was built from; `folder` is where its tree is kept."""
+    """Return what a layer was built from; `folder` is where its tree is kept, by its path without links."""
     return [source_from_record(record, folder) for record in layer.fact("sources") or []]
 
 
 def source_from_record(record: dict[str, Any], folder: Path) -> SourceRef:
-    """Return a source as it was kept; `folder` is where its tree is kept."""
+    """Return a source as it was kept; `folder` is where its tree is kept, by its path without links."""
     place, options = record.get("place"), record["options"]
-    location = record["location"] if place is None else os.path.normpath(folder.resolve() / place)
+    location = record["location"] if place is None else os.path.normpath(folder / place)
     if isinstance(named_in := options.get(NAMED_IN), str):
-        options = {**options, NAMED_IN: os.path.normpath(folder.resolve() / named_in)}
+        options = {**options, NAMED_IN: os.path.normpath(folder / named_in)}
     return SourceRef(location, options, record.get("mount", ""), record["type"])
 
 

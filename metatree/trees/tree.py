@@ -15,6 +15,8 @@ from shlex import quote
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from metatree._util.links import real
+from metatree._util.named_file import typed_path
 from metatree.errors import BrokenStore, UntrustedStore, UserError
 from metatree.node import Node
 from metatree.storage.store import Store, sync_folder, writable
@@ -31,7 +33,6 @@ from metatree.trees.sources import (
     source_record,
     sources_of,
     tree_path,
-    typed_path,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class Tree:
         """Use `Tree.create` or `Tree.open`."""
         self.path = path
         """The folder or file it lives in, None for one in memory."""
+        base = Path() if path is None else path if path.is_dir() else path.parent
+        self._folder = real(base)  # where it was opened: a link may come in the place of a folder above it
         self.memory = memory
         """The store of what was added to the tree, and of runs and boards."""
         self.index = memory if index is None else index
@@ -118,7 +121,7 @@ class Tree:
         Raises:
             UserError: the file exists.
         """
-        file = None if str(path) == ":memory:" else Path(path).expanduser()
+        file = None if str(path) == ":memory:" else typed_path(path)
         if file is not None and file.exists():
             raise UserError(f"{str(file)!r} exists: open it with Tree.open, or choose another path")
         store = Store.open(":memory:" if file is None else file)
@@ -150,7 +153,7 @@ class Tree:
         """
         if not isinstance(path, str | os.PathLike):
             raise UserError(f"Tree.open takes the path of a tree or of its source, not {path!r}")
-        place = Path(path).expanduser()
+        place = typed_path(path)
         if place.is_dir():
             folder = place if (place / INDEX).exists() else place / FOLDER
             source = folder.parent if folder.name == FOLDER else place
@@ -425,7 +428,7 @@ class Tree:
         """Yield what a path of the system is called in the tree, when it lies in the source."""
         if "\0" in text:
             return
-        absolute = Path(text).expanduser().absolute()
+        absolute = typed_path(text).absolute()
         for source in self.sources():
             root = Path(source.location)
             for way in (Path(os.path.normpath(absolute)), absolute.resolve()):
@@ -441,8 +444,7 @@ class Tree:
 
     def sources(self) -> list[SourceRef]:
         """Return what the tree was built from, in order."""
-        base = Path() if self.path is None else self.path if self.path.is_dir() else self.path.parent
-        return sources_of(Layer(self.index), base)
+        return sources_of(Layer(self.index), self._folder)
 
     def source_of(self, node: str | Node) -> SourceRef | None:
         """Return the source that a node came from, or that of the nearest node above it which came from one.

@@ -35,7 +35,7 @@ def text_of(argument: str, *, what: str, whole: bool = False) -> str:
     elif (file := named_file(argument)) is not None:
         if not file:
             raise UserError("no file is named after @: give @FILE, or @@ for a text that begins with @")
-        path = options.path(file).expanduser()
+        path = options.path(file)
         try:
             text = _decoded(read_named(path), str(path))
         except OSError as error:

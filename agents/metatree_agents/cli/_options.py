@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from metatree._util.links import link_astray, real
+from metatree._util.named_file import typed_path
 from metatree._util.numbers import whole_number
 from metatree._util.secret_files import is_link_to_secret
 from metatree.errors import UserError
-from metatree.trees.sources import typed_path
 
 if TYPE_CHECKING:
     from metatree import Limits

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from metatree._util.named_file import typed_path
 from metatree._util.open_folder import opened
 from metatree._util.private import private_folder
 from metatree._util.secret_text import masked
@@ -20,7 +21,7 @@ from metatree.errors import BrokenStore, MetatreeError, TransientError, Untruste
 from metatree.node import Node, digest_of
 from metatree.notes.left_out import OPTION, left_out
 from metatree.storage.acceptance import survey
-from metatree.storage.errors import ELSEWHERE, file_error, is_busy, replaced, store_error, unwritable
+from metatree.storage.errors import ELSEWHERE, file_error, is_busy, store_error, unwritable
 from metatree.storage.store import Store, writable
 from metatree.storage.store_files import check_files, whole
 from metatree.storage.trust import OFFERED
@@ -114,7 +115,7 @@ def build_tree(
         if not isinstance(given, str | Path | SourceRef | Mapping):
             raise UserError(f"build_tree takes paths, addresses and sources, not {given!r}")
     options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes, "history": history}
-    kept_in = Path(out).expanduser().absolute() if out is not None else None
+    kept_in = typed_path(out).absolute() if out is not None else None
     sources = located((source, *more), options, None if more else kept_in and kept_in.resolve())
     place = kept_in or place_of(sources)
     check_files(place / INDEX)
@@ -158,8 +159,7 @@ class TreeBuilder:
         sources = tree.sources()
         if tree.path is None or tree.path.is_file():
             raise UserError(f"{tree!r} is kept in one file, which cannot be built")
-        if not (tree.path / INDEX).exists():
-            raise replaced(tree.path / INDEX if tree.path.is_dir() else tree.path)
+        tree.index.check_place()
         if not sources[0].mount and not Path(sources[0].location).is_dir():
             raise UserError(
                 f"the source {sources[0].location!r} is not there any more: build a tree of where it is now"
@@ -335,7 +335,7 @@ def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) 
                 f"{str(place)!r} holds nodes that somebody else made by hand: build your tree elsewhere (--tree"
                 f" FOLDER), with {f'tree:{place}'!r} among its sources to have them too"
             )
-        known = sources_of(layer, place)
+        known = sources_of(layer, place.resolve())
         check_source([source for source in known if not _is_unread(source, layer)], given)
         sources = [with_history(source, known) for source in mounted(given, known)]
         if not layer.has(ROOT):

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from metatree import plugins
 from metatree._util.links import real
+from metatree._util.named_file import typed_path
 from metatree.errors import UserError
 from metatree.trees.source_types import SourceRef, SourceType, load_source_type, source_traits_of
 from metatree.trees.sources import (
@@ -23,7 +24,6 @@ from metatree.trees.sources import (
     is_remote,
     public_location,
     refuse_link_out,
-    typed_path,
 )
 from metatree_memory_tools.trees.source import is_tree
 

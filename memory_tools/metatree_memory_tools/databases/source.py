@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from metatree._util.named_file import typed_path
 from metatree.errors import UserError
 from metatree.node import Node, Source
 from metatree.trees.source_types import Progress, SourceRef
@@ -46,7 +47,7 @@ class DatabaseSource:
         if is_address(location):
             return True
         try:
-            place = Path(location).expanduser()
+            place = typed_path(location)
             if not place.is_file():  # to open a pipe is to wait for a writer
                 return False
             with place.open("rb") as stream:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from metatree._util.named_file import read_named
+from metatree._util.named_file import read_named, typed_path
 from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree.node import Node, Source
@@ -73,7 +73,7 @@ class OpenApi:
         if _is_url(place):
             return page_fingerprint(place, rules=AddressRules.of(source.options), robots=None)
         try:
-            state = Path(place).expanduser().stat()
+            state = typed_path(place).stat()
         except OSError as exc:
             raise UserError(f"cannot read the description {place!r}: {exc.strerror}") from exc
         return f"{state.st_size} {state.st_mtime_ns}"
@@ -343,7 +343,7 @@ def _read(place: str, source: SourceRef) -> bytes:
             f"{place!r} is refused: an OpenAPI description is a file or at an http or https address"
         )
     try:
-        path = Path(place).expanduser()
+        path = typed_path(place)
         if path.stat().st_size > MAX_BYTES:
             raise UserError(f"{place!r} is larger than {MAX_BYTES:,} bytes")
         return read_named(path)

@@ -14,7 +14,6 @@ from metatree._util.private import private_folder
 from metatree._util.secret_text import redacted
 from metatree.notes.archive._report import MergeConflict
 from metatree.notes.archive._rows import Merge, scalar, text
-from metatree.storage.store_files import images_folder
 from metatree.storage.trust import IMPORTED_RUN
 
 _ITEM = (
@@ -31,8 +30,7 @@ class BoardMerge(Merge):
 
     def all(self, *, permissions: bool) -> None:
         """Merge all of them; what answers a question of a run of one's own, only with `permissions`."""
-        if self.store.path is not None:
-            images_folder(self.store.path)  # or no archive would be sound
+        _ = self.store.images_folder  # raises here, or no archive would be sound
         self._boards(permissions)
         self.each("images", self._image)
 
@@ -97,12 +95,11 @@ class BoardMerge(Merge):
         names = ("size", "width", "height", "look", "thumbnail", "thumbnail_width", "thumbnail_height")
         name = text(row["name"])
         content = self.archive.image(name)
-        path = self.store.path
-        if content is None or path is None:
+        folder = self.store.images_folder
+        if content is None or folder is None:
             return
         if blake2b(content, digest_size=16).hexdigest() != name.partition(".")[0]:
             raise ValueError(f"the image {name} is not what its name says")
-        folder = images_folder(path)
         _put(folder, name, content)
         small = self.archive.image(row["thumbnail"])
         if small is not None:

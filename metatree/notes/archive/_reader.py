@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from metatree._util.named_file import typed_path
 from metatree._util.zips import open_archive, open_member, oversize, read_member
 from metatree.errors import BrokenStore, UserError
 from metatree.notes.archive.format import (
@@ -126,7 +127,7 @@ def opened(path: str | Path) -> Iterator[Archive]:
         UserError: there is no such file.
         BrokenStore: it is cut off, damaged, of another program, or of a newer version.
     """
-    file = Path(path).expanduser()
+    file = typed_path(path)
     if not file.is_file():
         raise UserError(f"there is no file {str(file)!r}: name one that `metatree export` wrote")
     try:

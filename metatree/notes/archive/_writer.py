@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from metatree._util.named_file import typed_path
 from metatree._util.secret_text import redacted, without_secrets
 from metatree._util.zips import open_archive, read_member
 from metatree.errors import UserError
@@ -36,7 +37,6 @@ from metatree.notes.archive.format import (
 )
 from metatree.storage.schema import FILES
 from metatree.storage.store import Store
-from metatree.storage.store_files import images_folder
 from metatree.storage.trust import IMPORTED_RUN
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.source_files import digest_bytes, read_inside
@@ -72,7 +72,7 @@ def export_memory(tree: Tree, path: str | Path, *, progress: Progress | None = N
     Raises:
         UserError: the folder cannot be written, or there is another kind of file at the path.
     """
-    file = Path(path).expanduser()
+    file = typed_path(path)
     _check(file)
     report = Exported(str(file))
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
@@ -214,7 +214,7 @@ def _write(
         report.counts[name], digests[name] = number, digest.hexdigest()
         if progress is not None:
             progress(name, number)
-    folder = None if tree.memory.path is None else images_folder(tree.memory.path)
+    folder = tree.memory.images_folder
     for row in _table(store, "image", "name"):
         most = max(row["size"], _LARGE_THUMBNAIL)
         for name in (row["name"], row["thumbnail"]):

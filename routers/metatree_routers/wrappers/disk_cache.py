@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from metatree._util.cache_folder import cache_part
 from metatree._util.links import real
+from metatree._util.named_file import typed_path
 
 _log = logging.getLogger("metatree")
 
@@ -59,7 +60,7 @@ class DiskCache:
         name: str = "answers",
         size_limit_bytes: int = SIZE_LIMIT_BYTES,
     ) -> None:
-        self.folder = Path(folder).expanduser() if folder is not None else cache_part(name)
+        self.folder = typed_path(folder) if folder is not None else cache_part(name)
         self._place = real(self.folder)
         self._size_limit_bytes = size_limit_bytes
         self._lock = threading.Lock()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from metatree._util.named_file import read_named
+from metatree._util.named_file import read_named, typed_path
 from metatree.errors import UserError
 
 
@@ -16,7 +16,7 @@ class RecordingFile:
     """Appends lines to a file, from any thread."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).expanduser()
+        self.path = typed_path(path)
         self._lock = threading.Lock()
 
     def append(self, *lines: dict[str, Any]) -> None:
@@ -40,7 +40,7 @@ class RecordedLines:
     """
 
     def __init__(self, path: str | Path, key_of_line: Callable[[Any], str]) -> None:
-        self.path = Path(path).expanduser()
+        self.path = typed_path(path)
         self._lock = threading.Lock()
         self._lines: dict[str, list[Any]] = {}
         try:

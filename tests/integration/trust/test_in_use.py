@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from metatree_agents.service.database import database
 from metatree_agents.service.database._change_notify import ChangeNotifier
+from metatree_agents.tools.toolkit import Toolkit
 from metatree_memory_tools import build_tree
 
-from metatree import Blackboard
-from metatree.errors import MetatreeError, UserError
+from metatree import Blackboard, Tree
+from metatree.errors import MetatreeError, StoreReplaced, UserError
 from tests.integration.trust.prepared import Clone, journal_of
 
 pytestmark = pytest.mark.integration
@@ -86,6 +87,49 @@ def test_nothing_is_deleted_where_a_link_leads_that_comes_in_the_place_of_metatr
         with pytest.raises(MetatreeError):
             board.forget_removed()
     assert sorted(images.iterdir()) == before
+
+
+def test_no_image_is_written_where_a_link_leads_that_comes_in_the_place_of_a_folder_above(
+    clone: Clone,
+) -> None:
+    picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0"
+    docs, other = clone.folder / "docs", clone.folder.parent / "other"
+    for folder in (docs, other):
+        folder.mkdir(parents=True)
+        (folder / "a.md").write_text("# Harbour")
+    build_tree(docs).close()
+    with Blackboard(docs) as board:
+        board.add_image(content=picture)
+        docs.rename(clone.folder / "away")
+        docs.symlink_to(other)
+        with pytest.raises(StoreReplaced):
+            board.add_image(content=picture + b"2")
+        with pytest.raises(StoreReplaced):
+            board.forget_removed()
+    assert [each.name for each in other.iterdir()] == ["a.md"]
+
+
+def test_nothing_is_read_where_a_link_leads_that_comes_in_the_place_of_a_folder_above_an_open_tree(
+    clone: Clone,
+) -> None:
+    """The source is kept relative to the tree, whose folder was followed again at each look."""
+    docs, private = clone.folder / "docs", clone.folder.parent / "private"
+    for folder, text in ((docs, "# Harbour"), (private / "in", "# Harbour 4711")):
+        folder.mkdir(parents=True)
+        (folder / "a.md").write_text(text)
+    build_tree(docs).close()
+    build_tree(private / "in").close()
+    before = (private / "in" / ".metatree" / "index.db").read_bytes()
+    with Tree.open(docs) as tree:
+        assert "Harbour" in str(asyncio.run(Toolkit(tree).grep("Harbour")).rows)
+        docs.rename(clone.folder / "away")
+        docs.symlink_to(private / "in")
+        assert "4711" not in str(asyncio.run(Toolkit(tree, refresh=False).grep("4711")).rows)
+        assert [Path(source.location) for source in tree.sources()] == [docs]
+        assert tree.stale()
+        with pytest.raises(StoreReplaced):
+            tree.refresh()
+    assert (private / "in" / ".metatree" / "index.db").read_bytes() == before
 
 
 def test_no_server_is_told_where_a_link_leads_that_comes_in_the_place_of_metatree(clone: Clone) -> None:

@@ -21,7 +21,8 @@ from metatree_memory_tools.build._scan import scan
 from metatree_memory_tools.mcp_server import _stdio
 from metatree_memory_tools.mcp_server.address import ServerAddress
 
-from metatree import Tree, plugins
+from metatree import Blackboard, Tree, plugins
+from metatree.blackboard._json_lines import read_lines
 from metatree.errors import UntrustedStore, UserError
 from metatree.notes.notes import forget, remember
 from metatree.trees import sources
@@ -84,7 +85,7 @@ def test_the_command_that_brings_a_memory_back_reads_no_file(
 
 
 def test_a_folder_that_is_called_as_the_home_is_that_folder(
-    clone: Clone, monkeypatch: pytest.MonkeyPatch
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = clone.secret.parent
     monkeypatch.setenv("HOME", str(home))
@@ -98,6 +99,14 @@ def test_a_folder_that_is_called_as_the_home_is_that_folder(
             build_tree(name)
         assert run(["build", name]) == 2
     assert not (home / ".metatree").exists() and not (home / "notes" / ".metatree").exists()
+    for use in (Tree.open, Blackboard, read_lines):
+        with pytest.raises(UserError, match="is here and in a home"):
+            use(Path("~") / "notes")
+    assert run(["files", "lake", "--source", "./~/notes"]) == 0
+    assert "b.md" in capsys.readouterr().out
+    (home / "notes").rmdir()
+    with Tree.open(Path("~") / "notes") as tree:
+        assert tree.source_root == clone.folder / "~" / "notes"
     with pytest.raises(UserError, match="no user has that home"):
         build_tree("~nobody-of-this-name")
 

@@ -14,12 +14,13 @@ from errno import EACCES, EDQUOT, ENOSPC, EROFS
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from metatree._util.named_file import typed_path
 from metatree._util.private import private_folder
 from metatree.errors import BrokenStore, UntrustedStore, UserError
 from metatree.storage.errors import file_error, is_mounted_read_only, unwritable
 from metatree.storage.store import writable
 from metatree.trees.source_types import SourceRef
-from metatree.trees.sources import is_remote, known_source, public_location, refuse_link_out, typed_path
+from metatree.trees.sources import is_remote, known_source, public_location, refuse_link_out
 from metatree_agents.cli import _config as config
 from metatree_agents.cli import _options as options
 from metatree_agents.cli._errors import Cancelled, denied

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from metatree._util.named_file import typed_path
 from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
@@ -145,8 +146,8 @@ def import_(
             with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
         if trust:
-            if file.parent != Path(folder) and file.expanduser().is_file():  # what is shown is what is merged
-                file = _copied(file.expanduser(), Path(folder) / file.name)
+            if file.parent != Path(folder) and typed_path(file).is_file():  # what is shown is what is merged
+                file = _copied(typed_path(file), Path(folder) / file.name)
             if not _agreed(file, yes, quiet=json):
                 output.note("nothing was imported")
                 return WRONG_USE

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from metatree._util.named_file import typed_path
 from metatree.errors import UserError
-from metatree.trees.sources import public_location, refuse_link_out, typed_path
+from metatree.trees.sources import public_location, refuse_link_out
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND

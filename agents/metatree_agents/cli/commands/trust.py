@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from metatree._util.named_file import typed_path
 from metatree.errors import MetatreeError, UserError
 from metatree.trees.sources import FILES, public_location
 from metatree_agents.cli import _config as config
@@ -65,7 +66,7 @@ def trust(
     if revoke and (show or yes):
         raise UserError("--revoke goes with neither --show nor --yes")
     if revoke:
-        return _take_back((place or Path()).expanduser(), json)
+        return _take_back(typed_path(place or Path()), json)
     folder = _place(place or Path())
     wished = _wishes(folder)
     try:
@@ -182,7 +183,7 @@ def _settings_line(wished: config.Wishes) -> str:
 
 
 def _place(given: Path) -> Path:
-    path = given.expanduser()
+    path = typed_path(given)
     if (
         path.is_dir()
         and path.name != FOLDER
@@ -203,7 +204,9 @@ def _sources_of(survey: Survey) -> list[SourceRef]:
     """Return the sources that were shown; one where a link leads elsewhere is none of them."""
     from metatree.trees.sources import known_source, source_from_record
 
-    return [known_source(source_from_record(record, survey.file.parent)) for record in survey.offered]
+    return [
+        known_source(source_from_record(record, survey.file.parent.resolve())) for record in survey.offered
+    ]
 
 
 def _build(index: Path, sources: list[SourceRef]) -> None:
@@ -291,7 +294,7 @@ def _source(record: dict[str, Any], survey: Survey) -> str:
     """Say what a source of a tree would do; whole, but for passwords in addresses of one's own."""
     from metatree.trees.sources import source_from_record
 
-    source = source_from_record(record, survey.file.parent)
+    source = source_from_record(record, survey.file.parent.resolve())
     if survey.trusted and not survey.offered:
         source = replace(source, location=public_location(source.location))
     option_text = json_text.dumps(dict(source.options), ensure_ascii=False)

@@ -174,6 +174,7 @@ class SqliteDatabase(ServiceDatabase):
 
     def opened_again(self) -> ServiceDatabase:
         assert self._store.path is not None, "a database in memory has one connection"
+        self._store.check_place()
         return SqliteDatabase.open(self._store.path)
 
     @property
@@ -198,6 +199,7 @@ class SqliteDatabase(ServiceDatabase):
             async with self.transaction() as do:
                 yield do
             return
+        self._store.check_place()
         with await _opened(self._store.path) as reader:
             reader.freeze()
             reader.execute("BEGIN")

@@ -237,6 +237,7 @@ class Published:
             if current.mark == mark:
                 self._leads, self._version = True, current.version
                 return None
+            tree.index.check_place()
             # Inside the tree's own folder: there is room for a file of this size where the tree is.
             with tempfile.TemporaryDirectory(prefix=".publishing-", dir=tree.path) as folder:
                 file = Path(folder) / "index.db"
@@ -310,8 +311,8 @@ def write_snapshot(store: Store, path: Path) -> None:
     """
     assert store.path is not None
     private_file(path)
+    store.check_place()
     try:
-        # Opened with all checks, since another file may be there by now.
         with Store.open(store.path, create=False) as source, closing(sqlite3.connect(whole(path))) as target:
             source.copy_to(target)
     except sqlite3.Error as exc:

@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
+from metatree._util.named_file import typed_path
 from metatree._util.private import keep_private, private_folder
 from metatree.errors import UserError
 from metatree.storage.postgres_address import is_postgres, without_secrets
@@ -124,7 +125,7 @@ class ServiceOptions:
     def file(self) -> Path:
         """Return where the database is, of SQLite, whether it is there or not."""
         if self.database is not None:
-            return Path(self.database).expanduser()
+            return typed_path(self.database)
         place = place_of(self.source, self.tree)
         # A tree in one file has its database beside it; any other in its folder, which builds make and scans pass over.
         return (place.parent if place.is_file() else place) / DATABASE

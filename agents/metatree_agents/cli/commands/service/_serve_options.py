@@ -273,7 +273,7 @@ def named_folders(given: Sequence[str]) -> dict[str, Path]:
             )
         if require_name(name) in folders:
             raise UserError(f"two trees are called {name!r}: give each a name of its own")
-        path = options.path(folder).expanduser()
+        path = options.path(folder)
         if not path.is_dir():
             raise UserError(f"there is no folder {str(path)!r} for the tree {name}")
         folders[name] = path
