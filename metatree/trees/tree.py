@@ -79,9 +79,9 @@ class Tree:
 
     def __init__(self, memory: Store, index: Store | None = None, *, path: Path | None = None) -> None:
         """Use `Tree.create` or `Tree.open`."""
-        self.path = path
+        self.path = None if path is None else path.absolute()
         """The folder or file it lives in, None for one in memory."""
-        base = Path() if path is None else path if path.is_dir() else path.parent
+        base = Path() if self.path is None else self.path if self.path.is_dir() else self.path.parent
         self._folder = real(base)  # where it was opened: a link may come in the place of a folder above it
         self.memory = memory
         """The store of what was added to the tree, and of runs and boards."""

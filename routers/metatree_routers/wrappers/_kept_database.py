@@ -6,6 +6,7 @@ diskcache deletes and reads the files that rows name, wherever they are, and set
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import sys
 import tempfile
@@ -26,7 +27,13 @@ _DEFINITIONS = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 
 
 def opened_cache(folder: Path, size_limit_bytes: int) -> Any:
-    """Open the diskcache of a folder; a database there that is none of ours is deleted first, with a warning."""
+    """Open the diskcache of a folder; a database there that is none of ours is deleted first, with a warning.
+
+    Raises:
+        OSError: diskcache would open another folder, since it puts variables of the environment into paths.
+    """
+    if os.path.expandvars(folder) != os.fspath(folder):
+        raise OSError("its path has what diskcache takes for a variable of the environment")
     file = folder / _NAME
     if why := _fault(file):
         _log.warning("the cache in %s is made anew: %s", folder, why)

@@ -116,6 +116,18 @@ def test_a_cache_of_ours_is_kept(cache: Path, caplog: pytest.LogCaptureFixture) 
     assert not caplog.records
 
 
+def test_no_cache_is_opened_where_a_variable_in_its_path_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """diskcache puts in `$TERM` after we have looked at the path as it is."""
+    monkeypatch.setenv("TERM", "xterm")
+    (tmp_path / "app-xterm").mkdir()
+    kept = DiskCache(tmp_path / "app-$TERM")
+    kept.set("mine", 1)
+    assert kept.get("mine") is None and list(tmp_path.glob("app-xterm/*")) == []
+    assert "a variable of the environment" in caplog.text
+
+
 def test_texts_of_documents_are_kept_through_no_link(clone: Clone, cache: Path) -> None:
     folder = cache / "documents"
     folder.mkdir()
