@@ -76,6 +76,12 @@ _OF_USERS: Final = {
 """Tables with rows for a user, who must be there: else they would be those of the next one of that name."""
 _INSIDE: Final = "engine-inside"
 """The user whom a server makes an engine of its own."""
+_TYPES: Final = {
+    "INT": "'integer'",
+    "TEXT": "'text'",
+    "DOUBLE": "'real', 'integer'",
+    "REAL": "'real', 'integer'",
+}
 _NOT_TAKEN: Final = (
     # They answer what is asked in the same words.
     *("chat", "lookup", "lookup_wish", "service_index"),
@@ -84,7 +90,7 @@ _NOT_TAKEN: Final = (
     # Who waits.
     *("turn", "service_engine"),
     # Also of trees that are not there yet.
-    "service_tree_right",
+    *("service_tree", "service_tree_right"),
     # What is published: engines take it for this user's.
     *("tree_state", "tree_version", "tree_file", "tree_memory"),
 )
@@ -112,6 +118,7 @@ _TABLE_LABELS: Final = {
     "recommendation": "recommendations, which are not taken over",
     "service_key": "API keys",
     "service_group": "memberships in groups",
+    "service_tree": "names of trees, which are not taken over",
     "service_tree_right": "rights to ask trees, which are not taken over",
     "tree_version": "versions of a published tree, which are not taken over",
     "tree_memory": "texts of the memory that engines share, which are not taken over",
@@ -273,6 +280,27 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
         ) from exc
 
 
+def _check_values(store: Store, table: str) -> None:
+    """Refuse values of another type than that of their column: a number of 29.5 would pass for 29 elsewhere.
+
+    Raises:
+        UserError: there is one.
+    """
+    for _, column, declared, *_ in store.rows(f"PRAGMA table_info({table})"):
+        # By the affinity of the column (sqlite.org/datatype3.html, 3.1).
+        types = next((types for part, types in _TYPES.items() if part in declared.upper()), None)
+        if types and store.rows(
+            f"SELECT 1 FROM {table} NOT INDEXED WHERE typeof({column}) NOT IN ({types}, 'null') LIMIT 1"
+        ):
+            raise _out_of_form(store, table, column)
+
+
+def _out_of_form(store: Store, table: str, column: str) -> UserError:
+    return UserError(
+        f"{store.name!r} cannot be accepted: {column!r} of a row in {table!r} is out of form; ask who made it"
+    )
+
+
 def _check_nodes(store: Store) -> None:
     """Refuse nodes that no program of ours could write or read, and numbers after which there are no more.
 
@@ -282,13 +310,12 @@ def _check_nodes(store: Store) -> None:
         UserError: there is such a node, or such a number.
     """
     for (table,) in store.rows("SELECT name FROM sqlite_master WHERE type = 'table'"):
+        _check_values(store, table)
         columns = {name for _, name, *_ in store.rows(f"PRAGMA table_info({table})")}
         for column in sorted(columns & {"seq", "number", "position"}):
             most = store.value(f"SELECT max({column}) FROM {table}")
             if most is not None and not (isinstance(most, int) and most < _MOST_NUMBER):
-                raise UserError(
-                    f"{store.name!r} cannot be accepted: a {column} in {table} is out of form; ask who made it"
-                )
+                raise _out_of_form(store, table, column)
     texts = " OR ".join(
         f"typeof({column}) <> 'text'" for column in ("id", "kind", "title", "description", "digest")
     )

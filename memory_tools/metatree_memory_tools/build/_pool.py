@@ -55,9 +55,9 @@ _MOST_TEXT_BYTES = 5_000_000
 _MEMORY_BYTES = 1_000_000_000
 """The same for the memory of a worker."""
 _TEXT_ENDINGS = (".md", ".rst", ".txt")
-_MOST_PAGE_BYTES = 1_000_000
+_MOST_PAGE_BYTES = 128_000
 """The same for pages: larger ones are read one after the other, by the process that reads documents, since each takes
-some twenty times its size of memory."""
+some twenty times its size of memory, and four hundred times where each paragraph opens elements anew."""
 _OWN_PARSERS = (".py", ".pyi", ".pyw", ".html", ".htm", ".xhtml", ".css", ".svg")
 """Of names of code, those that no grammar of tree-sitter is for, or that is read elsewhere."""
 _TYPES = frozenset({"code", "html", "man", "markdown", "python", "rst", "text"})

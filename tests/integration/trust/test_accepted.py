@@ -76,7 +76,7 @@ def test_all_that_a_store_may_hold_is_shown_dropped_or_told_by_something_else() 
         "progress",  # of the questions
         *acceptance._NOT_TAKEN,
         # say nothing, do nothing
-        *("service_identity", "service_nonce", "service_nonce_end", "service_tree", "service_use"),
+        *("service_identity", "service_nonce", "service_nonce_end", "service_use"),
         *acceptance._OF_SOURCES,
         *acceptance._OF_THE_MOMENT,
         *acceptance._TABLE_LABELS,
@@ -387,7 +387,7 @@ def test_a_node_that_nothing_can_read_is_not_accepted(clone: Clone, column: str,
     with as_user(clone.attacker), Tree.open(clone.folder) as tree:
         remember(tree, "The shop opens at nine.", who="stranger")
     change(memory, (f"UPDATE node SET {column} = ? WHERE kind = 'memory'", (value,)))
-    with pytest.raises(UserError, match=r"cannot be accepted: its node '.*' is out of form"):
+    with pytest.raises(UserError, match=r"cannot be accepted: .*is out of form"):
         accept(memory)
     change(memory, (f"UPDATE node SET {column} = NULL", ()))
     accept(memory)
@@ -406,7 +406,7 @@ def test_numbers_after_which_there_are_no_more_are_not_accepted(clone: Clone, fi
             remember(tree, "The shop opens at nine.", who="stranger")
     last = f"id = (SELECT max(id) FROM {table})"
     change(clone.metatree / file, (f"UPDATE {table} SET {column} = ? WHERE {last}", ((1 << 63) - 1,)))
-    with pytest.raises(UserError, match=f"a {what} is out of form"):
+    with pytest.raises(UserError, match="'{}' of a row in '{}' is out of form".format(*what.split(" in "))):
         accept(clone.metatree / file)
 
 

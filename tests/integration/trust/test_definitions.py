@@ -278,6 +278,7 @@ def test_what_engines_share_and_publish_is_not_taken_of_an_accepted_service(tmp_
         "INSERT INTO service_engine VALUES ('e', 1, 9e18)",
         "INSERT INTO service_index VALUES ('e', 'v')",
         "INSERT INTO turn VALUES ('ann', 1, 1)",
+        "INSERT INTO service_tree VALUES (1, 'docs', 'docs')",
         "INSERT INTO service_tree_right VALUES (1, 'everybody')",
     )
     held = survey(path).held
@@ -311,6 +312,17 @@ def test_no_topic_and_no_engine_of_an_accepted_service_waits_for_who_comes_later
         assert store.rows("SELECT name FROM service_user") == [("ann",)]
         assert store.rows("SELECT id, ready_at FROM topic") == [("ann-1", None)]
         assert store.rows("SELECT topic FROM query") == [("ann-1",)]
+
+
+@pytest.mark.parametrize("number", ["29.5", "'29'||x'00'", "x'29'"])
+def test_a_store_with_a_value_of_another_type_than_its_column_is_not_accepted(
+    tmp_path: Path, number: str
+) -> None:
+    """Of 29.5, 29 would be made, the number of another tree: who may ask the one could ask the other."""
+    path = tmp_path / "service.db"
+    service(path, f"INSERT INTO service_tree VALUES ({number}, 'public', 'public')")
+    with pytest.raises(UserError, match="'number' of a row in 'service_tree' is out of form"):
+        accept(path)
 
 
 def test_proofs_are_not_refused_for_ever_after_a_service_was_accepted(tmp_path: Path) -> None:
