@@ -13,7 +13,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, module_from_spec
@@ -42,15 +42,23 @@ def program(name: str) -> str:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
-def _relative(pythonpath: str) -> frozenset[str]:
-    """Return what Python makes of the elements of PYTHONPATH that are relative, or empty: folders below this one."""
-    elements = filterfalse(os.path.isabs, pythonpath.split(os.pathsep) if pythonpath else [])
+def _starts() -> Iterator[Path]:
+    """Yield the current folder, and the one that the process was started in as its shell has it: it may be left."""
     with suppress(FileNotFoundError):  # no current folder
-        return frozenset(os.path.normpath(Path.cwd() / each) for each in elements)
-    return frozenset()
+        yield Path.cwd()
+    if (start := Path(os.environ.get("PWD", ""))).is_absolute():
+        yield start
 
 
-_HERE = _relative(os.environ.get("PYTHONPATH", ""))
+def _relative(elements: Iterable[str]) -> frozenset[str]:
+    """Return what Python makes of the elements of PYTHONPATH that are relative, or empty: folders below this one."""
+    relative = list(filterfalse(os.path.isabs, elements))
+    return frozenset(os.path.normpath(start / each) for start in _starts() for each in relative)
+
+
+_PYTHONPATH = os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.environ.get("PYTHONPATH") else []
+_HERE = _relative(_PYTHONPATH)
+_LIBRARY = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
 TOP_FOLDER = Path(sys.executable).anchor or None
 _INSTALLED_IN = Path(__file__).parents[2]
 """The folder that this package is imported from."""
@@ -63,11 +71,19 @@ def import_path() -> list[str]:
     it stays only where this package itself lies in it (`pip install --target`).
     `PYTHONPATH=$PYTHONPATH:/opt/lib` has an empty element where it was not set: nobody means a clone by that.
     """
-    paths = [path for path in filter(os.path.isabs, sys.path) if path not in _HERE]
-    with suppress(OSError):  # a zip file that is not there, or no current folder
-        if paths[:1] == sys.path[:1] and paths and Path(paths[0]).samefile("."):
-            return paths if Path(paths[0]).samefile(_INSTALLED_IN) else paths[1:]
-    return paths
+    # What is added at the start comes before the library; `python -m pdb` and others then put a folder before that.
+    library = next((at for at, path in enumerate(sys.path) if path.endswith(_LIBRARY)), 1)
+    starts = list(_starts())
+    named = (path for at, path in enumerate(sys.path) if at >= library or not _is_start(path, starts))
+    return [path for path in filter(os.path.isabs, named) if path not in _HERE]
+
+
+def _is_start(path: str, starts: Sequence[Path]) -> bool:
+    if path in _PYTHONPATH:
+        return False
+    with suppress(OSError):  # a zip file that is not there
+        return any(map(Path(path).samefile, starts)) and not Path(path).samefile(_INSTALLED_IN)
+    return False
 
 
 def installed_spec(module: str) -> ModuleSpec | None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -245,12 +246,24 @@ def test_what_lies_in_the_current_folder_is_not_installed(tmp_path: Path) -> Non
     module.parent.mkdir()
     module.write_text(build)
     environment = {**os.environ, "PYTHONPATH": str(module.parent)}
-    for way in (["-c", build], ["-m", "built"]):
+    elsewhere = tmp_path / "elsewhere" / "tool.py"
+    elsewhere.parent.mkdir()
+    elsewhere.write_text(build)
+    gone = elsewhere.with_name("gone.py")
+    gone.write_text("import os; here = os.getcwd(); os.chdir('/'); " + build.replace("'.'", "here", 1))
+    profiled = ["-m", "cProfile", "-o", str(tmp_path / "profile")]
+    ways = [["-c", build], ["-m", "built"], [*profiled, str(elsewhere)], [*profiled, str(gone)], [str(gone)]]
+    for way, first in product(ways, ["", os.pathsep]):
         done = subprocess.run(
-            [sys.executable, *way], cwd=clone, env=environment, capture_output=True, text=True, check=True
+            [sys.executable, *way],
+            cwd=clone,
+            env={**environment, "PYTHONPATH": first + str(module.parent), "PWD": str(clone)},
+            capture_output=True,
+            text=True,
+            check=True,
         )
-        assert not (clone / "ran").exists(), way
-        assert "evil" not in done.stderr
+        assert not (clone / "ran").exists(), (way, first)
+        assert "evil" not in done.stderr, (way, first)
     # On the path because somebody put it there, it is.
     environment["PYTHONPATH"] += os.pathsep + str(clone)
     names = "from metatree import plugins; print(sorted(plugins.available(plugins.MEMORY_TYPES)))"
