@@ -142,15 +142,25 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
+_FOLDERS_OF_LIBRARIES = (
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "DYLD_FRAMEWORK_PATH"),
+    "GCONV_PATH",  # of encodings, such as a commit may name
+)
+
+
 def absolute_libraries() -> dict[str, str]:
-    """Return the variables that say where programs look for libraries, without relative folders and empty elements.
+    """Return the variables that say which libraries programs load, and from where, without what is relative or empty.
 
     A program that is started in a folder, as git is, would load what lies there.
     """
     found = {}
-    for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"):
+    for name in _FOLDERS_OF_LIBRARIES:
         if name in os.environ:
             found[name] = ":".join(filter(os.path.isabs, re.split("[:;]", os.environ[name])))
+    for name in ("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES"):
+        if name in os.environ:  # a name without a folder is one of those that the system knows
+            each = re.split("[: ]" if name == "LD_PRELOAD" else ":", os.environ[name])
+            found[name] = ":".join(part for part in each if "/" not in part or part.startswith("/"))
     return found
 
 

@@ -27,6 +27,15 @@ def test_programs_are_given_no_relative_folders_of_libraries(monkeypatch: pytest
     monkeypatch.setenv("LD_LIBRARY_PATH", ":/opt/lib:lib:;/usr/lib")
     monkeypatch.delenv("DYLD_LIBRARY_PATH", raising=False)
     assert absolute_libraries() == {"LD_LIBRARY_PATH": "/opt/lib:/usr/lib"}
+    monkeypatch.setenv("LD_PRELOAD", "lib/hook.so /opt/a.so:./b.so:libc.so.6")
+    monkeypatch.setenv("LD_AUDIT", "c.so:d/e.so")
+    monkeypatch.setenv("GCONV_PATH", "conv:/usr/lib/gconv")
+    assert absolute_libraries() == {
+        "LD_LIBRARY_PATH": "/opt/lib:/usr/lib",
+        "LD_PRELOAD": "/opt/a.so:libc.so.6",
+        "LD_AUDIT": "c.so",
+        "GCONV_PATH": "/usr/lib/gconv",
+    }
     assert _environment()["LD_LIBRARY_PATH"] == "/opt/lib:/usr/lib"
 
 
