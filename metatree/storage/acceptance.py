@@ -314,7 +314,8 @@ def _check_nodes(store: Store) -> None:
         columns = {name for _, name, *_ in store.rows(f"PRAGMA table_info({table})")}
         for column in sorted(columns & {"seq", "number", "position"}):
             most = store.value(f"SELECT max({column}) FROM {table}")
-            if most is not None and not (isinstance(most, int) and most < _MOST_NUMBER):
+            least = store.value(f"SELECT min({column}) FROM {table}") if column == "seq" else 0
+            if most is not None and not (isinstance(most, int) and most < _MOST_NUMBER and least >= 0):
                 raise _out_of_form(store, table, column)
     texts = " OR ".join(
         f"typeof({column}) <> 'text'" for column in ("id", "kind", "title", "description", "digest")
@@ -393,6 +394,7 @@ def _drop_what_acts_for_others(store: Store) -> None:
         store.execute(
             f"DELETE FROM {table} WHERE {column} NOT IN (SELECT name FROM service_user NOT INDEXED)"
         )
+    store.execute("DELETE FROM topic WHERE trees <= 0")  # of no tree: nobody would be asked for a right
     for table in ("query", "progress"):
         store.execute(f"DELETE FROM {table} WHERE topic NOT IN (SELECT id FROM topic NOT INDEXED)")
     tables = {name for (name,) in store.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}

@@ -233,6 +233,7 @@ def test_large_pages_are_read_one_after_the_other(
     page = "<h1>The harbour</h1><p>It lies in the north.</p>" + "<p>Word after word.</p>" * 60
     for number in range(6):
         (folder / f"page{number}.html").write_text(page)
+    (folder / "chat.txt").write_text("02/03/2026, 10:00 - Ann: The harbour lies in the north.\n" * 60)
     monkeypatch.setattr(_pool, "_MOST_PAGE_BYTES", 1_000)
     asked: list[str] = []
     read_here = _pool.FileReader._read_here
@@ -245,8 +246,10 @@ def test_large_pages_are_read_one_after_the_other(
     files = _scan.scan(folder).files
     reader = _pool.FileReader(folder, 2_000_000, secrets=False)
     types = memory_types()
-    assert _pool._read(reader, files["page1.html"], None, types) is None
+    for name in ("page1.html", "chat.txt"):
+        assert _pool._read(reader, files[name], None, types) is None
     monkeypatch.setattr(_pool, "_MOST_PAGE_BYTES", 1_000_000)
+    assert _pool._read(reader, files["chat.txt"], None, types) is not None
     found = _pool._read(reader, files["page1.html"], None, types)
     assert found is not None and any("north" in node.description for node, _ in found.nodes)
     (folder / "page2.html").write_text(page + "<p>Word after word.</p>" * 50_000)

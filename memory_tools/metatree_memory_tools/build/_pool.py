@@ -62,6 +62,9 @@ _OWN_PARSERS = (".py", ".pyi", ".pyw", ".html", ".htm", ".xhtml", ".css", ".svg"
 """Of names of code, those that no grammar of tree-sitter is for, or that is read elsewhere."""
 _TYPES = frozenset({"code", "html", "man", "markdown", "python", "rst", "text"})
 """What workers read."""
+_APART = frozenset({"conversation", "html"})
+"""What they do not read of files above `_MOST_PAGE_BYTES`: a process that reads documents is started for each of them,
+and 200,000 turns of a chat would be in a worker and here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +324,7 @@ def _read(
 ) -> FileNodes | None:
     here = None if _is_text(file) else _TYPES
     if file.size > _MOST_PAGE_BYTES:
-        here = (here or frozenset(each.kind.name for each in types)) - {"html"}
+        here = (here or frozenset(each.kind.name for each in types)) - _APART
     try:
         with _limited_time():
             return reader.read(file, known, types, here=here)

@@ -397,7 +397,10 @@ def test_a_node_that_nothing_can_read_is_not_accepted(clone: Clone, column: str,
     ("file", "what"),
     [("index.db", "seq in node"), ("memory.db", "seq in node"), ("memory.db", "seq in gone")],
 )
-def test_numbers_after_which_there_are_no_more_are_not_accepted(clone: Clone, file: str, what: str) -> None:
+@pytest.mark.parametrize("number", [(1 << 63) - 1, -1])
+def test_numbers_after_which_there_are_no_more_are_not_accepted(
+    clone: Clone, file: str, what: str, number: int
+) -> None:
     column, _, table = what.split()
     if table == "gone":
         change(clone.metatree / file, ("INSERT INTO gone VALUES (1, 'x')", ()))
@@ -405,7 +408,7 @@ def test_numbers_after_which_there_are_no_more_are_not_accepted(clone: Clone, fi
         with as_user(clone.attacker), Tree.open(clone.folder) as tree:
             remember(tree, "The shop opens at nine.", who="stranger")
     last = f"id = (SELECT max(id) FROM {table})"
-    change(clone.metatree / file, (f"UPDATE {table} SET {column} = ? WHERE {last}", ((1 << 63) - 1,)))
+    change(clone.metatree / file, (f"UPDATE {table} SET {column} = ? WHERE {last}", (number,)))
     with pytest.raises(UserError, match="'{}' of a row in '{}' is out of form".format(*what.split(" in "))):
         accept(clone.metatree / file)
 

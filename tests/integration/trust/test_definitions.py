@@ -307,6 +307,10 @@ def test_no_topic_and_no_engine_of_an_accepted_service_waits_for_who_comes_later
             for owner in ("ann", "admin")
         ),
     )
+    with Store.open(path, create=False, trust=True) as store:
+        store.execute(
+            "INSERT INTO topic(id, owner, made_at, last_seq, trees) VALUES ('of-none', 'ann', 0, 1, 0)"
+        )
     accept(path)
     with Store.open(path, create=False) as store:
         assert store.rows("SELECT name FROM service_user") == [("ann",)]
