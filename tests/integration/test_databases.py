@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.databases import _sqlite
 from metatree_memory_tools.databases._sqlite import SQLite
 from metatree_memory_tools.databases._sqlite_apart import SQLiteApart
 from metatree_memory_tools.databases._tools import find_rows, look_up, query_database, save_query
@@ -304,6 +305,29 @@ def test_a_table_with_a_name_without_end_is_left_out(tmp_path: Path) -> None:
         made.execute(f"CREATE TABLE {'c' * 1_000} (d)")
     with build_tree(tmp_path) as tree:
         assert [node.title for _, node in tree.walk() if node.kind == "table"] == ["c" * 1_000]
+
+
+def test_columns_and_tables_without_an_end_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Views of a table of 2,000 columns have as many each, and 190,000 took 640 MB."""
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as made, made:
+        made.execute(f"CREATE TABLE t ({', '.join(f'c{number}' for number in range(1_500))})")
+        for number in range(25):
+            made.execute(f"CREATE VIEW v{number:02} AS SELECT * FROM t")
+    data = path.read_bytes()
+    with closing(SQLite.open_bytes(data, "a.db")) as database:
+        tables = list(database.tables())
+    assert len(tables) == 26 and sum(len(table.columns) for table in tables) == 30_000
+    assert tables[19].columns and not tables[20].columns and "30,000 columns" in tables[25].problem
+    for name, most in (("_MOST_TABLES", 25), ("_MOST_DEFINITIONS", 5_000)):
+        with monkeypatch.context() as patch:
+            patch.setattr(_sqlite, name, most)
+            with pytest.raises(UserError, match=r"has 26 tables and views, with definitions of 0\.0 million"):
+                SQLite.open_bytes(data, "a.db")
+            with pytest.raises(UserError, match="26 tables"):
+                SQLite.open_file(path)
 
 
 def test_a_file_of_many_tables_is_looked_at_as_a_whole_once(

@@ -37,6 +37,11 @@ _LEAST_BOUND = 100_000
 """More is not taken of the rows of a query: a view of thousands of columns can make gigabytes of one row."""
 _LONGEST_NAME = 1_000
 """Of a table; each of its columns has it in its id, so a longer one is left out."""
+_MOST_TABLES = 5_000
+_MOST_COLUMNS = 30_000
+"""Of all tables together; each is a node."""
+_MOST_DEFINITIONS = 4_000_000
+"""Characters; SQLite keeps some twenty times as much memory for them while a database is open."""
 _STEPS = 5_000
 _HITS = '"number of texts held"'
 _UNWANTED = frozenset(
@@ -55,6 +60,23 @@ _HIDDEN_SUFFIXES = (
     "_parent",
     "_rowid",
 )
+
+
+def _check_definitions(connection: sqlite3.Connection, title: str) -> None:
+    """Refuse a database whose tables alone take too much.
+
+    Raises:
+        UserError: it has too many, or too long definitions of them.
+        sqlite3.Error: it is no database.
+    """
+    tables, chars = connection.execute(
+        "SELECT sum(type IN ('table', 'view')), sum(length(sql)) FROM sqlite_master"
+    ).fetchone()
+    if (tables or 0) > _MOST_TABLES or (chars or 0) > _MOST_DEFINITIONS:
+        raise UserError(
+            f"{title!r} has {tables:,} tables and views, with definitions of {chars / 1e6:.1f} million characters:"
+            f" at most {_MOST_TABLES:,} and {_MOST_DEFINITIONS / 1e6:g} million are read"
+        )
 
 
 class SQLite:
@@ -106,11 +128,13 @@ class SQLite:
                 _check_log(path.with_name(path.name + "-shm"))
             mode = "?mode=ro&immutable=1" if quiet else "?mode=ro"
             connection = _connect(path.absolute().as_uri() + mode)
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            _check_definitions(connection, path.name)
             return cls(connection, path.name, secrets=secrets)
-        except (sqlite3.Error, OSError) as exc:
+        except (sqlite3.Error, OSError, UserError) as exc:
             if connection is not None:
                 connection.close()
+            if isinstance(exc, UserError):
+                raise
             raise UserError(f"{path.name!r} cannot be read as a SQLite database: {exc}") from exc
 
     @classmethod
@@ -122,10 +146,12 @@ class SQLite:
                 # A file with a log beside it says so in two bytes, and in memory there can be none.
                 data = data[:18] + b"\1\1" + data[20:]
             connection.deserialize(data)
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            _check_definitions(connection, title)
             return cls(connection, title, secrets=secrets)
-        except (sqlite3.Error, OverflowError, MemoryError) as exc:
+        except (sqlite3.Error, OverflowError, MemoryError, UserError) as exc:
             connection.close()
+            if isinstance(exc, UserError):
+                raise
             raise UserError(f"{title!r} cannot be read as a SQLite database: {exc}") from exc
 
     def close(self) -> None:
@@ -138,10 +164,17 @@ class SQLite:
         )
         virtual = {name for name, _, sql in names if str(sql).lstrip()[:14].upper() == "CREATE VIRTUAL"}
         shadows = {f"{name}{end}" for name in virtual for end in _HIDDEN_SUFFIXES}
-        end = time.monotonic() + _TABLES_S
+        end, left = time.monotonic() + _TABLES_S, _MOST_COLUMNS
         for name, kind, _ in names:
-            if name not in shadows:
-                yield self._table(name, kind, read=time.monotonic() < end)
+            if name in shadows:
+                continue
+            if left >= 0:
+                table = self._table(name, kind, read=time.monotonic() < end)
+                left -= len(table.columns)
+            if left < 0:
+                problem = f"the tables up to here have more than {_MOST_COLUMNS:,} columns"
+                table = Table("", name, kind, (), (), (), "", None, True, "", problem)
+            yield table
 
     def _table(self, name: str, kind: str, *, read: bool) -> Table:
         """Return a table; `read` says whether there is still time for its rows."""

@@ -10,10 +10,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
+from metatree.errors import UserError
 from metatree_memory_tools.databases._delimited import table_in
 from metatree_memory_tools.databases._model import SAMPLE_ROWS, Column, ForeignKey, Rows, Table
 from metatree_memory_tools.databases._sqlite import SQLite
-from metatree_memory_tools.reading.own_process import allowance, read_apart
+from metatree_memory_tools.reading.own_process import allowance, end_reader, read_apart
 
 _LIMIT_S: Final = 15.0
 _TABLES_S: Final = 30.0
@@ -34,7 +35,11 @@ class SQLiteApart:
         self._data = data
         digest = blake2b(data, digest_size=16).hexdigest()
         self._opened = (kind, place, secrets, digest)
-        self._ask("open")
+        try:
+            self._ask("open")
+        except UserError:
+            end_reader()  # it keeps the memory that it took
+            raise
 
     @classmethod
     def open_file(cls, path: Path, *, secrets: bool = False) -> SQLiteApart:

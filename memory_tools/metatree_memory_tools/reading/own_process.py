@@ -60,7 +60,8 @@ class OwnProcess:
         self._main = main
         self._memory_bytes = memory_bytes
         self._grace_s = grace_s
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
+        """Held while something is asked."""
         self._owner = os.getpid()
         self.process: subprocess.Popen[bytes] | None = None
         """None when none was started, or it ended."""
@@ -74,7 +75,7 @@ class OwnProcess:
         Raises:
             ReadingFailed: nothing came.
         """
-        with self._lock:
+        with self.lock:
             for _ in range(2):
                 if self._owner != os.getpid():  # a fork would share its pipes
                     self.process, self._owner = None, os.getpid()
@@ -152,6 +153,12 @@ class OwnProcess:
 
 _shared = OwnProcess(lambda: "from metatree_memory_tools.reading._worker import main; main()")
 atexit.register(_shared.close)
+
+
+def end_reader() -> None:
+    """End the process that `read_apart` shares, with all memory that it took; the next call starts another."""
+    with _shared.lock:
+        _shared.close()
 
 
 def read_apart(
