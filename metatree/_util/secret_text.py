@@ -29,12 +29,14 @@ from metatree._util.private_keys import private_keys
 _BY_NAME: Final = "a password or key"
 _PARTS_KEYS: Final = re.compile(r"(?:\\[nrt]|[\s<>\"'&;])+")
 _MARKDOWN_SIGN: Final = re.compile(r"[_*]")
-_COLOUR: Final = re.compile(r"(?:\x1b|\\x1b|\\e|\\033|\\u001b)\[[\d;:]{0,60}[mK]", re.IGNORECASE)
-"""ECMA-48, SGR, and EL as grep writes it behind each; as they are, and as programs and JSON write them."""
+_COLOUR: Final = re.compile(r"(?:\x1b|\\x1b|\\e|\\033|\\u001b)\[[\d;:]{0,60}(?!machine\s)[mK]", re.IGNORECASE)
+"""ECMA-48, SGR, and EL as grep writes it behind each; as they are, and as programs and JSON write them.
+
+Not the first letter of a line of netrc that stands in brackets."""
 _IN_KEY: Final = re.compile(r"[\w+/=-]")
 _LEAST_KEY: Final = 16
 """Signs of a key that has a form of its own."""
-SHAPES_VERSION: Final = "26"
+SHAPES_VERSION: Final = "27"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(

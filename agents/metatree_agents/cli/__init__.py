@@ -12,6 +12,7 @@ import os
 import sys
 
 from metatree_agents import warn_of_other_package
+from metatree_agents.cli._relative_places import drop_relative_places
 
 __all__ = ["main"]
 
@@ -25,6 +26,8 @@ def main() -> None:
     if sys.argv[1:2] == ["find"]:
         gc.disable()
     try:
+        if (dropped := drop_relative_places()) and sys.stderr is not None:
+            print(f"metatree: not used, since it is relative: {', '.join(dropped)}", file=sys.stderr)
         warn_of_other_package()
         from metatree._util.process import absolute_libraries, absolute_path, import_path
 

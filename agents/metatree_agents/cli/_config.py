@@ -244,12 +244,14 @@ KEYS_OF_MODELS: Final = "OPENAI_API_KEY, SYSTEMONE_API_KEY or TYPESAFE_API_KEY"
 """Where the key is that a model server is given."""
 PASSWORDS: Final = "PGPASSWORD, METATREE_DATABASE_PASSWORD or ~/.pgpass"
 """Where the password is that a database is given."""
+CREDENTIALS: Final = "with what METATREE_AUTH_ and the name of its host holds"
+"""Where the credentials are that a server of an API is given."""
 
 
 _SOURCES: Final = {
     "postgres": f"gives the database the password in {PASSWORDS}, if it asks",
     "mcp:": "starts servers in this folder, whose programs and modules may come first",
-    "openapi:": "calls the server that a description names",
+    "openapi:": f"calls the server that a description names, {CREDENTIALS}",
 }
 """What is done for a source of such a location."""
 

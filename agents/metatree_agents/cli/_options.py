@@ -43,7 +43,7 @@ def path(text: str) -> Path:
             )
         if is_link_to_secret(way):
             raise UserError(f"{str(way)!r} is a link to {str(real(way))!r}: name that itself")
-    return typed_path(named)
+    return typed_path(text)
 
 
 def file_or_address(text: str) -> str:

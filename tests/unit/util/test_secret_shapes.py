@@ -285,6 +285,12 @@ def test_a_bracket_in_a_password_makes_no_call_of_it() -> None:
     assert masked("password = get_password(name77)") == ("password = get_password(name77)", 0)
 
 
+@pytest.mark.parametrize("before", ["\x1b[", "\\e[", "[", "\x1b[m", "\x1b[1m["])
+def test_a_line_of_netrc_in_brackets_is_none_of_colours(before: str) -> None:
+    text = f"{before}machine tea.example.org login ann password Xk7vQ2mZp9Lw ]"
+    assert "Xk7vQ2mZp9Lw" not in masked(text)[0]
+
+
 @pytest.mark.parametrize("before", ["", " port 587", " port imap protocol tls"])
 @pytest.mark.parametrize("between", ["", " account shop", " port 587"])
 def test_a_password_behind_a_login_is_masked(before: str, between: str) -> None:

@@ -307,7 +307,10 @@ def _source(record: dict[str, Any], survey: Survey) -> str:
         # As it is: what hides passwords would hide parts of a command.
         return f"starts {source.location}{with_}{where}"
     if source.type == "openapi":
-        return f"reads {source.type}:{source.location}{with_}, and calls the operations that it describes where it says"
+        return (
+            f"reads {source.type}:{source.location}{with_}, and calls the operations that it describes where it says,"
+            f" {config.CREDENTIALS}"
+        )
     location = source.location.casefold()
     is_server = source.type == "database" and ("://" in location or "postgres" in "".join(location.split()))
     password = f", and gives it the password in {config.PASSWORDS}, if it asks" if is_server else ""
