@@ -14,6 +14,7 @@ import sys
 import threading
 from typing import BinaryIO
 
+from metatree.errors import UserError
 from metatree.trees.text import decode
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._written_keys import written_keys
@@ -62,6 +63,8 @@ def _answer(kind: str, data: bytes, limit_s: float, secrets: bool) -> bytes:
     try:
         text = extract(kind, data, limit_s).bounded()
         return _line(text if secrets else text.without_secrets(written_keys(kind, data)))
+    except UserError as exc:
+        problem = str(exc)
     except MemoryError:
         problem = "not read: it takes too much memory"
     except RecursionError:

@@ -2,40 +2,54 @@
 
 Behind a letter a key is known by nobody, and readers of many formats put one there: the name of an image, the word
 before a comment or an empty element. So the marks are looked at before they go, and what is a key there is masked
-wherever it comes up in the text. Lost: to have each reader keep all apart that stands apart, which libraries do not.
+wherever it comes up in the text. All parts of an archive are looked through, since any name and any beginning may be
+that of one which a reader takes. Lost: to have each reader keep all apart that stands apart, which libraries do not;
+a bound on what is looked through, behind which the rest was shown.
 """
 
 from __future__ import annotations
 
+import codecs
 import io
 import zipfile
+import zlib
 from collections.abc import Iterator
-from typing import Final
+from typing import IO, Final
 
 from metatree._util.secret_text import shaped_keys
+from metatree.errors import UserError
 from metatree.trees.text import decode
 
-_MARKED: Final = (".xml", ".xhtml", ".html", ".htm", ".rels", ".opf", ".ncx")
-_MOST_BYTES: Final = 40_000_000
-"""Of an archive; what comes behind them is known by the text alone."""
+_MOST_BYTES: Final = 250_000_000
+"""Of an archive, unpacked; what unpacks to more readers refuse before, but for one part of it."""
 _MOST_KEYS: Final = 2_000
-_PIECE_CHARS: Final = 1_000_000
+_PIECE: Final = 1_000_000
 _OVERLAP_CHARS: Final = 10_000
+_CANNOT_BE_UNPACKED: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    NotImplementedError,
+    RuntimeError,
+    OSError,
+    EOFError,
+)
 
 
 def written_keys(kind: str, data: bytes) -> frozenset[str]:
-    """Return the keys that have a form of their own in a document, each once: those of the first 40 MB of markup.
+    """Return the keys that have a form of their own in a document, each once.
 
     Args:
         kind: its format; a PDF has no text that can be looked at so.
         data: the file.
+
+    Raises:
+        UserError: it has too many, or too much to look through; the message says so in a few words.
     """
     keys = set[str]()
     for text in _written(kind, data):
-        for at in range(0, len(text), _PIECE_CHARS):
-            keys |= shaped_keys(text[at : at + _PIECE_CHARS + _OVERLAP_CHARS])
-            if len(keys) >= _MOST_KEYS:
-                return frozenset(keys)
+        keys |= shaped_keys(text)
+        if len(keys) > _MOST_KEYS:
+            raise UserError(f"left out: it holds more than {_MOST_KEYS:,} keys or passwords")
     return frozenset(keys)
 
 
@@ -43,11 +57,32 @@ def _written(kind: str, data: bytes) -> Iterator[str]:
     if kind == "pdf":
         return
     if not data.startswith(b"PK"):
-        yield decode(data)[0]
+        text = decode(data)[0]
+        for at in range(0, len(text), _PIECE):
+            yield text[at : at + _PIECE + _OVERLAP_CHARS]
         return
     left = _MOST_BYTES
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
-            if info.filename.lower().endswith(_MARKED) and info.file_size <= left:
-                left -= info.file_size
-                yield decode(archive.read(info))[0]
+            if (left := left - info.file_size) < 0:
+                raise UserError(
+                    f"refused: it unpacks to more than {_MOST_BYTES / 1e6:g} MB, as a zip bomb does"
+                )
+            try:
+                with archive.open(info) as part:
+                    yield from _pieces(part)
+            except _CANNOT_BE_UNPACKED:  # so no reader has more of it
+                continue
+
+
+def _pieces(part: IO[bytes]) -> Iterator[str]:
+    """Yield the text of a part, in pieces that overlap: a key is in one of them as a whole.
+
+    Of UTF-16 and UTF-32, in which each sign of a key has a zero or three beside it, these are taken out.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    before = ""
+    while piece := part.read(_PIECE):
+        text = before + decoder.decode(piece).replace("\0", "")
+        yield text
+        before = text[-_OVERLAP_CHARS:]
