@@ -117,7 +117,10 @@ def write_object(value: Mapping[str, Any]) -> None:
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, indent=2, ensure_ascii=not utf8)
     # JSON leaves what turns the writing of a terminal, and more, as it is in a text.
-    write(["".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)])
+    write(
+        line if line.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
+        for line in text.split("\n")
+    )
 
 
 def note(text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +15,6 @@ from metatree_agents.cli.commands._trees import TreeOptions, node_named
 
 if TYPE_CHECKING:
     from metatree import Node, Tree
-    from metatree_agents.cli.schemas.search import NodeOutput
 
 _LISTED = 12
 
@@ -47,9 +46,9 @@ def show(
         if json:
             made = _as_output(opened, target, depth)
             if content:
-                made.content = opened.content(target)
-            made.links, made.linked_from = _links(opened, target)
-            output.write_json("show", made)
+                made["content"] = opened.content(target)
+            made["links"], made["linked_from"] = _links(opened, target)
+            output.write_object(made)
         elif content:
             output.write(output.visible(line.expandtabs(4)) for line in opened.content(target).splitlines())
         else:
@@ -118,12 +117,13 @@ def _below(tree: Tree, node: Node, depth: int) -> Iterator[tuple[int, tuple[str,
         yield level, (title, output.visible(" ".join(each.description.split())))
 
 
-def _as_output(tree: Tree, node: Node, depth: int) -> NodeOutput:
+def _as_output(tree: Tree, node: Node, depth: int) -> dict[str, Any]:
+    """Return what `NodeOutput` says, node by node: models of 200,000 would take a gigabyte."""
     from metatree_agents.cli.schemas.search import NodeOutput
 
     children = tree.children(node)
     source = node.source
-    return NodeOutput(
+    made = NodeOutput(
         id=node.id,
         title=node.title,
         description=node.description,
@@ -131,7 +131,8 @@ def _as_output(tree: Tree, node: Node, depth: int) -> NodeOutput:
         path=node.path,
         start_line=source.start_line if source else None,
         end_line=source.end_line if source else None,
-        children=[_as_output(tree, child, depth - 1) for child in children]
-        if depth > 0 or not children
-        else None,
-    )
+        children=None,
+    ).as_json()
+    if depth > 0 or not children:
+        made["children"] = [_as_output(tree, child, depth - 1) for child in children]
+    return made
