@@ -19,7 +19,6 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from metatree._util.named_file import read_regular
@@ -27,7 +26,6 @@ from metatree.errors import UserError
 from metatree.storage.store_files import is_exempt
 
 _BYTES = 1 << 20
-_MOST = 1_000
 _LEADS = re.compile(r"gitdir:\s*([^\0\n]+)")
 _HEAD_OF_ANY = re.compile(rb"ref:\s*refs/|[0-9a-f]{40}")
 _SECTION = re.compile(r'\[([^\]"]*)("(?:[^"\\]|\\.)*")?\]\s*')
@@ -159,23 +157,14 @@ def _settings(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _check_stays(place: Place) -> None:
-    """Check that no link leads out of a repository where the hash of its commit comes from.
+    """Check that no link leads out of a repository where git may quote what it leads to.
 
     Raises:
         UserError: one does.
     """
-    where = [(place.shared, name) for name in _SHARED] + [(place.own, name) for name in _OWN]
-    for folder in {place.shared, place.own}:
-        # With its tables as links, the folder alone says nothing.
-        tables = folder / "reftable"
-        if tables.is_dir():
-            where += [(folder, f"reftable/{each.name}") for each in islice(os.scandir(tables), _MOST)]
-    settings = _text(place.shared / "config")
-    form = dict(_settings(settings)).get("extensions.refstorage", "files")
-    if len(where) >= _MOST or len(settings) >= _BYTES or form not in ("files", "reftable"):
-        raise UserError(f"the repository of {str(place.top)!r} keeps its references elsewhere, or too many")
-    for folder, name in where:
-        _check_inside(place, folder / name)
+    for folder, names in ((place.shared, _SHARED), (place.own, _OWN)):
+        for name in names:
+            _check_inside(place, folder / name)
 
 
 def _check_inside(place: Place, file: Path) -> None:

@@ -16,7 +16,7 @@ from metatree_memory_tools.git.log import read_history
 from metatree_memory_tools.git.place import _settings, place_of
 from metatree_memory_tools.git.state import work_tree_state
 
-from metatree.errors import MetatreeError, UserError
+from metatree.errors import MetatreeError
 from metatree.storage.store import Store
 from tests.integration.git_repository import Repository
 
@@ -330,24 +330,6 @@ def test_a_history_with_objects_elsewhere_is_shown_where_one_trusts_the_folder(
     _at(shared).git("repack", "-q", "-a", "-d")
     (shared / ".git" / "objects" / "info" / "alternates").unlink()
     assert commit_text(shared, "HEAD").subject == PRIVATE
-
-
-@pytest.mark.parametrize("value", ["files:///elsewhere", "reftable # no", '"reftable:../x"'])
-def test_references_elsewhere_are_refused(folder: Path, value: str) -> None:
-    git = repository_in(folder)
-    with (git / "config").open("a") as stream:
-        stream.write(f"[core] [Extensions] refStorage = {value}\n")
-    with pytest.raises(UserError, match="elsewhere"):
-        place_of(folder)
-
-
-def test_a_table_of_references_that_is_a_link_is_refused(folder: Path, private: Repository) -> None:
-    tables = repository_in(folder) / "reftable"
-    tables.mkdir()
-    place_of(folder)
-    (tables / "tables.list").symlink_to(private.root / ".git" / "HEAD")
-    with pytest.raises(UserError, match="leads out"):
-        place_of(folder)
 
 
 @pytest.mark.parametrize("begin", ["a = b", "[", "[a", '[a "', '[a "\\\\', "a", "", "[a]", '[a "b"]'])
