@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from metatree._util.links import real
 from metatree._util.named_file import typed_path
 from metatree._util.threads import run_apart
 from metatree.durable import Effect, Journal, MemoryJournal, Replayed, RunInfo, first_record, replay, take_up
@@ -217,7 +218,7 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         "separate_frames": options.concurrency > 1 and options.returns == "answer" and len(questions) > 1,
         "accept": "function" if callable(options.accept) else kinds,
         "concurrency": options.concurrency,
-        "tree": str(tree.path.absolute()) if tree.path else None,
+        "tree": str(real(tree.path)) if tree.path else None,
         "board": None if run.link is None else run.link.place(),
     }
     with _opened(options.journal, tree, create=True) as open_journal:
@@ -253,7 +254,12 @@ async def _resume(options: ResumeOptions, home: Home) -> SearchResult:
                 raise UserError(f"run {run_id!r} searched a tree in memory: give that tree to resume")
             if not ours:
                 raise UserError(f"run {run_id!r} was begun by somebody else: give the tree to resume it with")
-            tree = stack.enter_context(Tree.open(given["tree"]))
+            if (place := real(Path(given["tree"]))) != Path(given["tree"]):  # as git brings links
+                raise UserError(
+                    f"run {run_id!r} searched {given['tree']!r}, which leads to {str(place)!r} now: give the tree to"
+                    " resume it with"
+                )
+            tree = stack.enter_context(Tree.open(place))
         if options.accept is None and given["accept"] == "function":
             raise UserError(f"run {run_id!r} was begun with an accept function: give it to resume again")
         if blackboard is None:

@@ -11,6 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from metatree._util.links import real
 from metatree._util.numbers import whole_number
 from metatree.durable import Effect
 from metatree.errors import LeaseLost, UnknownItem
@@ -243,7 +244,10 @@ def reopened(
     elif not ours:
         _log.warning("the run was begun by somebody else: it goes on without its board in %s", place["path"])
         yield None
-    elif Path(place["path"]).exists():
+    elif (there := real(Path(place["path"]))) != Path(place["path"]):
+        _log.warning("the board %s leads to %s now; the run goes on without it", place["path"], there)
+        yield None
+    elif there.exists():
         with Blackboard(place["path"], name=name, agent=agent) as board:
             yield board
     else:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from metatree._util.links import real
 from metatree._util.process import is_dead
 from metatree._util.secret_text import without_secrets
 from metatree.notes.archive._reader import Archive
@@ -53,7 +54,7 @@ class RunMerge(Merge):
         body = row["body"]
         if row["seq"] == 0:
             tree, memory = self.tree.path, self.store.path
-            tree_places = {HERE: None if tree is None else str(tree.absolute())}
+            tree_places = {HERE: None if tree is None else str(real(tree))}
             body = with_places(body, tree_places, {HERE: None if memory is None else str(memory.resolve())})
         body_text = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         used = None if row["used"] is None else json.dumps(row["used"], separators=(",", ":"))

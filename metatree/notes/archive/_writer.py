@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from metatree._util.links import real
 from metatree._util.named_file import typed_path
 from metatree._util.secret_text import redacted, without_secrets
 from metatree._util.zips import open_archive, read_member
@@ -312,7 +313,7 @@ def _runs(store: Store) -> Iterator[dict[str, Any]]:
 
 
 def _journal(tree: Tree, store: Store) -> Iterator[dict[str, Any]]:
-    tree_places = {} if tree.path is None else {str(tree.path.absolute()): HERE}
+    tree_places = {} if tree.path is None else {str(tree.path): HERE, str(real(tree.path)): HERE}
     memory = tree.memory.path
     board_places = {} if memory is None else {str(memory.resolve()): HERE}
     for row in store.records(

@@ -16,7 +16,7 @@ from metatree_agents.service.database._change_notify import ChangeNotifier
 from metatree_agents.tools.toolkit import Toolkit
 from metatree_memory_tools import build_tree
 
-from metatree import Blackboard, Tree
+from metatree import Blackboard, Limits, Tree, resume, search
 from metatree.errors import MetatreeError, StoreReplaced, UserError
 from tests.integration.trust.prepared import Clone, journal_of
 
@@ -130,6 +130,29 @@ def test_nothing_is_read_where_a_link_leads_that_comes_in_the_place_of_a_folder_
         with pytest.raises(StoreReplaced):
             tree.refresh()
     assert (private / "in" / ".metatree" / "index.db").read_bytes() == before
+
+
+def test_a_run_goes_on_in_no_tree_and_on_no_board_that_a_link_leads_to_by_then(
+    clone: Clone, caplog: pytest.LogCaptureFixture
+) -> None:
+    docs, other = clone.folder / "docs", clone.folder.parent / "other"
+    for folder in (docs, other):
+        folder.mkdir(parents=True)
+        (folder / "a.md").write_text("# Harbour\n\nThe harbour is in the north.\n")
+        build_tree(folder).close()
+    journal = clone.folder.parent / "runs.db"
+    question, few = "Where is the harbour?", Limits(reads=0)
+    with Tree.open(docs) as tree, Blackboard(docs) as board:
+        search(question, tree=tree, blackboard=board, journal=journal, run_id="r", limits=few)
+    docs.rename(clone.folder / "away")
+    docs.symlink_to(other)
+    with pytest.raises(UserError, match=r"leads to .*other.* now: give the tree"):
+        resume("r", journal=journal, limits=Limits())
+    with Tree.open(clone.folder / "away") as tree:
+        resume("r", journal=journal, tree=tree, limits=Limits())
+    assert "the run goes on without it" in caplog.text
+    with Blackboard(other) as board:
+        assert not board.items()
 
 
 def test_no_server_is_told_where_a_link_leads_that_comes_in_the_place_of_metatree(clone: Clone) -> None:
