@@ -333,7 +333,7 @@ class ToolsUpstream(Upstream):
         self, entry: ServerEntry, listed: Callable[[ToolList], Awaitable[None]], *, folder: Path
     ) -> None:
         super().__init__(entry, listed)
-        self._folder = folder
+        self._folder = real(folder)
         self._lock = asyncio.Lock()
         self._tools: dict[str, Tool] | None = None
         self._tree: Tree | None = None
@@ -404,6 +404,8 @@ class ToolsUpstream(Upstream):
             for name in ("server", "auth", "seconds", "allow", "allow_private")
             if name in settings
         }
+        if real(self._folder) != self._folder:
+            raise UserError(f"a link leads from {str(self._folder)!r} elsewhere now: start the gateway again")
         out = self._folder / f"openapi-{self.entry.identity[:16]}"
         before = _source_before(out)
         if before is not None:

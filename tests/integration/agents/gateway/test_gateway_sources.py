@@ -9,8 +9,9 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from metatree_agents.gateway._upstreams import ToolList, ToolsUpstream
 
-from metatree import Tree, plugins, tool
+from metatree import Tree, UserError, plugins, tool
 from metatree.tools.tool import ToolGroup
 from tests.integration.agents.gateway.gateway_bench import Bench
 
@@ -161,6 +162,28 @@ def test_operations_of_a_description_that_had_no_server_are_called_at_none(
         assert not shop[1]
 
     run(main())
+
+
+def test_nothing_is_kept_where_a_link_leads_that_comes_in_the_place_of_its_folder(
+    bench: Bench, shop: tuple[str, list[str]]
+) -> None:
+    plain = {"operationId": "get_order", "responses": {"200": {"description": "ok"}}}
+    file = bench.folder / "shop.json"
+    text = {**DESCRIPTION, "paths": {"/orders": {"get": plain}}, "servers": [{"url": shop[0]}]}
+    file.write_text(json.dumps(text))
+    kept, other = bench.folder / "kept", bench.folder / "other"
+    for folder in (kept, other):
+        folder.mkdir()
+
+    async def ignore(tools: ToolList) -> None: ...
+
+    (entry,) = bench.entries(shop={"openapi": str(file), "allow_private": True})
+    upstream = ToolsUpstream(entry, ignore, folder=kept)
+    kept.rmdir()
+    kept.symlink_to(other)
+    with pytest.raises(UserError, match="a link leads from"):
+        upstream._made()
+    assert list(other.iterdir()) == []
 
 
 def test_a_description_that_became_a_link_is_not_followed(
