@@ -12,7 +12,25 @@ _NAMES_OF_PLACES = (
     *("TMPDIR", "TEMP", "TMP", "TERMINFO", "PYTHONTZPATH", "PROMETHEUS_MULTIPROC_DIR", "NETRC"),
     *("OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES", "SSLKEYLOGFILE", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PGPASSFILE", "PGSERVICEFILE", "PGSYSCONFDIR"),
-    *("PGSSLCERT", "PGSSLKEY", "PGSSLROOTCERT", "PGSSLCRL", "PGSSLCRLDIR"),
+    *(
+        "PGSSLCERT",
+        "PGSSLKEY",
+        "PGSSLROOTCERT",
+        "PGSSLCRL",
+        "PGSSLCRLDIR",
+        "LDAPCONF",
+        "LDAPRC",
+        "SASL_CONF_PATH",
+    ),
+    *(
+        "KRB5_CONFIG",
+        "KRB5CCNAME",
+        "KRB5_KTNAME",
+        "KRB5_CLIENT_KTNAME",
+        "GSS_MECH_CONFIG",
+        "GSS_MECH_CONFIG_DIR",
+    ),
+    *("HOSTALIASES", "LOCPATH", "TZDIR", "FONTCONFIG_FILE", "FONTCONFIG_PATH", "XML_CATALOG_FILES"),
 )
 
 
@@ -21,11 +39,12 @@ def drop_relative_places() -> list[str]:
 
     In a folder that somebody else made, they would be that folder's: a file of settings of OpenSSL names code to load.
     """
-    values = {name: os.environ.get(name, "") for name in _NAMES_OF_PLACES}
+    values = {name: os.environ.get(name, "system") for name in _NAMES_OF_PLACES}
     found = [
         name
         for name, value in values.items()
-        if value not in ("", "system") and not Path(value).is_absolute()
+        if value != "system"
+        and not all(Path(part).is_absolute() for part in filter(None, value.split(os.pathsep)))
     ]
     for name in found:
         del os.environ[name]

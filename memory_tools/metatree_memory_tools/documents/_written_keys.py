@@ -23,16 +23,12 @@ from metatree.trees.text import decode
 _MOST_BYTES: Final = 250_000_000
 """Of an archive, unpacked; what unpacks to more readers refuse before, but for one part of it."""
 _MOST_KEYS: Final = 2_000
+_ARCHIVES: Final = frozenset({"docx", "epub", "odt", "pptx", "xlsx"})
 _PIECE: Final = 1_000_000
 _OVERLAP_CHARS: Final = 10_000
-_CANNOT_BE_UNPACKED: Final = (
-    zipfile.BadZipFile,
-    zlib.error,
-    NotImplementedError,
-    RuntimeError,
-    OSError,
-    EOFError,
-)
+_DAMAGED: Final = (zipfile.BadZipFile, zlib.error, OSError, EOFError)
+_CANNOT_BE_READ: Final = (NotImplementedError, RuntimeError)
+"""A part is encrypted, or packed in an unknown way."""
 
 
 def written_keys(kind: str, data: bytes) -> frozenset[str]:
@@ -56,10 +52,12 @@ def written_keys(kind: str, data: bytes) -> frozenset[str]:
 def _written(kind: str, data: bytes) -> Iterator[str]:
     if kind == "pdf":
         return
-    if not data.startswith(b"PK"):
+    if kind not in _ARCHIVES:
         text = decode(data)[0]
         for at in range(0, len(text), _PIECE):
             yield text[at : at + _PIECE + _OVERLAP_CHARS]
+        return
+    if not zipfile.is_zipfile(io.BytesIO(data)):
         return
     left = _MOST_BYTES
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -71,8 +69,10 @@ def _written(kind: str, data: bytes) -> Iterator[str]:
             try:
                 with archive.open(info) as part:
                     yield from _pieces(part)
-            except _CANNOT_BE_UNPACKED:  # so no reader has more of it
+            except _CANNOT_BE_READ:  # by no reader either
                 continue
+            except _DAMAGED as exc:  # a reader may have some of it that was not looked through
+                raise UserError("damaged: a part of it cannot be unpacked") from exc
 
 
 def _pieces(part: IO[bytes]) -> Iterator[str]:

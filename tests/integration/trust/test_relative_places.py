@@ -15,9 +15,15 @@ pytestmark = pytest.mark.integration
 
 def test_relative_places_are_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     given = {"TMPDIR": "tmp", "OPENSSL_CONF": "./openssl.cnf", "SSL_CERT_FILE": str(tmp_path / "ca.pem")}
-    for name, value in {**given, "PGSSLROOTCERT": "system", "TERMINFO": ""}.items():
+    more = {
+        "PGSSLROOTCERT": "system",
+        "TERMINFO": "",
+        "KRB5_CONFIG": "/etc/krb5.conf:krb5.conf",
+        "LOCPATH": "/a:/b",
+    }
+    for name, value in {**given, **more}.items():
         monkeypatch.setenv(name, value)
-    assert sorted(drop_relative_places()) == ["OPENSSL_CONF", "TMPDIR"]
+    assert sorted(drop_relative_places()) == ["KRB5_CONFIG", "OPENSSL_CONF", "TMPDIR"]
     assert "TMPDIR" not in os.environ and os.environ["SSL_CERT_FILE"] == given["SSL_CERT_FILE"]
     assert os.environ["PGSSLROOTCERT"] == "system"
 

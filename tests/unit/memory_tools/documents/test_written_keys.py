@@ -17,9 +17,11 @@ KEY = "ghp_" + "Kettle7" * 6
 MARKUP = f"<a:t>the key</a:t><a:t>{KEY}</a:t><a:t>then</a:t>"
 
 
-def archive(parts: Mapping[str, bytes], *, damaged: bytes = b"") -> bytes:
+def archive(
+    parts: Mapping[str, bytes], *, damaged: bytes = b"", compression: int = zipfile.ZIP_STORED
+) -> bytes:
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as made:
+    with zipfile.ZipFile(file, "w", compression) as made:
         for name, data in parts.items():
             made.writestr(name, data)
     data = file.getvalue()
@@ -47,9 +49,20 @@ def test_a_key_is_found_in_whichever_part_it_is(parts: Mapping[str, bytes]) -> N
     assert KEY in written_keys("pptx", archive(parts))
 
 
-def test_a_part_that_cannot_be_unpacked_keeps_no_other_from_being_looked_through() -> None:
-    data = archive({"image": b"harbour", "a.xml": MARKUP.encode()}, damaged=b"harbour")
-    assert KEY in written_keys("docx", data)
+def test_a_document_with_a_damaged_part_is_left_out() -> None:
+    """A reader takes what comes before the damage, in pieces of its own."""
+    data = archive({"a.xml": MARKUP.encode() + b"harbour"}, damaged=b"harbour")
+    with pytest.raises(UserError, match="damaged: a part of it cannot be unpacked"):
+        written_keys("docx", data)
+
+
+def test_what_is_an_archive_goes_by_the_format_and_not_by_how_it_begins() -> None:
+    assert KEY in written_keys(
+        "docx", b"#!" + archive({"a.xml": MARKUP.encode()}, compression=zipfile.ZIP_DEFLATED)
+    )
+    assert KEY in written_keys("html", b"PK" + MARKUP.encode())
+    assert KEY in written_keys("html", b"PK" + MARKUP.encode() + archive({"a": b""}))
+    assert written_keys("docx", b"PK no archive") == frozenset()
 
 
 def test_what_has_too_much_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
