@@ -21,7 +21,7 @@ from metatree.errors import BrokenStore, MetatreeError, TransientError, Untruste
 from metatree.node import Node, digest_of
 from metatree.notes.left_out import OPTION, left_out
 from metatree.storage.acceptance import survey
-from metatree.storage.errors import ELSEWHERE, file_error, is_busy, store_error, unwritable
+from metatree.storage.errors import ELSEWHERE, file_error, is_busy, replaced, store_error, unwritable
 from metatree.storage.store import Store, writable
 from metatree.storage.store_files import check_files, whole
 from metatree.storage.trust import OFFERED
@@ -159,6 +159,8 @@ class TreeBuilder:
         sources = tree.sources()
         if tree.path is None or tree.path.is_file():
             raise UserError(f"{tree!r} is kept in one file, which cannot be built")
+        if not tree.path.is_dir():
+            raise replaced(tree.path)
         tree.index.check_place()
         if not sources[0].mount and not Path(sources[0].location).is_dir():
             raise UserError(
