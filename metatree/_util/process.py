@@ -50,6 +50,17 @@ def _starts() -> Iterator[Path]:
         yield start
 
 
+def _options() -> Iterator[str]:
+    """Yield the options that this Python was started with, up to what is run; `-m` is the last of them."""
+    arguments = iter(sys.orig_argv[1:])
+    for each in arguments:
+        if not each.startswith("-"):
+            return
+        yield each
+        if each in ("-W", "-X", "--check-hash-based-pycs"):
+            next(arguments, None)
+
+
 def _relative(elements: Iterable[str]) -> frozenset[str]:
     """Return what Python makes of the elements of PYTHONPATH that are relative, or empty: folders below this one."""
     relative = list(filterfalse(os.path.isabs, elements))
@@ -58,6 +69,9 @@ def _relative(elements: Iterable[str]) -> frozenset[str]:
 
 _PYTHONPATH = os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.environ.get("PYTHONPATH") else []
 _HERE = _relative(_PYTHONPATH)
+_RUNS_MODULE = not sys.flags.safe_path and any(
+    re.fullmatch(r"-[bBdEhiOqsSuvVx]*m.*", each) for each in _options()
+)
 _LIBRARY = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
 TOP_FOLDER = Path(sys.executable).anchor or None
 _INSTALLED_IN = Path(__file__).parents[2]
@@ -74,6 +88,9 @@ def import_path() -> list[str]:
     # What is added at the start comes before the library; `python -m pdb` and others then put a folder before that.
     library = next((at for at, path in enumerate(sys.path) if path.endswith(_LIBRARY)), 1)
     starts = list(_starts())
+    if _RUNS_MODULE:  # Python puts the folder directly before those of PYTHONPATH
+        known = (at for at, path in enumerate(sys.path[:library]) if path in _PYTHONPATH)
+        starts += [Path(path) for path in sys.path[:library][: next(known, library)][-1:]]
     named = (path for at, path in enumerate(sys.path) if at >= library or not _is_start(path, starts))
     return [path for path in filter(os.path.isabs, named) if path not in _HERE]
 

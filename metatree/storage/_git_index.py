@@ -26,7 +26,7 @@ _MOST_ERRORS: Final = 1 << 16
 _GIT: Final = (
     "--no-optional-locks",
     *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "protocol.allow=never"),
-    *("-c", "safe.bareRepository=explicit", "-c", "safe.directory=*"),
+    *("-c", "core.multiPackIndex=false", "-c", "safe.bareRepository=explicit", "-c", "safe.directory=*"),
 )
 _GIT_ENVIRONMENT: Final = {
     "GIT_NO_LAZY_FETCH": "1",

@@ -13,7 +13,7 @@ from metatree.trees.source_types import Outline, OutlinePart
 from metatree.trees.text import encodable
 from metatree_memory_tools.text.descriptions import cut_masked
 
-MOST_PARTS = 200_000
+MOST_PARTS = 150_000
 """An outline with more parts is refused: one file would be most of the tree."""
 
 MOST_CHARS = 5_000

@@ -155,7 +155,11 @@ def read_file(
             root, scanned, max_file_bytes, known, others, secrets=secrets, left_out=left_out, here=here
         )
     except (Exception, SystemExit) as exc:  # a type of another package that does not keep to its word
-        what = str(exc) if isinstance(exc, NoOutline) else f"{type(exc).__name__}: {exc}"
+        what = (
+            f"{exc}{_piece_by_piece(file_type)}"
+            if isinstance(exc, NoOutline)
+            else f"{type(exc).__name__}: {exc}"
+        )
         # It may say what it has read. Masked first, since what is cut in a key is none.
         failed = encodable(f"the type {kind.name!r} failed: {masked(what)[0]}"[:_PROBLEM_CHARS])
         _log.warning("%s: %s", scanned.path, failed)
@@ -298,6 +302,10 @@ def _room(of: FileType, path: str, head: bytes) -> int:
     return min(traits.max_file_bytes, _MOST_TEXT_BYTES) if is_text else traits.max_file_bytes
 
 
+def _piece_by_piece(of: FileType) -> str:
+    return f"; `metatree build {of.traits.larger}FILE` reads it piece by piece" if of.traits.larger else ""
+
+
 def _huge(
     unread: FileNodes, scanned: ScannedFile, of: FileType | None, limit: int, max_file_bytes: int
 ) -> FileNodes:
@@ -305,8 +313,7 @@ def _huge(
     if of is None:
         return replace(unread, problem="a binary file")
     note = f"too large to be read ({scanned.size / 1e6:.1f} MB, the limit is {limit / 1e6:.1f} MB)"
-    if of.traits.larger:
-        note += f"; `metatree build {of.traits.larger}FILE` reads it piece by piece"
+    note += _piece_by_piece(of)
     attributes = {"path": scanned.id, "size_bytes": scanned.size, "note": note}
     name = scanned.path.rpartition("/")[2]
     description = f"A file of {scanned.size / 1e6:.1f} MB: {note}."

@@ -37,7 +37,6 @@ from metatree_memory_tools.conversations._model import (
 from metatree_memory_tools.conversations.formats.message import ExportFile, hashed
 from metatree_memory_tools.reading.outlines import outline_json, outline_of
 from metatree_memory_tools.reading.own_process import (
-    LARGE_BYTES,
     SMALL_BYTES,
     ReadingFailed,
     allowance,
@@ -58,6 +57,8 @@ _DESCRIPTION_CHARS = 120
 WISHES = "#wishes"
 _LIMIT_S: Final = 20.0
 _LIMIT_S_PER_MB: Final = 2.0
+_LARGE_BYTES: Final = 2_000_000
+"""Behind a larger file the process is ended, with the memory that it took: who asked makes nodes of it now."""
 _TIMES: Final = 6
 """How many times its size a file may take of memory while it is read."""
 
@@ -158,7 +159,7 @@ def _apart(function: Callable[..., Any], file: SourceFile, *more: Any) -> Any:
         *more,
         limit_s=_LIMIT_S + _LIMIT_S_PER_MB * len(file.data) / 1e6,
         memory_bytes=allowance(file.data, _TIMES),
-        last=len(file.data) > LARGE_BYTES,
+        last=len(file.data) > _LARGE_BYTES,
     )
 
 

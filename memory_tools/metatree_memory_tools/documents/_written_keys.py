@@ -25,7 +25,7 @@ _MOST_BYTES: Final = 250_000_000
 _MOST_KEYS: Final = 2_000
 _ARCHIVES: Final = frozenset({"docx", "epub", "odt", "pptx", "xlsx"})
 _PIECE: Final = 1_000_000
-_OVERLAP_CHARS: Final = 10_000
+_OVERLAP_CHARS: Final = 100_000
 _DAMAGED: Final = (zipfile.BadZipFile, zlib.error, OSError, EOFError)
 _CANNOT_BE_READ: Final = (NotImplementedError, RuntimeError)
 """A part is encrypted, or packed in an unknown way."""

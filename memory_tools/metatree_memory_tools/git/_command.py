@@ -159,6 +159,11 @@ class Objects:
     _call: _Call
 
     @property
+    def top(self) -> Path:
+        """The folder that paths count from, where the work tree is there."""
+        return self._call.folder
+
+    @property
     def relative(self) -> tuple[str, ...]:
         """The option by which paths in the output begin at the folder."""
         return (f"--relative={self.prefix}",) if self.prefix else ()
@@ -207,7 +212,9 @@ def objects_of(root: Path, *, work_tree: bool = False, timeout_s: float = _TIMEO
         (own / "refs").mkdir()
         borrow(own / "objects", place.shared / "objects")
         extension = f"[extensions]\n\tobjectformat = {found.form}\n"
-        (own / "config").write_text(f"[core]\n\trepositoryformatversion = 1\n{extension}")
+        # Without a list of packs, which may name some of another repository.
+        core = "[core]\n\trepositoryformatversion = 1\n\tmultiPackIndex = false\n"
+        (own / "config").write_text(core + extension)
         variables = {
             # The user's settings may name filters, too, and what is printed should not depend on them.
             "HOME": made,
@@ -441,6 +448,8 @@ def _explained(root: Path, errors: bytes) -> str:
         return f"{str(root)!r} lies in no git repository"
     # What follows may be a line or a value of a file of the machine that a link in `.git` leads to.
     fatal = [re.split(": | value '", line)[1] for line in text.splitlines() if line.startswith("fatal: ")]
+    # Nor is a hash one of the repository itself where a reference leads elsewhere.
+    fatal = [_HASH.sub("…", each) for each in fatal]
     if not fatal:
         return "git failed with a message that is not repeated" if text else "git failed and said nothing"
     return f"git: {'; '.join(fatal)[:300]}"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
-from metatree_memory_tools.git._command import GitFailed, GitLate, objects_of
+from metatree.errors import UserError
+from metatree_memory_tools.git._command import GitFailed, GitLate, Objects, objects_of
+from metatree_memory_tools.git.place import place_of
 
 _LIMIT_S = 10.0
-_ELSEWHERE = re.compile(rb"(?:^|[\0/\\])\.\.(?:[\0/\\]|$)|(?:^|\0)[/\\]")
+_ELSEWHERE = re.compile(rb"[\t/\\]\.\.(?:[\0/\\]|$)|\t[/\\]")
 """A path in an index, as an archive may bring one, that leads out of the work tree: git compares what lies there."""
+_MODULE = re.compile(rb"(?:^|\0)160000 [^\t\0]*\t([^\0]+)")
+"""A submodule in an index: git reads the repository that its `.git` leads to."""
 _late: dict[Path, bool] = {}
 """Folders of which git once said nothing in time, with whether it had said the commit: a pipe is waited for once."""
 
@@ -29,7 +34,7 @@ def work_tree_state(root: Path) -> tuple[str | None, bool | None]:
         with objects_of(root, work_tree=True, timeout_s=_LIMIT_S) as objects:
             if objects.text("cat-file", "-t", objects.head, timeout_s=_LIMIT_S) == "commit":
                 commit = objects.head
-                if says_commit or _ELSEWHERE.search(objects.output("ls-files", "-z", timeout_s=_LIMIT_S)):
+                if says_commit or _leads_elsewhere(objects):
                     return commit, None
                 return commit, bool(objects.output(*status, *objects.below, timeout_s=_LIMIT_S))
     except GitLate:
@@ -37,3 +42,18 @@ def work_tree_state(root: Path) -> tuple[str | None, bool | None]:
     except (GitFailed, OSError):
         pass
     return commit, None
+
+
+def _leads_elsewhere(objects: Objects) -> bool:
+    """Whether git would look at what lies outside of a work tree to say whether its files have changed."""
+    listed = objects.output("ls-files", "-z", "--stage", timeout_s=_LIMIT_S)
+    if _ELSEWHERE.search(listed):
+        return True
+    for name in _MODULE.findall(listed):
+        folder = objects.top / os.fsdecode(name)
+        try:
+            if os.path.lexists(folder / ".git"):
+                place_of(folder)
+        except (UserError, OSError, ValueError):
+            return True
+    return False

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -193,6 +195,47 @@ def an_object_that_is_a_link(folder: Path, private: Repository) -> None:
     own.symlink_to(other)
 
 
+def a_list_of_packs_that_names_one_elsewhere(folder: Path, private: Repository) -> None:
+    """Of somebody who has heard what its pack and its commit are called."""
+    private.git("gc", "-q")
+    objects = repository_in(folder) / "objects"
+    (pack,) = (private.root / ".git" / "objects" / "pack").glob("*.pack")
+    (objects / "pack").mkdir(exist_ok=True)
+    for end in (".pack", ".idx"):
+        shutil.copy(pack.with_suffix(end), objects / "pack")
+    _at(folder).git("multi-pack-index", "write")
+    for each in (objects / "pack").glob("pack-*"):
+        each.unlink()
+    place = objects / "pack" / "multi-pack-index"
+    place.chmod(0o644)
+    place.write_bytes(
+        with_names(place.read_bytes(), f"../../../../private/.git/objects/pack/{pack.stem}.idx")
+    )
+    (folder / ".git" / "refs" / "heads" / "main").write_text(private.git("rev-parse", "HEAD") + "\n")
+
+
+def a_reference_that_is_a_link_without_objects_of_others(folder: Path, private: Repository) -> None:
+    a_reference_that_is_a_link(folder, private)
+    (folder / ".git" / "objects" / "info" / "alternates").unlink()
+
+
+def with_names(data: bytes, name: str) -> bytes:
+    """Return a list of packs with another name in it; see gitformat-pack(5), multi-pack-index."""
+    table = [
+        (data[at : at + 4], int.from_bytes(data[at + 4 : at + 12], "big"))
+        for at in range(12, 24 + 12 * data[6], 12)
+    ]
+    chunks = [(kind, data[begin:end]) for (kind, begin), (_, end) in pairwise(table)]
+    names = name.encode() + b"\0" * (4 - len(name) % 4)
+    chunks = [(kind, names if kind == b"PNAM" else chunk) for kind, chunk in chunks]
+    made, at = data[:12], 12 + 12 * len(table)
+    for kind, chunk in [*chunks, (b"\0" * 4, b"")]:
+        made += kind + at.to_bytes(8, "big")
+        at += len(chunk)
+    made += b"".join(chunk for _, chunk in chunks)
+    return made + hashlib.sha1(made).digest()
+
+
 SHAPES = [
     a_file,
     a_file_with_a_relative_path,
@@ -216,6 +259,8 @@ SHAPES = [
     objects_by_a_link("pack"),
     objects_by_a_link("all"),
     an_object_that_is_a_link,
+    a_list_of_packs_that_names_one_elsewhere,
+    a_reference_that_is_a_link_without_objects_of_others,
 ]
 
 
