@@ -255,7 +255,9 @@ def _said_by_git(
         errors.seek(0)
         lines = errors.read(_MOST_ERRORS).decode("utf-8", "replace").splitlines()
     # What follows may be a line or a value of a file of the machine that a link in `.git` leads to.
-    fatal = [re.split(": | value '", line)[1] for line in lines if line.startswith("fatal: ")]
+    fatal = [
+        re.split(r""": | ?['"`]| value '""", line[7:])[0] for line in lines if line.startswith("fatal: ")
+    ]
     message = f"it took longer than {_GIT_S:g} s" if late else "; ".join(fatal)[:300]
     if message.startswith("not a git repository"):
         return None

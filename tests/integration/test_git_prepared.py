@@ -111,9 +111,18 @@ def test_submodules_are_not_looked_into(repository: Repository, tmp_path: Path) 
         "info/grafts",
         "HEAD",
         "commondir",
+        "config",
     ],
 )
-def test_links_of_the_git_folder_are_not_quoted(repository: Repository, private: Path, place: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    ["", f"{PRIVATE} one\na/{PRIVATE}\n", f"[core]\n\tworktree = ../{PRIVATE}\n", f"ref: refs/{PRIVATE}\n"],
+)
+def test_links_of_the_git_folder_are_not_quoted(
+    repository: Repository, private: Path, place: str, text: str
+) -> None:
+    if text:
+        private.write_text(text)
     file = repository.root / ".git" / place
     file.parent.mkdir(exist_ok=True)
     file.unlink(missing_ok=True)

@@ -437,6 +437,11 @@ def _not_run(exc: OSError) -> GitFailed:
     return GitFailed(f"git cannot be run: {exc.strerror}")
 
 
+def _said(line: str) -> str:
+    """Return what a message of git says, without what it quotes."""
+    return re.split(r""": | ?['"`]| value '""", line.removeprefix("fatal: "))[0]
+
+
 def _explained(root: Path, errors: bytes) -> str:
     text = errors.decode("utf-8", "replace").strip()
     if "dubious ownership" in text:
@@ -447,7 +452,7 @@ def _explained(root: Path, errors: bytes) -> str:
     if "not a git repository" in text:
         return f"{str(root)!r} lies in no git repository"
     # What follows may be a line or a value of a file of the machine that a link in `.git` leads to.
-    fatal = [re.split(": | value '", line)[1] for line in text.splitlines() if line.startswith("fatal: ")]
+    fatal = [_said(line) for line in text.splitlines() if line.startswith("fatal: ")]
     # Nor is a hash one of the repository itself where a reference leads elsewhere.
     fatal = [_HASH.sub("…", each) for each in fatal]
     if not fatal:

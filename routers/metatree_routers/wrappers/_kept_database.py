@@ -35,7 +35,7 @@ def opened_cache(folder: Path, size_limit_bytes: int) -> Any:
     if os.path.expandvars(folder) != os.fspath(folder):
         raise OSError("its path has what diskcache takes for a variable of the environment")
     file = folder / _NAME
-    if why := _fault(file):
+    if why := fault_of(folder):
         _log.warning("the cache in %s is made anew: %s", folder, why)
         for end in ("", "-wal", "-shm", "-journal"):
             file.with_name(file.name + end).unlink(missing_ok=True)
@@ -58,12 +58,13 @@ def _cache(folder: Path, size_limit_bytes: int) -> Any:
     )
 
 
-def _fault(file: Path) -> str:
-    """Say what a database has that none of ours has; nothing of one that is not there.
+def fault_of(folder: Path) -> str:
+    """Say what the database in a folder has that none of ours has; nothing of one that is not there.
 
     Raises:
         sqlite3.DatabaseError: it is no database, or locked.
     """
+    file = folder / _NAME
     try:
         check_files(file)
     except UserError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import threading
 from functools import cached_property
 from hashlib import blake2b
@@ -64,18 +65,19 @@ class DiskCache:
         self._place = real(self.folder)
         self._size_limit_bytes = size_limit_bytes
         self._lock = threading.Lock()
+        self._seen = threading.local()
         self._warned = False
 
     def get(self, key: str) -> Any:
         try:
-            return self._opened.get(key)
+            return self._ready().get(key)
         except Exception as exc:  # a cache's failure is a miss, whatever it is
             self._warn(exc)
             return None
 
     def set(self, key: str, value: Any, *, seconds: float | None = None) -> None:
         try:
-            self._opened.set(key, value, expire=seconds)
+            self._ready().set(key, value, expire=seconds)
         except Exception as exc:
             self._warn(exc)
 
@@ -83,15 +85,32 @@ class DiskCache:
         """Close the files; the next use opens them again."""
         with contextlib.suppress(KeyError):
             self.__dict__.pop("_opened").close()
+        self._seen = threading.local()
+
+    def _ready(self) -> Any:
+        """Return the cache; diskcache opens the file by its name in each thread, and in a forked process."""
+        from metatree_routers.wrappers._kept_database import fault_of
+
+        opened = self._opened
+        if getattr(self._seen, "process", None) != os.getpid():
+            with self._lock:
+                self._check_place()
+                if fault := fault_of(self.folder):
+                    raise OSError(fault)
+            self._seen.process = os.getpid()
+        return opened
 
     @cached_property
     def _opened(self) -> Any:
         from metatree_routers.wrappers._kept_database import opened_cache
 
         with self._lock:
-            if real(self.folder) != self._place:  # git, for example, may put a link in its place meanwhile
-                raise OSError("a link leads elsewhere now")
+            self._check_place()
             return opened_cache(self.folder, self._size_limit_bytes)
+
+    def _check_place(self) -> None:
+        if real(self.folder) != self._place:  # git, for example, may put a link in its place meanwhile
+            raise OSError("a link leads elsewhere now")
 
     def _warn(self, exc: Exception) -> None:
         if not self._warned:

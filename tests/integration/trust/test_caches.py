@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import zlib
+from contextlib import closing
 from pathlib import Path
+from threading import Thread
 
 import diskcache
 import pytest
@@ -205,6 +208,33 @@ def test_texts_are_kept_through_no_link_that_comes_while_a_process_runs(clone: C
     answers.set("mine", 1)
     assert answers.get("mine") is None
     assert state(clone.secret.parent) == before
+
+
+@pytest.mark.parametrize("how", ["link", "journal"])
+def test_each_thread_looks_at_a_cache_before_it_opens_it(clone: Clone, cache: Path, how: str) -> None:
+    """diskcache opens it by its name again, and git may have put something else there by then."""
+    kept, folder = DiskCache(name="servers"), cache / "servers"
+    kept.set("mine", 1)
+    if how == "link":
+        folder.rename(cache / "away")
+        folder.symlink_to(clone.secret.parent)
+    else:
+        for each in folder.iterdir():
+            each.unlink()
+        with closing(sqlite3.connect(folder / "cache.db")) as made, made:
+            made.execute("CREATE TABLE t(a)")
+        (folder / "cache.db-journal").write_bytes(journal_of(clone.secret))
+    before = state(clone.secret.parent)
+    found: list[object] = []
+
+    def use() -> None:
+        kept.set("other", 2)
+        found.append(kept.get("other"))
+
+    thread = Thread(target=use)
+    thread.start()
+    thread.join()
+    assert found == [None] and state(clone.secret.parent) == before
 
 
 def test_a_cache_in_a_home_may_be_a_link_of_its_user(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,7 +208,9 @@ def build(
         closing(IndexFollower()) as follower,
     ):
         with build_bar(f"building {named}") as progress:
-            report = _followed(progress, follower, place)
+            # Of one source that is no folder, each process would have all of its nodes: three times the memory.
+            is_folders = all(typed_path(each).is_dir() for each in sources)
+            report = _followed(progress, follower, place) if is_folders else progress
             built = build_tree(*known, *_named(sources), out=tree, history=history, progress=report)
         _index(built, follower)
     # No colon behind the name: one such as `secret` would have what follows hidden in the log of a service.
