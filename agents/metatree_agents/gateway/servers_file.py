@@ -67,7 +67,7 @@ class ServerEntry:
     def place(self) -> str:
         """Where it is, in a form that may be kept: the program or the host of an address; no arguments, no values."""
         if self.kind == "mcp" and self.settings.get("command"):
-            return f"{self.settings['command']} …"
+            return f"{masked(str(self.settings['command']))[0]} …"
         location = public_location(str(self.settings.get("url") or self.settings.get(self.kind) or ""))
         return masked(location.partition("?")[0])[0]
 
@@ -233,7 +233,8 @@ def _secrets(settings: Mapping[str, Any]) -> tuple[str, ...]:
         # `--token=…`, `-e TOKEN=…` of a container, `--header "Authorization: …"` of a bridge
         named += [(name, value.strip()) for name, sign, value in map(word.partition, "=:") if sign]
     values = [value for name, value in named if _SECRET.search(name)]
-    for address in (str(settings.get("url") or ""), *words, *(value for _, value in named)):
+    places = (str(settings.get(name) or "") for name in ("url", "command", "cwd", "openapi"))
+    for address in (*places, *words, *(value for _, value in named)):
         values += _secrets_of_address(address)
     found = {word for value in values for word in (value, value.rpartition(" ")[2], *_basic(value))}
     found |= {quote(word, safe="") for word in found}

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from metatree._util.process import start_python
 from metatree_routers.index.postings import TOKEN_CHARS, Segment, SegmentBuilder, fields_of
-from metatree_routers.index.vocabulary import MOST_WORDS, Vocabulary, spaced_texts
+from metatree_routers.index.vocabulary import MOST_WORDS, Vocabulary, spaced_texts, words_in
 
 MIN_NODES = 10_000
 """Fewer changed nodes are indexed by the process itself: another one takes a third of a second to start."""
@@ -41,7 +41,8 @@ class SegmentProcess:
         self._exact: _Exact = []
         self._texts: list[str] = []
         self._chars = self._waiting = self._nodes = 0
-        self._words: set[int] = set()
+        self._hashes: set[int] = set()
+        self._words = 0
         self._outgoing: SimpleQueue[_Piece | None] = SimpleQueue()
         self._segments: SimpleQueue[Segment | Exception] = SimpleQueue()
         try:
@@ -66,8 +67,8 @@ class SegmentProcess:
 
     @property
     def new_words(self) -> int:
-        """How many different words were sent, by their hashes; see `SegmentBuilder.new_words`."""
-        return len(self._words)
+        """About how many different words were sent, by the hashes of chunks; see `SegmentBuilder.new_words`."""
+        return self._words
 
     def add(self, node: int, *, title: str, about: str, content: str, exact: Iterable[str] = ()) -> None:
         """Add the text of one node; see `SegmentBuilder.add`."""
@@ -85,7 +86,8 @@ class SegmentProcess:
         self._send()
         self._outgoing.put(_END)
         self._chars = self._nodes = 0
-        self._words.clear()
+        self._hashes.clear()
+        self._words = 0
 
     def segment(self) -> Segment:
         """Give the segment that was ended first of those that were not given yet, when it is made.
@@ -114,7 +116,9 @@ class SegmentProcess:
         if self._texts:
             # Cut as far as bytes are cut: the process beside has more to do than this one, which only reads.
             spaced = spaced_texts(self._texts)
-            self._words.update(map(hash, {*spaced.split()}))
+            fresh = [word for word in {*spaced.split()} if hash(word) not in self._hashes]
+            self._words += words_in(fresh)
+            self._hashes.update(map(hash, fresh))
             self._outgoing.put((self._exact, spaced))
             self._exact, self._texts, self._waiting = [], [], 0
 

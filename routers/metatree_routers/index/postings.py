@@ -46,7 +46,7 @@ class SegmentBuilder:
 
     def __init__(self, vocabulary: Vocabulary | None = None) -> None:
         self._vocabulary = Vocabulary() if vocabulary is None else vocabulary
-        self._chunks_before = self._vocabulary.chunks
+        self._words_before = self._vocabulary.words
         self._nodes = array("i")
         self._raw = array("i")
         self._pending: list[str] = []
@@ -65,7 +65,7 @@ class SegmentBuilder:
     @property
     def new_words(self) -> int:
         """How many words came up that the vocabulary did not have (some 300 bytes each, at the end)."""
-        return self._vocabulary.chunks - self._chunks_before
+        return self._vocabulary.words - self._words_before
 
     def add(self, node: int, *, title: str, about: str, content: str, exact: Iterable[str] = ()) -> None:
         """Add the text of one node, once for each node.

@@ -53,6 +53,7 @@ class Vocabulary:
         self._chunk_number: defaultdict[bytes, int] = _counting(_MARK)
         self._flat = array("i")
         self._sizes = array("i")
+        self._measured = self._words = 0
 
     @property
     def terms(self) -> list[str]:
@@ -60,9 +61,12 @@ class Vocabulary:
         return list(self._term_number)
 
     @property
-    def chunks(self) -> int:
-        """How many chunks are known."""
-        return len(self._chunk_number)
+    def words(self) -> int:
+        """About how many words are known: a chunk of many letters, such as a name in camelCase, has several."""
+        fresh = len(self._chunk_number) - self._measured
+        self._measured += fresh
+        self._words += words_in(islice(reversed(self._chunk_number), fresh))
+        return self._words
 
     def number(self, term: str) -> int:
         """Give the number of a term, a fresh one when it is not known."""
@@ -113,6 +117,11 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self._term_number)
+
+
+def words_in(chunks: Iterable[bytes]) -> int:
+    """Return about how many words chunks have: one for each eight letters, and one for what is left."""
+    return sum(1 + len(chunk) // 8 for chunk in chunks)
 
 
 def spaced_texts(texts: Sequence[str]) -> bytes:

@@ -161,6 +161,7 @@ def test_only_the_users_own_files_of_a_host_are_taken_over(
         ({"env": {"API_KEY": "a/key+of+mine"}}, "a%2Fkey%2Bof%2Bmine"),
         ({"headers": {"Authorization": "Basic YW5uOmh1bnRlcjIyMw=="}}, "hunter223"),
         ({"url": "https://example.org/mcp?token=t0ken-1"}, "t0ken-1"),
+        ({"command": "postgresql://ann:Hunter2xQz9@db/shop"}, "Hunter2xQz9"),
     ],
 )
 def test_what_is_secret_in_an_entry_is_known(tmp_path: Path, settings: dict[str, Any], secret: str) -> None:
