@@ -86,7 +86,7 @@ def import_path() -> list[str]:
     `PYTHONPATH=$PYTHONPATH:/opt/lib` has an empty element where it was not set: nobody means a clone by that.
     """
     # What is added at the start comes before the library; `python -m pdb` and others then put a folder before that.
-    library = next((at for at, path in enumerate(sys.path) if path.endswith(_LIBRARY)), 1)
+    library = max((at for at, path in enumerate(sys.path) if path.endswith(_LIBRARY)), default=1)
     starts = list(_starts())
     if _RUNS_MODULE:  # Python puts the folder directly before those of PYTHONPATH
         known = (at for at, path in enumerate(sys.path[:library]) if path in _PYTHONPATH)

@@ -234,7 +234,9 @@ def test_an_entry_point_may_be_a_router_itself(
 
 def test_what_lies_in_the_current_folder_is_not_installed(tmp_path: Path) -> None:
     """`python -c` and the prompt have it on their path, and a clone may bring metadata and modules."""
-    clone = tmp_path / "clone"
+    clone = (
+        tmp_path / f"clone-python{sys.version_info.major}{sys.version_info.minor}.zip"
+    )  # as Python's library may be
     info = clone / "evil-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n")

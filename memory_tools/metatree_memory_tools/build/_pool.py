@@ -33,6 +33,7 @@ from metatree.trees.source_types import Progress
 from metatree_memory_tools.build._read_file import FileNodes, ReadElsewhere, read_file
 from metatree_memory_tools.build._scan import ScannedFile
 from metatree_memory_tools.memory_types import FileType, memory_types
+from metatree_memory_tools.reading.own_process import SMALL_BYTES
 
 MIN_FILES = 400
 """Fewer files are read by the process itself: a worker takes a third of a second to start."""
@@ -55,7 +56,7 @@ _MOST_TEXT_BYTES = 5_000_000
 _MEMORY_BYTES = 1_000_000_000
 """The same for the memory of a worker."""
 _TEXT_ENDINGS = (".md", ".rst", ".txt")
-_MOST_PAGE_BYTES = 128_000
+_MOST_PAGE_BYTES = SMALL_BYTES
 """The same for pages: larger ones are read one after the other, by the process that reads documents, since each takes
 some twenty times its size of memory, and four hundred times where each paragraph opens elements anew."""
 _OWN_PARSERS = (".py", ".pyi", ".pyw", ".html", ".htm", ".xhtml", ".css", ".svg")
