@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -256,3 +257,15 @@ def test_large_pages_are_read_one_after_the_other(
     with build_tree(folder, out=tmp_path / "out") as tree:
         assert any("north" in tree.content(node) for _, node in tree.walk("page2.html") if node.has_content)
     assert started and "page2.html" in asked and "page1.html" not in asked
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="how much memory a process has is read from /proc")
+def test_a_short_file_takes_little_memory_beside_what_there_is(folder: Path) -> None:
+    """Four kilobytes of C that do not parse took 640 MB in one step of their parser."""
+    pytest.importorskip("tree_sitter_c")
+    text = "\n".join(("a=>" * 60)[:60] for _ in range(70))[:3_990]
+    (folder / "a.c").write_text(text)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    with build_tree(folder) as tree:
+        assert "a.c" in dict(tree.omissions()) or "a.c" in tree
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < max(before, 500_000)

@@ -47,7 +47,7 @@ _AHEAD_BYTES = 1_500_000
 """Of files that are read before they are asked for: what is made of them may take a hundred times as much."""
 _LARGE_BYTES = 128_000
 """Larger files are read by a worker even where there are few: of one, a tenth of a second goes to its start."""
-_MOST_CODE_BYTES = 4_000
+_MOST_CODE_BYTES = 2_000
 """The same for code that tree-sitter parses: what does not parse may take the square of its length in memory, in one
 step that nothing can stop (6 kB take 1.4 GB)."""
 LIMIT_S = 30.0
@@ -55,6 +55,8 @@ LIMIT_S = 30.0
 _MOST_TEXT_BYTES = 5_000_000
 _MEMORY_BYTES = 1_000_000_000
 """The same for the memory of a worker."""
+_MEMORY_OF_SHORT = 300_000_000
+"""So much more may be taken for a file of up to `_LARGE_BYTES`."""
 _TEXT_ENDINGS = (".md", ".rst", ".txt")
 _MOST_PAGE_BYTES = SMALL_BYTES
 """The same for pages: larger ones are read one after the other, by the process that reads documents, since each takes
@@ -326,6 +328,7 @@ def _read(
     here = None if _is_text(file) else _TYPES
     if file.size > _MOST_PAGE_BYTES:
         here = (here or frozenset(each.kind.name for each in types)) - _APART
+    _limit_memory(file.size)
     try:
         with _limited_time():
             return reader.read(file, known, types, here=here)
@@ -349,11 +352,16 @@ def _limited_time() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
-def _limit_memory() -> None:
+def _limit_memory(file_bytes: int = _MOST_TEXT_BYTES) -> None:
+    """Bound the memory of this worker for a file: a short one needs little beside what there is."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
+        most = _MEMORY_BYTES
+        if file_bytes <= _LARGE_BYTES and sys.platform == "linux":
+            pages = int(Path("/proc/self/statm").read_text().split()[5])  # of data
+            most = min(most, pages * resource.getpagesize() + _MEMORY_OF_SHORT)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, _MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

@@ -32,7 +32,7 @@ _COUNT_S = 0.2
 _TABLES_S = 20.0
 """How long all tables may be read together: a view may be made to take as long as it is let."""
 _MAX_VALUE_BYTES = 5_000_000
-_MAX_ROWS_BYTES = 200_000_000
+_MAX_ROWS_BYTES = 20_000_000
 _LEAST_BOUND = 100_000
 """More is not taken of the rows of a query: a view of thousands of columns can make gigabytes of one row."""
 _LONGEST_NAME = 1_000
@@ -332,7 +332,8 @@ def _explained(exc: Exception) -> str:
     if "one statement" in text:
         return "refused: give one statement alone"
     if "too big" in text or "too long" in text:
-        return f"a value is larger than {_MAX_VALUE_BYTES / 1e6:g} MB: ask for less"
+        most = f"{_MAX_VALUE_BYTES / 1e6:g} MB, or a row of such values than {_MAX_ROWS_BYTES / 1e6:g} MB"
+        return f"a value is larger than {most}: ask for less"
     return f"the query failed: {text}"
 
 
