@@ -24,9 +24,6 @@ _NAMES_OF_PLACES = (
     ),
     *(
         "KRB5_CONFIG",
-        "KRB5CCNAME",
-        "KRB5_KTNAME",
-        "KRB5_CLIENT_KTNAME",
         "GSS_MECH_CONFIG",
         "GSS_MECH_CONFIG_DIR",
     ),
@@ -39,13 +36,11 @@ def drop_relative_places() -> list[str]:
 
     In a folder that somebody else made, they would be that folder's: a file of settings of OpenSSL names code to load.
     """
-    values = {name: os.environ.get(name, "system") for name in _NAMES_OF_PLACES}
-    found = [
-        name
-        for name, value in values.items()
-        if value != "system"
-        and not all(Path(part).is_absolute() for part in filter(None, value.split(os.pathsep)))
-    ]
+    values = {name: os.environ.get(name, "") for name in _NAMES_OF_PLACES}
+    if values["PGSSLROOTCERT"] == "system":
+        del values["PGSSLROOTCERT"]
+    parts = {name: filter(None, value.split(os.pathsep)) for name, value in values.items()}
+    found = [name for name, each in parts.items() if not all(Path(part).is_absolute() for part in each)]
     for name in found:
         del os.environ[name]
     return found

@@ -14,7 +14,12 @@ pytestmark = pytest.mark.integration
 
 
 def test_relative_places_are_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    given = {"TMPDIR": "tmp", "OPENSSL_CONF": "./openssl.cnf", "SSL_CERT_FILE": str(tmp_path / "ca.pem")}
+    given = {
+        "SSLKEYLOGFILE": "system",
+        "TMPDIR": "tmp",
+        "OPENSSL_CONF": "./openssl.cnf",
+        "SSL_CERT_FILE": str(tmp_path / "ca.pem"),
+    }
     more = {
         "PGSSLROOTCERT": "system",
         "TERMINFO": "",
@@ -23,9 +28,9 @@ def test_relative_places_are_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     }
     for name, value in {**given, **more}.items():
         monkeypatch.setenv(name, value)
-    assert sorted(drop_relative_places()) == ["KRB5_CONFIG", "OPENSSL_CONF", "TMPDIR"]
+    assert sorted(drop_relative_places()) == ["KRB5_CONFIG", "OPENSSL_CONF", "SSLKEYLOGFILE", "TMPDIR"]
     assert "TMPDIR" not in os.environ and os.environ["SSL_CERT_FILE"] == given["SSL_CERT_FILE"]
-    assert os.environ["PGSSLROOTCERT"] == "system"
+    assert os.environ["PGSSLROOTCERT"] == "system" and os.environ["KRB5CCNAME"] == "KEYRING:persistent:0"
 
 
 def test_they_are_dropped_before_openssl_reads_its_settings() -> None:
