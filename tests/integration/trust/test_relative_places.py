@@ -26,6 +26,7 @@ def test_relative_places_are_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         "KRB5_CONFIG": "/etc/krb5.conf:krb5.conf",
         "LOCPATH": "/a:/b",
     }
+    monkeypatch.setenv("KRB5CCNAME", "KEYRING:persistent:0")
     for name, value in {**given, **more}.items():
         monkeypatch.setenv(name, value)
     assert sorted(drop_relative_places()) == ["KRB5_CONFIG", "OPENSSL_CONF", "SSLKEYLOGFILE", "TMPDIR"]
