@@ -36,7 +36,7 @@ Not the first letter of a line of netrc that stands in brackets."""
 _IN_KEY: Final = re.compile(r"[\w+/=-]")
 _LEAST_KEY: Final = 16
 """Signs of a key that has a form of its own."""
-SHAPES_VERSION: Final = "27"
+SHAPES_VERSION: Final = "28"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(
@@ -130,7 +130,7 @@ def without_keys(text: str, keys: Iterable[str]) -> tuple[str, int]:
         ('the key********************is', 1)
     """
     number = 0
-    for key in keys:
+    for key in sorted(keys, key=len, reverse=True):  # one may be the beginning of another
         for said in {key, _MARKDOWN_SIGN.sub(r"\\\g<0>", key)}:
             if said in text:
                 number += text.count(said)

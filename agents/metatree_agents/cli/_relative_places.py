@@ -6,10 +6,20 @@ Imports nothing of ours: OpenSSL reads its settings, which name code to load, as
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 _NAMES_OF_PLACES = (
-    *("TMPDIR", "TEMP", "TMP", "TERMINFO", "PYTHONTZPATH", "PROMETHEUS_MULTIPROC_DIR", "NETRC"),
+    *(
+        "TMPDIR",
+        "TEMP",
+        "TMP",
+        "TERMINFO",
+        "PYTHONTZPATH",
+        "PROMETHEUS_MULTIPROC_DIR",
+        "NETRC",
+        "SQLITE_TMPDIR",
+    ),
     *("OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES", "SSLKEYLOGFILE", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PGPASSFILE", "PGSERVICEFILE", "PGSYSCONFDIR"),
     *("PGSSLCERT", "PGSSLKEY", "PGSSLROOTCERT", "PGSSLCRL", "PGSSLCRLDIR", "LDAPCONF", "LDAPRC"),
@@ -30,4 +40,6 @@ def drop_relative_places() -> list[str]:
     found = [name for name, each in parts.items() if not all(Path(part).is_absolute() for part in each)]
     for name in found:
         del os.environ[name]
+    if sys.pycache_prefix and not Path(sys.pycache_prefix).is_absolute():
+        sys.pycache_prefix = None
     return found

@@ -17,7 +17,14 @@ from metatree._util.named_file import typed_path
 from metatree._util.open_folder import opened
 from metatree._util.private import private_folder
 from metatree._util.secret_text import masked
-from metatree.errors import BrokenStore, MetatreeError, TransientError, UntrustedStore, UserError
+from metatree.errors import (
+    BrokenStore,
+    MetatreeError,
+    StoreReplaced,
+    TransientError,
+    UntrustedStore,
+    UserError,
+)
 from metatree.node import Node, digest_of
 from metatree.notes.left_out import OPTION, left_out
 from metatree.storage.acceptance import survey
@@ -172,6 +179,10 @@ class TreeBuilder:
         """Whether a source changed, by names, sizes and times, or by its fingerprint; False for one out of reach."""
         if tree.path is None:
             return False
+        try:
+            tree.index.check_place()
+        except StoreReplaced:
+            return True  # and refreshing it says so
         layer = Layer(tree.index)
         return any(_stale(source, layer, tree.path) for source in tree.sources())
 

@@ -54,7 +54,7 @@ def extract_html(data: bytes) -> Extracted:
     """Return the text of a page that is seen; never raises for what the bytes are."""
     from selectolax.lexbor import LexborHTMLParser
 
-    page = _decoded(data)
+    page = decoded_page(data)
     if _is_deep(page):
         return _without_structure(page)
     parser = LexborHTMLParser(page)
@@ -94,7 +94,8 @@ def _between(mark: re.Match[str]) -> str:
     return "\n" if mark[1] or (mark[2] or "").lower() in _BLOCKS else ""
 
 
-def _decoded(data: bytes) -> str:
+def decoded_page(data: bytes) -> str:
+    """Return the text of a page, by the character set that it declares."""
     declared = _CHARSET.search(data[:4096])
     if declared and not data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         try:

@@ -19,6 +19,7 @@ from typing import IO, Final
 from metatree._util.secret_text import shaped_keys
 from metatree.errors import UserError
 from metatree.trees.text import decode
+from metatree_memory_tools.documents._html import decoded_page
 
 _MOST_BYTES: Final = 250_000_000
 """Of an archive, unpacked; what unpacks to more readers refuse before, but for one part of it."""
@@ -53,7 +54,7 @@ def _written(kind: str, data: bytes) -> Iterator[str]:
     if kind == "pdf":
         return
     if kind not in _ARCHIVES:
-        text = decode(data)[0]
+        text = decoded_page(data) if kind == "html" else decode(data)[0]
         for at in range(0, len(text), _PIECE):
             yield text[at : at + _PIECE + _OVERLAP_CHARS]
         return

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response, StreamingResponse
 from metatree_memory_tools.text.descriptions import shorten
 
+from metatree import Tree
 from metatree.errors import MetatreeError
 from metatree_agents.service.database.backup import back_up
 from metatree_agents.service.database.database import ServiceDatabase
@@ -317,16 +318,22 @@ async def backups_page(request: Request, session: Administrator) -> Response:
     )
 
 
+def _memory_of(tree: Tree) -> Path | None:
+    """Return the file of a tree's memory, which is opened again by its name."""
+    tree.memory.check_place()
+    return tree.memory.path
+
+
 @router.post("/admin/backups/make")
 async def make_backup(request: Request, _: Administrator, service: Here, given: Form) -> Response:
     """Make a backup and give it as a file; nothing of it stays here."""
     memories = dict[str, Path]()
-    for tree in Web.of(request).memories:
-        path = await reading(request, tree, lambda opened: opened.memory.path)
-        if path is not None:
-            memories[tree] = path
     name = f"metatree-{stamp(service.database.clock()).replace(':', '')}.backup"
     try:
+        for tree in Web.of(request).memories:
+            path = await reading(request, tree, _memory_of)
+            if path is not None:
+                memories[tree] = path
         # In a thread, over connections of its own: others are not kept waiting.
         made = await asyncio.to_thread(_backed_up, service.database, memories)
     except MetatreeError as exc:

@@ -35,7 +35,7 @@ _NAMES = re.compile(rb"(?mi)^(?:from|date|message-id|received|return-path|subjec
 _FOLDER = re.compile(r"(?:^|/)(?:cur|new)/[^/]+$")
 _QUOTE = re.compile(r"^(?:>.*|On .{10,200} wrote:|-----Original Message-----|_{10,})$")
 _SUBJECT = re.compile(r"^(?:\s*(?:re|fwd?|aw|wg|sv|vs)\s*(?:\[\d+\])?\s*:)+\s*", re.IGNORECASE)
-_MOST_BYTES = 40_000_000
+_MOST_BYTES = 20_000_000
 """Of a letter, with all that is attached to it."""
 _MOST_BOUNDARIES = 20_000
 """Lines that may begin a part; each takes the library 0.3 ms."""
