@@ -47,6 +47,12 @@ class MemoryCache:
         self._texts[key] = json.dumps(value)
 
 
+class _Seen(threading.local):
+    """For each thread, the process in which it has looked at the files."""
+
+    process: int | None = None
+
+
 class DiskCache:
     """Keeps values in a folder that processes may share; the least recently used go when it is full.
 
@@ -65,7 +71,7 @@ class DiskCache:
         self._place = real(self.folder)
         self._size_limit_bytes = size_limit_bytes
         self._lock = threading.Lock()
-        self._seen = threading.local()
+        self._seen = _Seen()
         self._warned = False
 
     def get(self, key: str) -> Any:
@@ -85,14 +91,14 @@ class DiskCache:
         """Close the files; the next use opens them again."""
         with contextlib.suppress(KeyError):
             self.__dict__.pop("_opened").close()
-        self._seen = threading.local()
+        self._seen = _Seen()
 
     def _ready(self) -> Any:
         """Return the cache; diskcache opens the file by its name in each thread, and in a forked process."""
         from metatree_routers.wrappers._kept_database import fault_of
 
         opened = self._opened
-        if getattr(self._seen, "process", None) != os.getpid():
+        if self._seen.process != os.getpid():
             with self._lock:
                 self._check_place()
                 if fault := fault_of(self.folder):
