@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.documents._extract import Extractor
+from metatree_memory_tools.documents._worker import _PDF_BYTES
 from metatree_memory_tools.reading.own_process import MEMORY_BYTES
 
 from tests.documents import assembled, make_docx, make_pdf
@@ -202,6 +203,14 @@ def test_other_documents_do_too(name: str, tmp_path: Path) -> None:
 
 def test_a_bomb_of_real_size_stays_below_the_real_limit(tmp_path: Path) -> None:
     assert_bounded("pdf", BOMBS["texts"], tmp_path / "a.pdf", 1.0)
+
+
+def test_a_pdf_takes_less_than_other_documents_may(tmp_path: Path) -> None:
+    """It is read beside a server that has answered, too: with that, one of 49 MB took 550 MB."""
+    drawn = page(stream(b"0 0 1 1 re f\n" * 2_000_000 + TEXT))
+    data = drawn.replace(b"%%EOF", b"%" + b"x" * 40_000_000 + b"\n%%EOF")
+    peak, said = peak_mb("pdf", data, tmp_path / "a.pdf", 1.0)
+    assert peak < _PDF_BYTES / 1e6 + AROUND_MB, said
 
 
 def test_a_build_marks_a_bomb_and_goes_on(tmp_path: Path) -> None:

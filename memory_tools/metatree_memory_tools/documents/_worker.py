@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import threading
+from pathlib import Path
 from typing import BinaryIO
 
 from metatree.errors import UserError
@@ -23,6 +24,9 @@ from metatree_memory_tools.reading.own_process import MEMORY_BYTES
 _ADDRESS_BYTES = 2_000_000_000
 """How much may be addressed: of use where the other limit is not kept."""
 
+_PDF_BYTES = 270_000_000
+"""A manual of a thousand pages takes 80 MB; so a prepared one stays within 500 MB beside other work, too."""
+_LEAST_BYTES = 150_000_000
 IDLE_S = 30.0
 """The process ends when it was asked nothing for so long."""
 
@@ -88,6 +92,17 @@ def _limit_memory(memory_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def _limit_data(memory_bytes: int) -> None:
+    """Bound the data of this process for one document, below what it may ever have, and above what it has now."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        pages = int(Path("/proc/self/statm").read_text().split()[5]) if sys.platform == "linux" else 0
+        least = pages * resource.getpagesize() + _LEAST_BYTES
+        resource.setrlimit(resource.RLIMIT_DATA, (min(hard, max(memory_bytes, least)), hard))
+
+
 def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
     while True:
         idle = threading.Timer(IDLE_S, os._exit, (0,))
@@ -98,6 +113,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
         if not line:
             return
         kind, limit_s, secrets, size = json.loads(line)
+        _limit_data(_PDF_BYTES if kind == "pdf" else sys.maxsize)
         answers.write(_answer(kind, requests.read(size), limit_s, secrets))
         answers.flush()
 
