@@ -17,6 +17,15 @@ _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 """What may be decoded, as in `read_header`: for others, such as PostScript, Pillow starts a program."""
 
 
+_MOST_PIXELS = 40_000_000
+"""An image with more is not decoded, with up to eight bytes each: a PNG of 700 kB may have 180 million."""
+
+
+def _check_pixels(image: Any) -> None:
+    if image.width * image.height > _MOST_PIXELS:
+        raise ValueError(f"it has more than {_MOST_PIXELS / 1e6:g} million pixels")
+
+
 def _pillow() -> Any:
     try:
         return import_module("PIL.Image")
@@ -39,7 +48,8 @@ def make_thumbnail(file: Path, longer_side_px: int) -> tuple[str, int, int] | No
         with pillow.open(file, formats=_FORMATS) as image:
             if max(image.size) <= longer_side_px:
                 return None
-            image.draft("RGB", (longer_side_px, longer_side_px))
+            image.draft("RGB", (longer_side_px, longer_side_px))  # a JPEG is decoded smaller
+            _check_pixels(image)
             image.thumbnail((longer_side_px, longer_side_px))
             small = image if image.mode in ("RGB", "RGBA") else image.convert("RGB")
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
@@ -67,6 +77,7 @@ def perceptual_hash(file: Path) -> int:
         raise MissingExtra("images", what="merging images that look alike (`similar_images`)")
     try:
         with pillow.open(file, formats=_FORMATS) as image:
+            _check_pixels(image)
             pixels = image.convert("L").resize((9, 8)).tobytes()
     except Exception as exc:
         raise BadItem(f"the image cannot be decoded: {exc}") from exc

@@ -184,6 +184,22 @@ def test_thumbnails_are_shown_in_prompts_with_a_limit(shot: Callable[..., Path])
     assert len(small) < len(full) / 4
 
 
+def test_an_image_of_too_many_pixels_is_not_decoded(
+    shot: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A PNG of 700 kB had 180 million, and took 1.4 GB."""
+    pytest.importorskip("PIL.Image")
+    monkeypatch.setattr("metatree.blackboard._thumbnails._MOST_PIXELS", 900 * 900 - 1)
+    path = shot(width=900, height=900)
+    board = Blackboard()
+    item = board.add_image(path)
+    assert item is not None and not board._share.images.known([item.image])[item.image].thumbnail
+    with pytest.raises(BadItem, match="million pixels"):
+        perceptual_hash(path)
+    monkeypatch.setattr("metatree.blackboard._thumbnails._MOST_PIXELS", 900 * 900)
+    perceptual_hash(path)
+
+
 def test_missing_package_is_named_where_it_is_needed(
     shot: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
