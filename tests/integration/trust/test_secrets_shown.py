@@ -435,6 +435,7 @@ def test_trust_hides_nothing_of_a_setting_that_may_be_read_in_two_ways(
             "sends what OPENAI_API_KEY, SYSTEMONE_API_KEY or TYPESAFE_API_KEY holds",
         ),
         ('service = "127.0.0.1:8000"', "sends what METATREE_SECRET holds"),
+        ('source = ["openapi:api.json"]', "with what METATREE_AUTH_ and the name of its host holds"),
     ],
 )
 def test_trust_says_which_password_or_key_goes_where_settings_lead(
@@ -443,6 +444,18 @@ def test_trust_says_which_password_or_key_goes_where_settings_lead(
     (clone.folder / "metatree.toml").write_text(setting + "\n")
     run(["trust", "--show", str(clone.folder)])
     assert said in capfd.readouterr().out
+
+
+def test_trust_says_which_credentials_an_accepted_description_is_given(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    api = {"openapi": "3.1.0", "info": {"title": "Shop", "version": "1"}, "paths": {}}
+    (clone.folder / "api.json").write_text(json.dumps(api))
+    tree = clone.folder / "theirs"
+    with as_user(clone.attacker):
+        build_tree("openapi:api.json", "a.md", out=tree).close()
+    run(["trust", "--show", str(tree)])
+    assert "with what METATREE_AUTH_ and the name of its host holds" in capfd.readouterr().out
 
 
 def page_of(
