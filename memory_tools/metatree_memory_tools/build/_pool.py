@@ -299,7 +299,10 @@ def main() -> None:
     )  # syntax trees are many objects and no garbage: it was a tenth of the time
     while (request := _next(source)) is not None:
         reader, chunk = request
-        nodes = [_read(reader, file, known, types) for file, known in chunk]
+        nodes = []
+        for file, known in chunk:
+            _limit_memory(file.size)
+            nodes.append(_read(reader, file, known, types))
         _pickler(target).dump(nodes)
         target.flush()
 
@@ -328,7 +331,6 @@ def _read(
     here = None if _is_text(file) else _TYPES
     if file.size > _MOST_PAGE_BYTES:
         here = (here or frozenset(each.kind.name for each in types)) - _APART
-    _limit_memory(file.size)
     try:
         with _limited_time():
             return reader.read(file, known, types, here=here)
