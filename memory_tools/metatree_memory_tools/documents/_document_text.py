@@ -124,17 +124,16 @@ class Extracted:
                 keys
             )
         text = "\n".join(self.lines)
-        # First those that are known: of two beside each other, the shape of one may take the beginning of the next.
-        hidden, known = without_keys(text, keys)
-        hidden, number = masked(hidden)
+        hidden, number = masked(text)
         if number:  # a line of a key may be a title, which by itself is not known
             keys |= shaped_keys(text)
 
         def hide(said: str) -> tuple[str, int]:
-            said, known = without_keys(said, keys)
             said, shaped = masked(said)
+            said, known = without_keys(said, keys)
             return said, shaped + known
 
+        hidden, known = without_keys(hidden, keys)
         about, more = without_secrets(
             [self.title, self.facts, [each.title for each in self.headings], self.links], hide
         )
