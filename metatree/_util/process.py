@@ -159,6 +159,22 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
+def limit_data(most: int, room: int) -> None:
+    """Bound the memory of this process from here on, where the system can: never above what it was started with.
+
+    Args:
+        most: bytes that it may have.
+        room: bytes that it may take beside what it has now, if that is more.
+    """
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        pages = int(Path("/proc/self/statm").read_text().split()[5]) if sys.platform == "linux" else 0
+        least = pages * resource.getpagesize() + room
+        resource.setrlimit(resource.RLIMIT_DATA, (min(hard, max(most, least)), hard))
+
+
 _FOLDERS_OF_LIBRARIES = (
     *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "DYLD_FRAMEWORK_PATH"),
     "GCONV_PATH",  # of encodings, such as a commit may name

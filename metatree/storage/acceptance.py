@@ -19,6 +19,7 @@ from typing import Any, Final
 from metatree._util.links import former_places
 from metatree._util.private import keep_private, private_folder
 from metatree.errors import MetatreeError, UserError
+from metatree.storage._accepted_rows import check_rows, is_json
 from metatree.storage.schema import DEFINITIONS, FILES
 from metatree.storage.store import APPLICATION_ID, Store, reading_only, writable
 from metatree.storage.store_files import check_files, is_exempt, is_of_another
@@ -50,8 +51,6 @@ _MOST: Final = 1_000_000
 """How many of each it compares to choose those; they take 150 bytes each, ten times what they take in a file."""
 _CHARS: Final = 200
 _SECONDS: Final = 25.0
-_MOST_NUMBER: Final = 1 << 60
-"""Of rows: SQLite ends at 2^63 - 1."""
 _MOST_BYTES: Final = 8_000_000_000
 """Of a larger store not even a digest is made within that time."""
 _PERMISSION: Final = "permission:"
@@ -76,12 +75,6 @@ _OF_USERS: Final = {
 """Tables with rows for a user, who must be there: else they would be those of the next one of that name."""
 _INSIDE: Final = "engine-inside"
 """The user whom a server makes an engine of its own."""
-_TYPES: Final = {
-    "INT": "'integer'",
-    "TEXT": "'text'",
-    "DOUBLE": "'real', 'integer'",
-    "REAL": "'real', 'integer'",
-}
 _NOT_TAKEN: Final = (
     # They answer what is asked in the same words.
     *("chat", "lookup", "lookup_wish", "service_index"),
@@ -245,7 +238,7 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
             with store.transaction():
                 sign(store, seen=seen.signed)
                 if not seen.trusted:
-                    _check_nodes(store)
+                    check_rows(store)
                     _drop_what_was_not_shown(store, own)
                     if not own:
                         _keep_sources_alone(store, seen.sources)
@@ -280,76 +273,6 @@ def accept(file: Path, seen: Survey | None = None, *, own: bool = False) -> None
         ) from exc
 
 
-def _check_values(store: Store, table: str) -> None:
-    """Refuse values of another type than that of their column: a number of 29.5 would pass for 29 elsewhere.
-
-    Raises:
-        UserError: there is one.
-    """
-    for _, column, declared, *_ in store.rows(f"PRAGMA table_info({table})"):
-        # By the affinity of the column (sqlite.org/datatype3.html, 3.1).
-        types = next((types for part, types in _TYPES.items() if part in declared.upper()), None)
-        if types and store.rows(
-            f"SELECT 1 FROM {table} NOT INDEXED WHERE typeof({column}) NOT IN ({types}, 'null') LIMIT 1"
-        ):
-            raise _out_of_form(store, table, column)
-
-
-def _out_of_form(store: Store, table: str, column: str) -> UserError:
-    return UserError(
-        f"{store.name!r} cannot be accepted: {column!r} of a row in {table!r} is out of form; ask who made it"
-    )
-
-
-def _check_nodes(store: Store) -> None:
-    """Refuse nodes that no program of ours could write or read, and numbers after which there are no more.
-
-    They would end every command.
-
-    Raises:
-        UserError: there is such a node, or such a number.
-    """
-    for (table,) in store.rows("SELECT name FROM sqlite_master WHERE type = 'table'"):
-        _check_values(store, table)
-        columns = {name for _, name, *_ in store.rows(f"PRAGMA table_info({table})")}
-        for column in sorted(columns & {"seq", "number", "position"}):
-            most = store.value(f"SELECT max({column}) FROM {table}")
-            least = store.value(f"SELECT min({column}) FROM {table}") if column == "seq" else 0
-            if most is not None and not (isinstance(most, int) and most < _MOST_NUMBER and least >= 0):
-                raise _out_of_form(store, table, column)
-    texts = " OR ".join(
-        f"typeof({column}) <> 'text'" for column in ("id", "kind", "title", "description", "digest")
-    )
-    bad = store.rows(f"SELECT id FROM node NOT INDEXED WHERE {texts} LIMIT 1")
-    seq = -1
-    while not bad and (
-        page := store.rows(
-            "SELECT seq, id, attributes, provenance, parts FROM node NOT INDEXED WHERE seq > ? AND"
-            " (attributes IS NOT NULL OR provenance IS NOT NULL OR parts IS NOT NULL) ORDER BY seq LIMIT 1000",
-            (seq,),
-        )
-    ):
-        forms = ((2, dict), (3, dict), (4, list))
-        bad = [
-            row[1:2]
-            for row in page
-            if not all(row[at] is None or _is_json(row[at], form) for at, form in forms)
-        ]
-        seq = page[-1][0]
-    if bad:
-        raise UserError(
-            f"{store.name!r} cannot be accepted: its node {str(bad[0][0])[:_CHARS]!r} is out of form; ask who made it"
-        )
-
-
-def _is_json(text: object, form: type) -> bool:
-    """Whether a text is JSON that Python reads: SQLite reads deeper values, and longer numbers."""
-    try:
-        return isinstance(text, str) and isinstance(json.loads(text), form)
-    except (ValueError, RecursionError):
-        return False
-
-
 def _drop_what_was_not_shown(store: Store, own: bool) -> None:
     """Drop what others are said to have offered, where somebody listens, and what a person permitted in runs."""
     store.execute("DELETE FROM meta WHERE key = ?", (OFFERED,))
@@ -380,7 +303,7 @@ def _drop_what_was_not_shown(store: Store, own: bool) -> None:
 def _drop_what_acts_for_others(store: Store) -> None:
     """Drop facts that say what was done here, what is there for users who are not, and answers of persons."""
     for key, value in store.rows("SELECT key, value FROM meta"):
-        if not _is_json(value, object):
+        if not is_json(value, object):
             store.execute("DELETE FROM meta WHERE key = ?", (key,))
     begins = " OR ".join("substr(key, 1, ?) = ?" for _ in _KEPT_FACTS)
     store.execute(

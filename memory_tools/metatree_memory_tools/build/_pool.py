@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from metatree import plugins
-from metatree._util.process import cores, start_python
+from metatree._util.process import cores, limit_data, start_python
 from metatree.node import Node, Source
 from metatree.trees.masking import is_code
 from metatree.trees.source_types import Progress
@@ -301,7 +301,11 @@ def main() -> None:
         reader, chunk = request
         nodes = []
         for file, known in chunk:
-            _limit_memory(file.size)
+            # A short file needs little beside what there is.
+            limit_data(
+                0 if file.size <= _LARGE_BYTES and sys.platform == "linux" else _MEMORY_BYTES,
+                _MEMORY_OF_SHORT,
+            )
             nodes.append(_read(reader, file, known, types))
         _pickler(target).dump(nodes)
         target.flush()
@@ -354,16 +358,11 @@ def _limited_time() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
-def _limit_memory(file_bytes: int = _MOST_TEXT_BYTES) -> None:
-    """Bound the memory of this worker for a file: a short one needs little beside what there is."""
+def _limit_memory() -> None:
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
-        most = _MEMORY_BYTES
-        if file_bytes <= _LARGE_BYTES and sys.platform == "linux":
-            pages = int(Path("/proc/self/statm").read_text().split()[5])  # of data
-            most = min(most, pages * resource.getpagesize() + _MEMORY_OF_SHORT)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, _MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

@@ -12,9 +12,9 @@ import json
 import os
 import sys
 import threading
-from pathlib import Path
 from typing import BinaryIO
 
+from metatree._util.process import limit_data
 from metatree.errors import UserError
 from metatree.trees.text import decode
 from metatree_memory_tools.documents._document_text import Extracted
@@ -92,17 +92,6 @@ def _limit_memory(memory_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _limit_data(memory_bytes: int) -> None:
-    """Bound the data of this process for one document, below what it may ever have, and above what it has now."""
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        pages = int(Path("/proc/self/statm").read_text().split()[5]) if sys.platform == "linux" else 0
-        least = pages * resource.getpagesize() + _LEAST_BYTES
-        resource.setrlimit(resource.RLIMIT_DATA, (min(hard, max(memory_bytes, least)), hard))
-
-
 def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
     while True:
         idle = threading.Timer(IDLE_S, os._exit, (0,))
@@ -113,7 +102,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
         if not line:
             return
         kind, limit_s, secrets, size = json.loads(line)
-        _limit_data(_PDF_BYTES if kind == "pdf" else sys.maxsize)
+        limit_data(_PDF_BYTES if kind == "pdf" else sys.maxsize, _LEAST_BYTES)
         answers.write(_answer(kind, requests.read(size), limit_s, secrets))
         answers.flush()
 
