@@ -144,9 +144,7 @@ def test_a_text_is_taken_out_of_a_document_once(
 def test_a_process_that_ended_for_want_of_work_is_started_again(
     pdf: Make, extractor: Extractor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hasty = (
-        "from metatree_memory_tools.documents import _worker as worker; worker.IDLE_S = 0.01; worker.main()"
-    )
+    hasty = "from metatree_memory_tools.documents._worker import main; main(idle_s=0.01)"
     monkeypatch.setattr(Extractor, "_main", hasty)
     extractor.reader.start().wait(30)
     monkeypatch.undo()

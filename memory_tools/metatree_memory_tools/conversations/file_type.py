@@ -57,8 +57,6 @@ _DESCRIPTION_CHARS = 120
 WISHES = "#wishes"
 _LIMIT_S: Final = 20.0
 _LIMIT_S_PER_MB: Final = 2.0
-_LARGE_BYTES: Final = 2_000_000
-"""Behind a larger file the process is ended, with the memory that it took: who asked makes nodes of it now."""
 _TIMES: Final = 6
 """How many times its size a file may take of memory while it is read."""
 
@@ -159,7 +157,6 @@ def _apart(function: Callable[..., Any], file: SourceFile, *more: Any) -> Any:
         *more,
         limit_s=_LIMIT_S + _LIMIT_S_PER_MB * len(file.data) / 1e6,
         memory_bytes=allowance(file.data, _TIMES),
-        last=len(file.data) > _LARGE_BYTES,
     )
 
 

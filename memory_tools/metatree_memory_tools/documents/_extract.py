@@ -19,7 +19,6 @@ from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._text_cache import KeptTexts
 from metatree_memory_tools.reading.own_process import (
     GRACE_S,
-    LARGE_BYTES,
     MEMORY_BYTES,
     OwnProcess,
     ReadingFailed,
@@ -87,7 +86,7 @@ class Extractor:
         """Return the text, and whether it is kept: what takes too long is read once, and in part."""
         limit_s = LIMITS_S[kind] if self._limit_s is None else self._limit_s
         try:
-            line = self.reader.ask([kind, limit_s, secrets], data, limit_s, last=len(data) > LARGE_BYTES)
+            line = self.reader.ask([kind, limit_s, secrets], data, limit_s)
         except ReadingFailed as exc:
             return Extracted(problem=str(exc)), False
         return Extracted.of_json(json.loads(line)), True

@@ -1,18 +1,15 @@
-"""The process that reads documents: one after the other, within limits, until its input ends or nothing is asked.
+"""The process that reads documents: one after the other, within limits.
 
-Each request is a line of JSON with the name of the format, the seconds that it may take, whether secrets are shown and
-the number of bytes, followed by the bytes; each answer is one line of JSON. Files of strangers are read by code that
-may loop, crash or take all memory; here it takes nothing else along.
+Each request has the name of the format, the seconds that it may take and whether secrets are shown; each answer is
+JSON. Files of strangers are read by code that may loop, crash or take all memory; here it takes nothing else along.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
-import threading
-from typing import BinaryIO
+from typing import Any
 
 from metatree._util.process import limit_data
 from metatree.errors import UserError
@@ -20,15 +17,14 @@ from metatree.trees.text import decode
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._written_keys import written_keys
 from metatree_memory_tools.reading.own_process import MEMORY_BYTES
+from metatree_memory_tools.reading.serving import IDLE_S, serve
 
 _ADDRESS_BYTES = 2_000_000_000
 """How much may be addressed: of use where the other limit is not kept."""
 
 _PDF_BYTES = 270_000_000
 """A manual of a thousand pages takes 80 MB; so a prepared one stays within 500 MB beside other work, too."""
-_LEAST_BYTES = 150_000_000
-IDLE_S = 30.0
-"""The process ends when it was asked nothing for so long."""
+_LEAST_BYTES = 100_000_000
 
 
 def extract(kind: str, data: bytes, limit_s: float) -> Extracted:
@@ -89,31 +85,18 @@ def _limit_memory(memory_bytes: int) -> None:
 
         resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_BYTES, _ADDRESS_BYTES))
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    while True:
-        idle = threading.Timer(IDLE_S, os._exit, (0,))
-        idle.daemon = True
-        idle.start()
-        line = requests.readline()
-        idle.cancel()
-        if not line:
-            return
-        kind, limit_s, secrets, size = json.loads(line)
-        limit_data(_PDF_BYTES if kind == "pdf" else sys.maxsize, _LEAST_BYTES)
-        answers.write(_answer(kind, requests.read(size), limit_s, secrets))
-        answers.flush()
+def _answered(header: list[Any], data: bytes) -> bytes:
+    kind, limit_s, secrets = header
+    limit_data(_PDF_BYTES if kind == "pdf" else sys.maxsize, _LEAST_BYTES)
+    return _answer(kind, data, limit_s, secrets)
 
 
-def main(memory_bytes: int = MEMORY_BYTES) -> None:
-    """Serve on standard input and output; what libraries print goes to standard error."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+def main(memory_bytes: int = MEMORY_BYTES, idle_s: float = IDLE_S) -> None:
+    """Serve on standard input and output."""
     _limit_memory(memory_bytes)
-    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
-        _serve(sys.stdin.buffer, answers)
+    serve(_answered, idle_s)
 
 
 if __name__ == "__main__":

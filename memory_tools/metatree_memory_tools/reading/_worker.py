@@ -1,7 +1,6 @@
 """What runs in the process of `own_process`: functions of ours, one after the other, within limits.
 
-Each request is a line of JSON with the function, its arguments, the seconds and bytes of memory that it may take, and
-the number of bytes that follow; each answer is one line of JSON.
+Each request has the function, its arguments, and the seconds and bytes of memory that it may take; each answer is JSON.
 """
 
 from __future__ import annotations
@@ -9,16 +8,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 import threading
 from importlib import import_module
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from metatree.errors import MetatreeError
 from metatree_memory_tools.reading.own_process import LATE
+from metatree_memory_tools.reading.serving import serve
 
-IDLE_S: Final = 30.0
-"""The process ends when it was asked nothing for so long."""
 _TOO_MUCH: Final = b'{"raises": ["ReadingFailed", "not read: it takes too much memory"]}\n'
 _ROOM: Final = 2_200_000_000
 """What one request may be allowed at most."""
@@ -57,39 +54,20 @@ def _allow(memory_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (min(memory_bytes, room), room))
 
 
-def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    while True:
-        idle = threading.Timer(IDLE_S, os._exit, (0,))
-        idle.daemon = True
-        idle.start()
-        line = requests.readline()
-        idle.cancel()
-        if not line:
-            return
-        place, arguments, limit_s, memory_bytes, size = json.loads(line)
-        _allow(memory_bytes)
-        late = threading.Timer(limit_s, os._exit, (LATE,))
-        late.daemon = True
-        data = requests.read(size)
-        late.start()
-        line = _line(place, data, arguments)
-        late.cancel()
-        answers.write(line)
-        answers.flush()
-        if line == _TOO_MUCH:  # the next request is to have all the room that there is
-            return
+def _answered(header: list[Any], data: bytes) -> bytes:
+    place, arguments, limit_s, memory_bytes = header
+    _allow(memory_bytes)
+    late = threading.Timer(limit_s, os._exit, (LATE,))
+    late.daemon = True
+    late.start()
+    line = _line(place, data, arguments)
+    late.cancel()
+    return line
 
 
 def main() -> None:
-    """Serve on standard input and output; what libraries print goes to standard error."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
-        _serve(sys.stdin.buffer, answers)
+    """Serve on standard input and output."""
+    serve(_answered)
 
 
 if __name__ == "__main__":

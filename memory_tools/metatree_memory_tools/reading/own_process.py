@@ -26,8 +26,6 @@ MEMORY_BYTES: Final = 395_000_000
 """How much memory may be taken, where the system can limit it; with the build that asks it stays below 500 MB."""
 SMALL_BYTES: Final = 64_000
 """Smaller files are read where one is: what is quadratic in them takes a second."""
-LARGE_BYTES: Final = 10_000_000
-"""Of a larger file the process keeps the memory that it took, while others need it."""
 GRACE_S: Final = 15.0
 """How much longer the process may live, to hand over what it has."""
 
@@ -66,11 +64,8 @@ class OwnProcess:
         self.process: subprocess.Popen[bytes] | None = None
         """None when none was started, or it ended."""
 
-    def ask(self, header: Sequence[Any], data: bytes, limit_s: float, *, last: bool = False) -> bytes:
+    def ask(self, header: Sequence[Any], data: bytes, limit_s: float) -> bytes:
         """Send a line of JSON, which ends with the number of bytes that follow it, and return the line that comes.
-
-        Args:
-            last: whether the process is ended then; the next call starts another.
 
         Raises:
             ReadingFailed: nothing came.
@@ -82,8 +77,6 @@ class OwnProcess:
                 process = self.process or self.start()
                 started, late, line = self._exchange(process, header, data, limit_s)
                 if line.endswith(b"\n"):
-                    if last:
-                        self.close()
                     return line
                 ended = self._ended(process)
                 self.close()
@@ -95,7 +88,7 @@ class OwnProcess:
                     raise ReadingFailed(
                         "damaged, or too much: it ended the process that read it", lasting=False
                     )
-                # The process had nothing to do for a while and ended as it was asked.
+                # The process had nothing to do for a while, or much memory, and ended as it was asked.
             raise ReadingFailed("not read: no process to read it can be started", lasting=False)
 
     def _exchange(
@@ -167,7 +160,6 @@ def read_apart(
     *arguments: Any,
     limit_s: float,
     memory_bytes: int = MEMORY_BYTES,
-    last: bool = False,
 ) -> Any:
     """Return what a function gives for some bytes, called in the process that this one shares for it.
 
@@ -177,7 +169,6 @@ def read_apart(
         arguments: JSON values.
         limit_s: seconds that it may take.
         memory_bytes: how much memory may be taken for it.
-        last: as `OwnProcess.ask` has it.
 
     Raises:
         ReadingFailed: it takes too much, or ended the process.
@@ -186,7 +177,7 @@ def read_apart(
     """
     place = f"{function.__module__}:{function.__qualname__}"
     header = [place, list(arguments), limit_s, memory_bytes]
-    answer = json.loads(_shared.ask(header, data, limit_s, last=last))
+    answer = json.loads(_shared.ask(header, data, limit_s))
     if "gives" in answer:
         return answer["gives"]
     kind, message = answer["raises"][0], masked(answer["raises"][1])[0]  # an error repeats what was read
