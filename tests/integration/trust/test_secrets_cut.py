@@ -316,6 +316,48 @@ def test_a_pdf_of_which_nobody_can_say_what_is_in_it_is_not_given(monkeypatch: p
     assert holds_secret(stream % b"") and not holds_secret(stream % b"/Subtype /Image")
 
 
+_NOTE = f"<< /Type /Annot /Contents (The key is {AWS}) >>".encode()
+_DEFLATED = zlib.compress(_NOTE)
+_PICTURE = b"<< /Subtype /Image /Width 1 /Length 1"
+
+
+@pytest.mark.parametrize(
+    "pdf",
+    [
+        b"6 0 obj\n" + _PICTURE + b" /Alt (stream) >>\nendobj\n7 0 obj\n" + _NOTE + b"\nendobj\n",
+        b"6 0 obj (x endobj 6 0 obj " + _PICTURE + b">> stream\n)\nendobj\n7 0 obj\n" + _NOTE + b"\nendobj\n",
+        b"% " + _PICTURE + b">>\nstream\n\n7 0 obj << /Contents " + AWS.encode("utf-16-be") + b">> endobj\n",
+        b"6 0 obj (stream) endobj 7 0 obj << /Type /ObjStm >> stream\n" + _DEFLATED + b"\nendstream endobj\n",
+        b"7 0 obj " + _PICTURE + b" /Type /ObjStm >> stream\n" + _DEFLATED + b"\nendstream endobj\n",
+        b"7 0 obj " + _PICTURE + b" /Type /Obj#53tm >> stream\n" + _DEFLATED + b"\nendstream endobj\n",
+        b"7 0 obj << /N 1 %" + _PICTURE + b"\n>> stream\n" + _DEFLATED + b"\nendstream endobj\n",
+        b"7 0 obj << /Type /ObjStm >> % as a list\nstream\n" + _DEFLATED + b"\nendstream endobj\n",
+        b"7 0 obj << /Type /ObjStm >> stream\n" + _DEFLATED[:-6] + b"\xff" * 9 + b"\nendstream endobj\n",
+        b"7 0 obj << /Type /ObjStm >> stream\n"
+        + b"\x78\x01\0\x09\0\xf6\xffendstream"
+        + _DEFLATED[2:]
+        + b"\nendstream endobj\n",
+    ],
+)
+def test_nothing_in_a_pdf_passes_for_a_picture_that_is_none(pdf: bytes) -> None:
+    assert holds_secret(b"%PDF-1.7\n" + pdf)
+    for said in (AWS.encode(), AWS.encode("utf-16-be"), _DEFLATED[2:-6]):
+        pdf = pdf.replace(said, b"tea")
+    assert not holds_secret(pdf)
+
+
+def test_a_pdf_that_unpacks_for_long_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its streams has all those behind it in itself."""
+    begins = b"stream\n\x78\x9c"
+    data = begins + (b"\0\x09\0\xf6\xff" + begins) * 1_000
+    assert not holds_secret(data)
+    with monkeypatch.context() as patch:
+        patch.setattr(_files, "_MOST_READ", 1_000_000)
+        assert holds_secret(data)
+    monkeypatch.setattr(_files, "_MOST_STREAMS", 1_000)
+    assert holds_secret(data) and not holds_secret(data[: -len(begins)])
+
+
 def test_a_key_of_a_book_is_kept_apart_from_the_elements_beside_it(tmp_path: Path) -> None:
     chapter = (
         f"<html><body><h1>Tea</h1><header>Access key</header><aside>{TOKEN}</aside><footer>Keep it</footer>"

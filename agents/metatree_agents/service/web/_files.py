@@ -11,12 +11,12 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack
 from itertools import chain
-from typing import Final
+from typing import BinaryIO, Final
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
 from metatree_memory_tools.text.lines import text_of
 
 from metatree import Tree
@@ -28,6 +28,7 @@ from metatree_agents.service.web._browse import pdf_page_of
 from metatree_agents.service.web._guard import Entered, Id
 from metatree_agents.service.web._memory_pages import reading, tree_named
 from metatree_agents.service.web._replies import PRIVATE, redirect
+from metatree_agents.service.web._state import Web
 
 router = APIRouter()
 MOST_BYTES: Final = 100_000_000
@@ -36,11 +37,19 @@ _MOST_UNPACKED: Final = 20_000_000
 _ESCAPE: Final = re.compile(rb"\\(?:([0-7]{1,3})|\r?\n|\r)|<([0-9A-Fa-f\s]{16,40000})>")
 """PDF 32000-1, 7.3.4: parts of a literal string, which goes on behind a backslash, and hexadecimal strings."""
 _LONG_STRING: Final = re.compile(rb"<[0-9A-Fa-f\s]{40000}")
-_PICTURE: Final = re.compile(rb"/Subtype\s*/Image\b")
+_STREAM: Final = re.compile(rb">>\s*stream\r?\n")
+_PACKED: Final = re.compile(rb"(?<!end)stream\s*[\x08\x18\x28\x38\x48\x58\x68\x78](?s:.)")
+"""RFC 1950, 2.2: with which byte what zlib packs begins. Viewers do not look at its checksum."""
+_PICTURE: Final = re.compile(rb"/Subtype\s*/Image\b[^()#%]*\Z")
+_NO_PICTURE: Final = re.compile(rb"[(#%]|/ObjStm")
+"""Texts, comments, names with escapes: by these, something else can look like a picture."""
+_PIECE: Final = 4_096
+_MOST_READ: Final = 20_000_000
+_MOST_STREAMS: Final = 300_000
 _BLOCK: Final = 1_000_000
 _OVERLAP: Final = 20_000
 """Bytes that are looked at together, and once more with those behind them: no key is longer."""
-_WORDS: Final = re.compile(rb"[\t\n\r -~]{8,}")
+_WORDS: Final = re.compile(rb"[\0\t\n\r -~]{8,}")
 _BEGINS: Final = b"%PDF-"
 _LOOKED_AT: Final = 1_024
 """Bytes at the beginning among which a PDF says that it is one."""
@@ -52,23 +61,43 @@ _POLICY: Final = "default-src 'none'; object-src 'self'; style-src 'unsafe-inlin
 async def file_page(request: Request, session: Entered, node: Id, tree: str = "") -> Response:
     """Give the PDF that a node is from; where its text has something masked, the page of the node, which says so."""
     named = await tree_named(request, session, tree)
-    found = await reading(request, named, _pdf_of, node)
-    if found is None:
+    async with Web.of(request).looking:
+        pdf = await reading(request, named, _pdf_of, node)
+    if pdf is None:
         return redirect("/node", id=node, tree=tree or None, masked=1)
-    data, name = found
     ascii_name = "".join(
-        sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "_" for sign in name
+        sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "_" for sign in pdf.name
     )
     headers = {
         **PRIVATE,
         "Content-Security-Policy": _POLICY,
+        "Content-Length": str(pdf.size),
         "Content-Disposition": f'inline; filename="{ascii_name}"',
     }
-    return Response(data, media_type="application/pdf", headers=headers)
+    return StreamingResponse(pdf.pieces(), media_type="application/pdf", headers=headers)
 
 
-def _pdf_of(tree: Tree, node_id: str) -> tuple[bytes, str] | None:
-    """Return the bytes and the name of the PDF of a node; raises `UnknownNode` and `UserError`.
+class _Pdf:
+    """A PDF that was looked at, to be read again for who asked: kept in memory, a few of them would fill it."""
+
+    def __init__(self, file: BinaryIO, name: str, data: bytes) -> None:
+        self.name, self.size = name, len(data)
+        self._file = file
+        self._digests = [digest_bytes(data[at : at + _BLOCK]) for at in range(0, len(data), _BLOCK)]
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield what was looked at; ends with an OSError where the file has changed since."""
+        with self._file:
+            self._file.seek(0)
+            for digest in self._digests:
+                piece = self._file.read(_BLOCK)
+                if digest_bytes(piece) != digest:
+                    raise OSError(f"{self.name} changed while it was sent")
+                yield piece
+
+
+def _pdf_of(tree: Tree, node_id: str) -> _Pdf | None:
+    """Return the PDF of a node; raises `UnknownNode` and `UserError`.
 
     None where something of it is masked, which the PDF would show: in its text, in what it says of itself, or in its
     notes and links, where these are not packed.
@@ -80,22 +109,27 @@ def _pdf_of(tree: Tree, node_id: str) -> tuple[bytes, str] | None:
         raise UserError(f"there is no PDF of {node.title or node.id!r} on this server")
     if known.size > MOST_BYTES:
         raise UserError(f"{node.path!r} is larger than {MOST_BYTES // 1_000_000} MB: open it where it lies")
-    try:
-        with open(
-            file, "rb", opener=lambda path, flags: os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-        ) as opened:
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(open(file, "rb", opener=_without_waiting))
             data = opened.read(known.size + 1)
-    except OSError as exc:
-        raise UserError(f"{node.path!r} cannot be read: {exc.strerror}") from None
-    if digest_bytes(data) != known.digest:
-        raise UserError(f"{node.path!r} is not as it was when the memory was built: build it again")
-    if _BEGINS not in data[:_LOOKED_AT]:
-        raise UserError(f"{node.path!r} is no PDF")
-    source = tree.source_of(node.path)
-    shows = source is not None and shows_secrets(source)
-    if not shows and (_is_masked(tree, node.path) or holds_secret(data)):
-        return None
-    return data, file.name
+        except OSError as exc:
+            raise UserError(f"{node.path!r} cannot be read: {exc.strerror}") from None
+        if digest_bytes(data) != known.digest:
+            raise UserError(f"{node.path!r} is not as it was when the memory was built: build it again")
+        if _BEGINS not in data[:_LOOKED_AT]:
+            raise UserError(f"{node.path!r} is no PDF")
+        source = tree.source_of(node.path)
+        shows = source is not None and shows_secrets(source)
+        if not shows and (_is_masked(tree, node.path) or holds_secret(data)):
+            return None
+        stack.pop_all()  # it stays open
+        return _Pdf(opened, file.name, data)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file that may be a pipe by now."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def holds_secret(pdf: bytes) -> bool:
@@ -136,27 +170,45 @@ def _unescaped(escape: re.Match[bytes]) -> bytes:
 def _parts(pdf: bytes) -> Iterator[bytes | None]:
     """Yield what is not packed in a PDF, and what is packed by zlib, as its pages are: also what no reader counts.
 
-    None where there is more than is unpacked; pictures are not looked at.
+    None where there is more than is unpacked. What begins as a stream may be a text that says so: the words in it are
+    looked at, too, and it is unpacked up to its own end.
     """
-    room, at = _MOST_UNPACKED, 0
+    at = 0
     while at < len(pdf):
         end = pdf.find(b"endstream", at)
-        part = pdf[at : end if end >= 0 else None]
-        head, _, stream = part.partition(b"stream")  # or what comes behind this word in a text
-        at = end + len(b"endstream") if end >= 0 else len(pdf)
-        yield head + b"\n"
-        if _PICTURE.search(head[-_LOOKED_AT:]):
+        end = end if end >= 0 else len(pdf)
+        stream = _STREAM.search(pdf, at, end)
+        plain = stream.start() if stream else end
+        for first, last in chain([(at, plain)], (word.span() for word in _WORDS.finditer(pdf, plain, end))):
+            for start in range(first, last, _BLOCK):
+                yield pdf[start : min(start + _BLOCK, last)]
+            yield b"\n"
+        at = end + len(b"endstream")
+    room, read = _MOST_UNPACKED, 0
+    for number, begins in enumerate(_PACKED.finditer(pdf)):
+        if number >= _MOST_STREAMS:
+            yield None
+        if _is_picture(pdf[max(0, begins.start() - _LOOKED_AT) : begins.start()]):
             continue
-        packed = zlib.decompressobj()
-        with suppress(zlib.error):
-            unpacked = packed.decompress(stream.lstrip(b"\r\n"), room)
-            room = max(1, room - len(unpacked))
-            yield unpacked + b"\n"
-            if packed.unconsumed_tail:
+        packed, at, size = zlib.decompressobj(-zlib.MAX_WBITS), begins.end(), _PIECE
+        while size and at < len(pdf) and not packed.eof:
+            before = packed.copy()
+            try:
+                unpacked = packed.decompress(pdf[at : at + size], room)
+            except zlib.error:  # viewers show what comes before what is damaged
+                packed, size = before, size // 16
+                continue
+            at, room = at + size, max(1, room - len(unpacked))
+            read += size - len(packed.unused_data)
+            yield unpacked
+            if packed.unconsumed_tail or read > _MOST_READ + len(pdf):
                 yield None
-            stream = packed.unused_data
-        for word in _WORDS.finditer(stream):
-            yield word[0] + b"\n"
+        yield b"\n"
+
+
+def _is_picture(said: bytes) -> bool:
+    """Whether what stands before a stream says plainly that it is a picture, which is not unpacked."""
+    return bool(_PICTURE.search(said)) and not _NO_PICTURE.search(said[said.rfind(b"endobj") + 1 :])
 
 
 def _is_masked(tree: Tree, path: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ class Web:
     memories: dict[str, Callable[[], AbstractAsyncContextManager[Tree]]] = field(default_factory=dict)
     """Give the trees that it shows as they are now, for a while, by their names; one alone may have none."""
     readers: Readers = field(default_factory=Readers)
+    looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a PDF is looked at, which takes some times its size of memory."""
     throttle: Throttle = field(default_factory=Throttle)
     unanswered: tuple[float, int, float] | None = None
     """When it was last counted how many questions nothing answered, how many, and for how many seconds that is used."""
