@@ -55,6 +55,8 @@ _SETTINGS = (
     # What a commit did to a submodule is the business of that repository.
     "diff.ignoreSubmodules=all",
     "diff.renameLimit=400",
+    # Larger files are compared as binary ones are: comparing lines takes forty times their size of memory.
+    "core.bigFileThreshold=10m",
     # Names of files as they are; those with a quote, a backslash or a control character are quoted nevertheless.
     "core.quotePath=false",
 )

@@ -40,7 +40,6 @@ from metatree_memory_tools.databases._tools import database_of
 from metatree_memory_tools.documents import _document_text
 from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi.source import KIND
-from metatree_memory_tools.reading import own_process
 from metatree_memory_tools.reading.bounded_yaml import load_yaml
 from metatree_memory_tools.reading.own_process import MEMORY_BYTES, SMALL_BYTES, ReadingFailed, read_apart
 from metatree_memory_tools.text import lines, markdown
@@ -297,13 +296,6 @@ def test_the_process_that_reads_goes_on_after_what_takes_too_much(what: str) -> 
     with pytest.raises(ValueError if what == "wrong" else ReadingFailed):
         read_apart(takes_too_much, b"x", what, limit_s=limit_s, memory_bytes=memory_bytes)
     assert read_apart(takes_too_much, b"abc", "", limit_s=20.0) == 3
-
-
-def test_a_process_that_read_a_large_file_gives_its_memory_back() -> None:
-    kind, line = file_type.ConversationFile(), b'{"role": "user", "content": "' + b"word " * 1_000 + b'"}\n'
-    for times, stays in ((100, True), (2_200, False)):
-        kind.outline(SourceFile("a.jsonl", line * times))
-        assert (own_process._shared.process is not None) is stays
 
 
 def test_the_process_that_reads_has_its_own_limit_below_a_process_of_a_build() -> None:

@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.git import _command, log
+from metatree_memory_tools.git._show import commit_text
 from metatree_memory_tools.git.index import tracked_below
 
 from metatree.storage.store_files import check_files
@@ -164,3 +165,17 @@ def test_a_long_message_is_cut_while_it_is_read(clone: Clone, monkeypatch: pytes
     monkeypatch.setattr(_command, "_command", lambda *_: ["sh", "-c", "yes | head -c 20000000"])
     with at_most(20), _command._stream(_command._Call(clone.folder, {}), ["log"]) as it:
         assert sum(map(len, it)) < 5_000_000
+
+
+def test_a_change_of_a_file_of_many_megabytes_is_not_compared_line_by_line(clone: Clone) -> None:
+    """One of 48 MB took git 1.9 GB."""
+    repository(clone.folder)
+    who = {f"GIT_{role}_{what}": "a" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for times, day in ((1_000_000, "Monday"), (1_100_000, "Friday")):
+        (clone.folder / "days.csv").write_text("harbour\n" + f"{day},tea\n" * times)
+        (clone.folder / "tea.md").write_text(f"It is {day}.\n")
+        for command in (["add", "days.csv", "tea.md"], ["commit", "-qm", "The days"]):
+            subprocess.run(["git", *command], cwd=clone.folder, check=True, env={**os.environ, **who})
+    changed = commit_text(clone.folder, "HEAD").text
+    assert "+It is Friday." in changed and "Binary files a/days.csv and b/days.csv differ" in changed
+    assert "Friday,tea" not in changed
