@@ -37,6 +37,7 @@ def test_a_pdf_opens_at_the_page_that_an_answer_quotes(serve: Serve, tmp_path: P
         ("titled.pdf", make_pdf([[(12.0, "It is old.")]], title=f"Deploy {key}")),
         ("noted.pdf", make_pdf([[(12.0, "It is new.")]]) + f"\n% {key}\n".encode()),
         ("other.pdf", make_pdf([[(12.0, "It is old.")]])),
+        ("damaged.pdf", make_pdf([[(12.0, "It is old.")]] * 3).replace(b"/Count 3", b"/Count 9")),
     ):
         (tmp_path / name).write_bytes(its)
     (tmp_path / "plain.md").write_text("# Plain\n")
@@ -66,7 +67,7 @@ def test_a_pdf_opens_at_the_page_that_an_answer_quotes(serve: Serve, tmp_path: P
             refused = user.get(f"/file?id={other}")
             assert refused.status_code == 422 and why in words(refused.text), refused.text
         assert user.get("/file?id=nothing.pdf").status_code == 404
-        for hidden in ("keys.pdf", "titled.pdf", "noted.pdf"):
+        for hidden in ("keys.pdf", "titled.pdf", "noted.pdf", "damaged.pdf"):
             kept_back = user.get(f"/file?id={hidden}")
             assert f"/node?id={hidden}" in kept_back.url and "/file?" not in kept_back.text
             assert "The PDF itself is not opened here" in words(kept_back.text)

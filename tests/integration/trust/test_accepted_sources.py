@@ -329,6 +329,11 @@ def test_no_file_that_is_offered_is_a_link(clone: Clone, capsys: pytest.CaptureF
     notes.unlink()
     notes.symlink_to(clone.secret)
     assert run(["find", "harbour", "-q"]) == 0  # built again from the folder; the source is offered
+    assert run(["trust", "--show"]) == 0
+    shown = capsys.readouterr().out
+    assert (
+        "index.db: yours, but without the sources below, which came with it" in shown and "  reads " in shown
+    )
     assert run(["trust", "--yes"]) == 2
     assert f"is a link to {str(clone.secret)!r}" in capsys.readouterr().err
     with Tree.open(clone.folder) as tree:

@@ -258,7 +258,9 @@ def _sources(survey: Survey) -> list[dict[str, Any]]:
 
 def _lines(surveys: list[Survey]) -> Iterator[str]:
     for survey in surveys:
-        state = "yours" if survey.trusted else "not yours"
+        state = "not yours"
+        if survey.trusted:
+            state = "yours, but without the sources below, which came with it" if survey.offered else "yours"
         problem = f", and cannot be accepted: {survey.problem}" if survey.problem else ""
         yield f"{output.plain(str(survey.file))}: {state}{output.plain(problem)}"
         for word, number in survey.held.items():

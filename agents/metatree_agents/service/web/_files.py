@@ -100,7 +100,7 @@ def _pdf_of(tree: Tree, node_id: str) -> _Pdf | None:
     """Return the PDF of a node; raises `UnknownNode` and `UserError`.
 
     None where something of it is masked, which the PDF would show: in its text, in what it says of itself, or in its
-    notes and links, where these are not packed.
+    notes and links; or where that cannot be known.
     """
     node = tree.get(node_id)
     known = None if pdf_page_of(node) is None or node.path is None else file_state(tree.index, node.path)
@@ -121,7 +121,7 @@ def _pdf_of(tree: Tree, node_id: str) -> _Pdf | None:
             raise UserError(f"{node.path!r} is no PDF")
         source = tree.source_of(node.path)
         shows = source is not None and shows_secrets(source)
-        if not shows and (_is_masked(tree, node.path) or holds_secret(data)):
+        if not shows and (_is_cut(tree, node.path) or _is_masked(tree, node.path) or holds_secret(data)):
             return None
         stack.pop_all()  # it stays open
         return _Pdf(opened, file.name, data)
@@ -209,6 +209,11 @@ def _parts(pdf: bytes) -> Iterator[bytes | None]:
 def _is_picture(said: bytes) -> bool:
     """Whether what stands before a stream says plainly that it is a picture, which is not unpacked."""
     return bool(_PICTURE.search(said)) and not _NO_PICTURE.search(said[said.rfind(b"endobj") + 1 :])
+
+
+def _is_cut(tree: Tree, path: str) -> bool:
+    """Whether not all of the text of a file was read: what was not may have something that would be masked."""
+    return bool(tree.index.rows("SELECT 1 FROM omission WHERE path = ?", (path,)))
 
 
 def _is_masked(tree: Tree, path: str) -> bool:
