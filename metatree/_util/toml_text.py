@@ -7,6 +7,8 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any, Final
 
+from metatree._util.secret_text import shapes_masked
+
 _LONG_KEY: Final = re.compile(
     r"""(?<![\w-])(?:(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}"""
 )
@@ -24,14 +26,16 @@ def loads(text: str) -> dict[str, Any]:
         raise tomllib.TOMLDecodeError(f"a key has more than 100 parts (at line {line}, column 1)")
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        raise
+    except tomllib.TOMLDecodeError as exc:  # it repeats keys that are there twice
+        raise tomllib.TOMLDecodeError(shapes_masked(str(exc))) from None
     except ValueError as exc:  # a number of thousands of digits
         raise tomllib.TOMLDecodeError(f"{exc} (at line 1, column 1)") from exc
     # TOML promises 64 bits; Python reads hexadecimal numbers of any length, and then cannot print them.
     for key, value in _numbers(values):
         if value.bit_length() > 64:
-            raise tomllib.TOMLDecodeError(f"the number of {key!r} does not fit into 64 bits")
+            raise tomllib.TOMLDecodeError(
+                f"the number of {shapes_masked(repr(key))} does not fit into 64 bits"
+            )
     return values
 
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from metatree._util.secret_text import shapes_masked
 from metatree.durable import Effect, Journal, Replayed, Runner
 from metatree.errors import LeaseLost, MetatreeError, UserError
 from metatree.node import Node
@@ -216,7 +217,7 @@ class Search:
         except LeaseLost:
             raise
         except Exception as exc:
-            detail = f"{type(exc).__name__}: {exc}"
+            detail = f"{type(exc).__name__}: {shapes_masked(str(exc))}"
             # What a caller can act on stands in the result; of what nobody expects, the place is of use.
             expected = isinstance(exc, MetatreeError)
             _log.log(

@@ -20,7 +20,7 @@ from metatree._util.open_folder import HAS_OPEN_FOLDERS, OpenFolder
 from metatree._util.private import private_folder, write_whole
 from metatree._util.process import program
 from metatree._util.secret_files import is_link_to_secret
-from metatree._util.secret_text import masked
+from metatree._util.secret_text import masked, shapes_masked
 from metatree.errors import UserError
 from metatree_agents.hosts import _json_edits, _toml_edits
 from metatree_agents.hosts._files import folder_of, link_on_the_way, read, read_in, remove_empty
@@ -402,8 +402,12 @@ def _without_server(host: Host, level: Level, root: Path, records: Records) -> C
 
 
 def _refused(host: Host, level: Level, path: Path, why: ValueError) -> Change:
-    detail = f"left alone: {why}; put the server in by hand (docs/coding-agents.md), or correct the file"
+    detail = f"{_left_alone(why)}; put the server in by hand (docs/coding-agents.md), or correct the file"
     return Change(host.name, level, "server", path, None, None, "refused", detail)
+
+
+def _left_alone(why: ValueError) -> str:
+    return f"left alone: {shapes_masked(str(why))}"
 
 
 def _check(edits: ModuleType, after: str, host: Host, before: Any, entries: dict[str, Any]) -> None:
@@ -473,7 +477,7 @@ def _skill(host: Host, level: Level, root: Path) -> Change:
             raise ValueError(f"a link of the project leads to {str(followed)!r}, which is another file")
         path, data = followed, _bytes(text)
     except ValueError as exc:
-        return Change(host.name, level, "skill", path, None, None, "refused", f"left alone: {exc}")
+        return Change(host.name, level, "skill", path, None, None, "refused", _left_alone(exc))
     after = skill().encode()
     done: Done = "created" if data is None else "unchanged" if data == after else "changed"
     return Change(host.name, level, "skill", path, data, after, done)
@@ -485,7 +489,7 @@ def _without_skill(host: Host, level: Level, root: Path, records: Records) -> Ch
         path, text = _read(path, level, root)
         data = _bytes(text)
     except ValueError as exc:
-        return Change(host.name, level, "skill", path, None, None, "refused", f"left alone: {exc}")
+        return Change(host.name, level, "skill", path, None, None, "refused", _left_alone(exc))
     record = records.get(path)
     others = [name for name in record.hosts if name != host.name] if record is not None else []
     if data is None:

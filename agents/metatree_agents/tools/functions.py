@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from metatree import Limits, Tree
+from metatree._util.secret_text import shapes_masked
 from metatree._util.threads import run_apart
 from metatree.errors import MetatreeError
 from metatree_agents.tools._models import Answer
@@ -60,7 +61,7 @@ class FunctionTool:
         except ValueError as exc:
             error = f"the arguments of {self.name} are no JSON: {exc}"
         except MetatreeError as exc:
-            error = str(exc)
+            error = shapes_masked(str(exc))
         else:
             return json.dumps(result.as_json(), ensure_ascii=False, separators=(",", ":"))
         return json.dumps({"error": error}, ensure_ascii=False)

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from metatree._util.secret_text import shapes_masked
 from metatree._util.threads import in_thread
 from metatree._util.visible import visible
 from metatree.errors import MetatreeError, MissingExtra
@@ -53,7 +54,7 @@ def mcp_server(kit: Toolkit) -> MCPServer:
         try:
             return await in_thread(kit.whole_text, named=node)
         except MetatreeError as exc:
-            raise ResourceNotFoundError(visible(str(exc))) from exc
+            raise ResourceNotFoundError(_message(exc)) from exc
 
     server.resource(
         "metatree://nodes/{+node}",
@@ -65,6 +66,10 @@ def mcp_server(kit: Toolkit) -> MCPServer:
         security=ResourceSecurity(exempt_params=frozenset({"node"})),
     )(node_text)
     return server
+
+
+def _message(error: MetatreeError) -> str:
+    return visible(shapes_masked(str(error)))
 
 
 class _Server(MCPServer):
@@ -93,7 +98,7 @@ def _function(tool: AgentTool, kit: Toolkit) -> Callable[..., Awaitable[CallTool
             answer = await tool.method(kit, **arguments)
             basis = (await in_thread(kit.basis)).line
         except MetatreeError as exc:
-            raise ToolError(visible(str(exc))) from exc
+            raise ToolError(_message(exc)) from exc
         return CallToolResult(
             content=[TextContent(type="text", text=answer.text_for_model(basis))],
             structured_content=answer.as_json(),

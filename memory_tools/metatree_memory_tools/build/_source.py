@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
-from metatree._util.secret_text import SHAPES_VERSION, masked
+from metatree._util.secret_text import SHAPES_VERSION, masked, shapes_masked
 from metatree.errors import UserError
 from metatree.node import Node, digest_of
 from metatree.trees.content import shows_secrets
@@ -127,7 +128,7 @@ class SourceBuild:
         if source is not None:
             source = replace(source, type=self.source.type, path=f"{self.source.mount}/{source.path}")
         # All of it at once first: one by one takes three times as long, and hardly any node has a secret.
-        said = "\n".join((node.title, node.description, node.content or ""))
+        said = "\n".join((node.title, node.description, node.content or "", *_texts_in(node.attributes)))
         public = _clean if self._public(said) == _clean(said) else self._public
         placed = replace(
             node,
@@ -135,6 +136,7 @@ class SourceBuild:
             title=public(node.title),
             description=public(node.description),
             content=None if node.content is None else public(node.content),
+            attributes=node.attributes if public is _clean else self._public_in(dict(node.attributes)),
             source=source,
         )
         return placed if placed.digest else replace(placed, digest=digest_of(placed))
@@ -142,6 +144,14 @@ class SourceBuild:
     def _public(self, text: str) -> str:
         text = _clean(text)
         return text if shows_secrets(self.source) else masked(text)[0]
+
+    def _public_in(self, value: Any) -> Any:
+        """Return what attributes have, without keys in their texts; a name before a text tells of none here."""
+        if isinstance(value, str):
+            return value if shows_secrets(self.source) else shapes_masked(value)
+        if isinstance(value, dict):
+            return {name: self._public_in(each) for name, each in value.items()}
+        return [self._public_in(each) for each in value] if isinstance(value, list | tuple) else value
 
     def _write(self, batch: list[tuple[Node, str, int]]) -> None:
         layer = self.layer
@@ -207,6 +217,14 @@ class _Seen:
 
     def close(self) -> None:
         self._store.close()
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts_in(each)
 
 
 def _clean(text: str) -> str:

@@ -132,7 +132,7 @@ def _plain(node: Node, provenance: dict[str, Any]) -> Node:
         node.content,
         IMPORTED_KIND,
         provenance=provenance,
-        attributes={"was": one_line(node.kind), "said": said},
+        attributes={"was": one_line(masked(node.kind)[0]), "said": said},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from pathlib import Path
@@ -13,6 +14,7 @@ from metatree.notes.feedback import FLAG
 from metatree.notes.wishes import KIND as WISH
 from metatree.storage.acceptance import names_in, tool_name
 
+_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z?")
 _NAMES: Final = 100
 """How many names of each kind a survey lists."""
 
@@ -45,7 +47,10 @@ def survey_archive(path: str | Path) -> ArchiveSurvey:
         BrokenStore: it is cut off, damaged, of another program, or of a newer version.
     """
     with opened(path) as archive:
-        seen = ArchiveSurvey(archive.own, str(archive.manifest.get("made_at", "")))
+        made_at = str(archive.manifest.get("made_at", ""))
+        seen = ArchiveSurvey(
+            archive.own, made_at if _TIME.fullmatch(made_at) else "a time that it does not say"
+        )
         authors: set[str] = set()
         tools: set[str] = set()
         for member in MEMBERS:

@@ -295,6 +295,7 @@ def test_a_backup_that_is_made_to_do_harm_is_refused(tmp_path: Path) -> None:
             {"tables": []},
             {"tables": {"topic": []}},
             {"made_at": "now\nAll is well."},
+            {"made_at": "2026 AKIAQ3EGRB7TZ5KMX2WD"},
         ]
         for changed in wrong:
             _rewritten(file, bad, **changed)

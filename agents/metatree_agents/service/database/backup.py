@@ -237,8 +237,8 @@ def verified(file: Path) -> Backup:
                     _check(stream, recorded["sha256"], file)
         sizes = {_tree_of(name): _count(each["bytes"]) for name, each in manifest["files"].items()}
         rows = {table: _count(each["rows"]) for table, each in manifest["tables"].items()}
-        if not str(manifest["made_at"]).isprintable():
-            raise ValueError("it says when it was made in several lines")
+        if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z?", str(manifest["made_at"])):
+            raise ValueError("it does not say when it was made")
         return Backup(
             file,
             str(manifest["made_at"]),

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any, Final, TypeVar
 
 from metatree import Limits, Tree
+from metatree._util.secret_text import shapes_masked
 from metatree._util.threads import run_beside
 from metatree.durable.renewal import SHARE, Renewal
 from metatree.errors import LeaseLost, MetatreeError, TransientError, UserError
@@ -477,4 +478,6 @@ def _telling(steps: list[dict[str, Any]], tree: str) -> Callable[[dict[str, Any]
 
 def _failure(exc: Exception) -> EngineAnswer:
     """Return the message for an asker: the error may name servers and files that are not theirs to know."""
-    return EngineAnswer([CUT_OFF["failed"]], [], [], "failed", str(exc), ending=Ending("nothing"))
+    return EngineAnswer(
+        [CUT_OFF["failed"]], [], [], "failed", shapes_masked(str(exc)), ending=Ending("nothing")
+    )

@@ -8,6 +8,8 @@ from typing import Any, Final
 from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
+from metatree._util.secret_text import shapes_masked
+
 _TYPES: Final[Mapping[int, str]] = {429: "rate_limit_error"}
 _CODES: Final[Mapping[int, str]] = {
     401: "invalid_api_key",
@@ -35,6 +37,7 @@ def error_response(
     param: str | None = None,
 ) -> Response:
     """Return the response of an error, in the form of the part of the service that the request came to."""
+    message = shapes_masked(message)  # it may repeat a file that is out of form
     if scope["path"].startswith("/v1/"):
         return JSONResponse(openai_error(status, message, code=code, param=param), status, headers)
     return JSONResponse({"detail": message}, status, headers)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -46,6 +47,7 @@ _NO_PICTURE: Final = re.compile(rb"[(#%]|/ObjStm")
 _PIECE: Final = 4_096
 _MOST_READ: Final = 20_000_000
 _MOST_STREAMS: Final = 300_000
+_MOST_S: Final = 10.0
 _BLOCK: Final = 1_000_000
 _OVERLAP: Final = 20_000
 """Bytes that are looked at together, and once more with those behind them: no key is longer."""
@@ -135,11 +137,12 @@ def _without_waiting(path: str, flags: int) -> int:
 def holds_secret(pdf: bytes) -> bool:
     """Whether something looks like a secret in what a PDF says of itself, and in its notes and links.
 
-    Also where that cannot be known: of one that is encrypted, or has more in it, or in one string, than is looked at.
+    Also where that cannot be known: of one that is encrypted, has more in it, or in one string, than is looked at, or
+    takes too long.
     """
     if b"/Encrypt" in pdf:
         return True
-    block = bytearray()
+    block, until = bytearray(), time.monotonic() + _MOST_S
     for part in chain(_parts(pdf), [b"\n" * _BLOCK]):
         if part is None:
             return True
@@ -148,7 +151,7 @@ def holds_secret(pdf: bytes) -> bool:
             if len(block) < _BLOCK:
                 continue
             said = _ESCAPE.sub(_unescaped, block)
-            if _LONG_STRING.search(block):
+            if time.monotonic() > until or _LONG_STRING.search(block):
                 return True
             texts = {bytes(block), *(each.replace(b"\0", b"") for each in (bytes(block), said))}
             if any(secrets_in(each.decode("latin-1")) for each in texts):

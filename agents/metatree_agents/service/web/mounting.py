@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request as StarletteRequest
 
 from metatree import Tree
+from metatree._util.secret_text import shapes_masked
 from metatree_agents.service.web import _account_pages as account_pages
 from metatree_agents.service.web import _admin_pages as admin_pages
 from metatree_agents.service.web import _agent_pages as agent_pages
@@ -94,7 +95,7 @@ async def _error(request: StarletteRequest, error: Exception) -> Response:
         session=await session_of(request),
         status=error.status_code,
         headers=headers,
-        said=error.detail,
+        said=shapes_masked(error.detail),
         back=error.back,
     )
 

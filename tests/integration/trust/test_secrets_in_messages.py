@@ -1,0 +1,110 @@
+"""Messages, and what stands around texts, repeat no key that a file has where a name should be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import zipfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from mcp import Client
+from metatree_agents.cli._main import run
+from metatree_agents.service.http.error_responses import error_response
+from metatree_agents.service.web import _files
+from metatree_agents.service.web._files import holds_secret
+from metatree_agents.tools.functions import function_tools
+from metatree_agents.tools.mcp_server import mcp_server
+from metatree_agents.tools.toolkit import Toolkit
+from metatree_memory_tools import build_tree
+
+from metatree import Tree
+from metatree.errors import UserError
+from metatree.notes.archive import export_memory, import_memory, survey_archive
+from metatree.notes.notes import remember
+from metatree.settings_files import read_settings
+from tests.integration.trust.prepared import Clone, as_user
+
+pytestmark = pytest.mark.integration
+AWS = "AKIAQ3EGRB7TZ5KMX2WD"
+ADDRESS = "https://ann:s3cretpw99@mcp.example.org/x"
+
+
+def test_settings_that_say_a_key_twice_are_refused_without_it(tmp_path: Path) -> None:
+    (tmp_path / "metatree.toml").write_text(f"[x.{AWS}]\na = 1\n[x.{AWS}]\nb = 1\n")
+    with pytest.raises(UserError, match=r"are no TOML: .*\*{20}") as caught:
+        read_settings(tmp_path / "metatree.toml")
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert AWS not in str(error)
+        error = error.__cause__
+
+
+@pytest.mark.parametrize(
+    "command", ["doctor", "install --project codex claude-code", "uninstall --project codex"]
+)
+def test_files_of_hosts_are_refused_without_their_keys(
+    command: str, clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (clone.folder / ".codex").mkdir()
+    (clone.folder / ".codex" / "config.toml").write_text(f'[mcp_servers."{ADDRESS}"]\na = 1\n' * 2)
+    entry = {"metatree": {"command": "metatree", "args": ["mcp"], AWS: ""}}
+    (clone.folder / ".mcp.json").write_text(json.dumps({"mcpServers": entry}))
+    for end in ([], ["--json"]):
+        run([*command.split(), *end])
+        said = "".join(capfd.readouterr())
+        assert "mcp.example.org" in said and "s3cretpw99" not in said and AWS not in said
+
+
+def test_a_tool_fails_without_a_key() -> None:
+    def broken() -> Tree:
+        raise UserError(f"{ADDRESS} is no tree")
+
+    async def asked() -> list[str]:
+        async with Client(mcp_server(Toolkit(broken))) as client:
+            tool = await client.call_tool("search", {"query": "harbour"})
+            with pytest.raises(Exception, match="is no tree") as caught:
+                await client.read_resource("metatree://nodes/x")
+            return [str(tool.content), str(caught.value)]
+
+    search = next(each for each in function_tools(broken) if each.name.endswith("search"))
+    error = error_response({"path": "/topics"}, 422, f"{ADDRESS} is no tree")
+    for said in (*asyncio.run(asked()), search.call({"query": "harbour"}), bytes(error.body).decode()):
+        assert "mcp.example.org/x is no tree" in said and "s3cretpw99" not in said
+
+
+def test_attributes_of_whole_sources_have_no_keys(tmp_path: Path) -> None:
+    """SQLite quotes what it does not find, and so does who unpacks an archive."""
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as store:
+        store.execute("CREATE TABLE stock(name TEXT)")
+        store.execute(f"CREATE VIEW teas AS SELECT name FROM [{ADDRESS}]")
+    with build_tree(f"database:{tmp_path / 'shop.db'}", out=tmp_path / "tree") as tree:
+        said = json.dumps([dict(node.attributes) for _, node in tree.walk()])
+    assert "mcp.example.org/x" in said and "s3cretpw99" not in said
+
+
+def test_an_export_of_others_has_keys_neither_in_its_kinds_nor_in_its_time(
+    by_hand: Tree, tmp_path: Path
+) -> None:
+    with as_user(tmp_path / "other-user"), Tree.create(tmp_path / "other.db") as other:
+        remember(other, "The kettle is blue.", who="ann")
+        export_memory(other, tmp_path / "plain")
+    with zipfile.ZipFile(tmp_path / "plain") as plain, zipfile.ZipFile(tmp_path / "export", "w") as made:
+        for name in plain.namelist():
+            data = plain.read(name).replace(b'"kind":"memory"', f'"kind":"note {AWS}"'.encode())
+            if name == "manifest.json":
+                data = json.dumps(json.loads(data) | {"made_at": f"key: {AWS}"}).encode()
+            made.writestr(name, data)
+    assert survey_archive(tmp_path / "export").made_at == "a time that it does not say"
+    assert import_memory(by_hand, tmp_path / "export").added
+    said = str([node for _, node in by_hand.walk()])
+    assert "note ****" in said and AWS not in said
+
+
+def test_a_pdf_that_takes_long_to_look_into_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b"%PDF-1.7\n%" + b"tea " * 600_000
+    assert not holds_secret(data)
+    monkeypatch.setattr(_files, "_MOST_S", 0.0)
+    assert holds_secret(data)
