@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from metatree._util.secret_text import SHAPES_VERSION, masked, shapes_masked
@@ -150,7 +150,7 @@ class SourceBuild:
         if isinstance(value, str):
             return value if shows_secrets(self.source) else shapes_masked(value)
         if isinstance(value, dict):
-            return {name: self._public_in(each) for name, each in value.items()}
+            return {self._public_in(name): self._public_in(each) for name, each in value.items()}
         return [self._public_in(each) for each in value] if isinstance(value, list | tuple) else value
 
     def _write(self, batch: list[tuple[Node, str, int]]) -> None:
@@ -223,7 +223,7 @@ def _texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list | tuple):
-        for each in value.values() if isinstance(value, Mapping) else value:
+        for each in chain.from_iterable(value.items()) if isinstance(value, Mapping) else value:
             yield from _texts_in(each)
 
 

@@ -83,6 +83,17 @@ def test_attributes_of_whole_sources_have_no_keys(tmp_path: Path) -> None:
     with build_tree(f"database:{tmp_path / 'shop.db'}", out=tmp_path / "tree") as tree:
         said = json.dumps([dict(node.attributes) for _, node in tree.walk()])
     assert "mcp.example.org/x" in said and "s3cretpw99" not in said
+    operation = {"parameters": [{"name": AWS, "in": "query"}], "responses": {"200": {"description": "tea"}}}
+    scheme = {AWS: {"type": "apiKey", "in": "header", "name": "tea"}}
+    api = {
+        "openapi": "3.0.0",
+        "info": {"title": "tea", "version": "1"},
+        "paths": {"/tea": {"get": operation}},
+    }
+    (tmp_path / "api.json").write_text(json.dumps(api | {"components": {"securitySchemes": scheme}}))
+    with build_tree(f"openapi:{tmp_path / 'api.json'}", out=tmp_path / "api") as tree:
+        said = json.dumps([dict(node.attributes) for _, node in tree.walk()])
+    assert "tea" in said and '"****' in said and AWS not in said
 
 
 def test_an_export_of_others_has_keys_neither_in_its_kinds_nor_in_its_time(
