@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from metatree._util.links import former_places
 from metatree._util.private import keep_private, private_folder
+from metatree._util.secret_text import shapes_masked
 from metatree.errors import MetatreeError, UserError
 from metatree.storage._accepted_rows import check_rows, is_json
 from metatree.storage.schema import DEFINITIONS, FILES
@@ -195,9 +196,9 @@ def survey(file: Path) -> Survey:
             connection.set_progress_handler(_deadline(), 100_000)
             return replace(_survey(connection, file, trusted), digest=digest)
         except sqlite3.Error as exc:
-            excess = is_excess(exc, connection)
+            damaged = f"it is damaged ({shapes_masked(str(exc))})"
             return Survey(
-                file, trusted, "it is too large to look into" if excess else f"it is damaged ({exc})"
+                file, trusted, "it is too large to look into" if is_excess(exc, connection) else damaged
             )
 
 

@@ -12,6 +12,7 @@ from errno import EDQUOT, ENOSPC, EROFS
 from pathlib import Path
 from typing import Final
 
+from metatree._util.secret_text import shapes_masked
 from metatree.errors import BrokenStore, MetatreeError, StorageFull, StoreReplaced, TransientError, UserError
 
 SCARCE_BYTES: Final = 1 << 20
@@ -60,7 +61,7 @@ def store_error(
         advice: what to do when it is damaged; ends the message.
     """
     name, code, primary = ":memory:" if file is None else str(file), _code(exc), primary_code(exc)
-    cause = f"{exc}, {exc.sqlite_errorname}" if code else str(exc)
+    cause = shapes_masked(str(exc)) + (f", {exc.sqlite_errorname}" if code else "")  # it repeats names
     if primary in _BUSY:
         return TransientError(f"{name} is being written by another process: try again", retry_after_s=1.0)
     if primary == sqlite3.SQLITE_NOTADB:

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build import _pool, _read_file, _scan
+from metatree_memory_tools.build import _files, _pool, _read_file, _scan
 from metatree_memory_tools.memory_types import memory_types
 
 from metatree import Tree, plugins
 from metatree._util.process import python
+from tests.documents import make_pdf
 
 pytestmark = pytest.mark.integration
 
@@ -94,6 +95,30 @@ def test_workers_read_what_one_process_reads(
     assert len(expected["file"]) == 144
     assert [number for number, _, _ in seen] == list(range(145))
     assert all(process.returncode is not None for process in started)  # they end with the build
+
+
+def test_the_largest_files_come_last_when_no_worker_is_there_any_more(
+    folder: Path, tmp_path: Path, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One document may take as much as all else together."""
+    for name in ("part_0/a.pdf", "part_5/z.pdf"):
+        (folder / name).write_bytes(make_pdf([[(12.0, "Tea.")]]) + b"%" + b"x" * 200_000)
+    expected = alone(folder, tmp_path / "one", monkeypatch)
+    started.clear()
+    at_work: dict[str, int] = {}
+
+    def read(root: Path, file: Any, *args: Any, **kwargs: Any) -> Any:
+        at_work[file.id] = sum(process.poll() is None for process in started)
+        return _read_file.read_file(root, file, *args, **kwargs)
+
+    monkeypatch.setattr(_pool, "read_file", read)
+    for module in (_pool, _files):
+        monkeypatch.setattr(module, "HUGE_BYTES", 100_000)
+    monkeypatch.setattr(_pool, "_CHUNK_BYTES", 50_000)
+    assert rows(build_tree(folder, out=tmp_path / "two")) == expected
+    assert [*at_work][-2:] == ["part_0/a.pdf", "part_5/z.pdf"] and len(started) == 2
+    assert [at_work[name] for name in ("part_0/a.pdf", "part_5/z.pdf")] == [0, 0]
+    assert at_work["part_0/table.csv"] > 0
 
 
 @pytest.mark.parametrize("code", ["pass", "print('nonsense', flush=True)"])

@@ -25,7 +25,7 @@ from metatree.trees.sources import disk_root
 from metatree.trees.text import decode
 from metatree_memory_tools.build import _folder as folders
 from metatree_memory_tools.build._index_writer import IndexWriter, SourceState, arrange, parent_of
-from metatree_memory_tools.build._pool import FileReader, Workers
+from metatree_memory_tools.build._pool import HUGE_BYTES, FileReader, Workers
 from metatree_memory_tools.build._read_file import LEFT_OUT, FileNodes, reader_names
 from metatree_memory_tools.build._renames import Renames
 from metatree_memory_tools.build._scan import Scan, ScannedFile
@@ -107,6 +107,7 @@ class FilesBuild:
             for path, file in files.items()
             if path not in known or path in self.again or self._must_read(file)
         ]
+        changed.sort(key=lambda file: file.size > HUGE_BYTES)  # when nothing else needs room
         undated = [
             (files[path].ctime_ns, path)
             for path, was in known.items()

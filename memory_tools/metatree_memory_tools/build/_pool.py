@@ -23,7 +23,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from metatree import plugins
 from metatree._util.process import cores, limit_data, start_python
@@ -45,6 +45,8 @@ _CHUNK_FILES = 40
 _CHUNK_BYTES = 400_000
 _AHEAD_BYTES = 1_500_000
 """Of files that are read before they are asked for: what is made of them may take a hundred times as much."""
+HUGE_BYTES: Final = 10_000_000
+"""Larger files are documents: the process that reads one may take much, so they come last, and workers end before."""
 _LARGE_BYTES = 128_000
 """Larger files are read by a worker even where there are few: of one, a tenth of a second goes to its start."""
 _MOST_CODE_BYTES = 2_000
@@ -120,7 +122,9 @@ class FileReader:
                 and waiting < _AHEAD_BYTES
                 and (chunk := next(chunks, None)) is not None
             ):
-                apart = many or (pool.count and chunk[0][0].size > _most_bytes(chunk[0][0]))
+                first = chunk[0][0]
+                apart = many or (pool.count and first.size > _most_bytes(first))
+                apart = apart and first.size <= HUGE_BYTES
                 ahead.append((chunk, pool.submit(self, chunk) if apart else None))
                 waiting += _bytes(chunk)
             if not ahead:
@@ -140,6 +144,8 @@ class FileReader:
         """Read a file in this process, unless it is longer code, which no name has said."""
         if file.size <= _MOST_CODE_BYTES:
             return self.read(file, known, types)
+        if file.size > HUGE_BYTES:
+            pool.end_idle()
         try:
             return self.read(file, known, types, frozenset(each.kind.name for each in types) - {"code"})
         except ReadElsewhere:
@@ -227,11 +233,15 @@ class Workers:
             process.kill()
         self._threads.shutdown(cancel_futures=True)
         for process in self._processes:
-            for pipe in (process.stdin, process.stdout):
-                with contextlib.suppress(OSError):
-                    if pipe is not None:
-                        pipe.close()
-            process.wait()
+            _end(process)
+
+    def end_idle(self) -> None:
+        """End the processes that have nothing to do, with the memory that they took; others start when needed."""
+        while self._idle:
+            with contextlib.suppress(IndexError):
+                process = self._idle.pop()
+                self._processes.remove(process)
+                _end(process)
 
     def submit(self, reader: FileReader, chunk: _Chunk) -> Future[_Read]:
         return self._threads.submit(self._ask, reader, chunk)
@@ -274,6 +284,15 @@ class Workers:
         except (OSError, EOFError, ValueError, pickle.PickleError) as exc:
             raise _NoWorker from exc
         return process
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            if pipe is not None:
+                pipe.close()
+    process.wait()
 
 
 def _left_out(file: ScannedFile, *, late: bool) -> FileNodes:

@@ -17,7 +17,7 @@ from metatree._util.process import resident_bytes
 
 IDLE_S: Final = 30.0
 """The process ends when it was asked nothing for so long."""
-KEPT_BYTES: Final = 100_000_000
+KEPT_BYTES: Final = 64_000_000
 """A process that has more memory after an answer ends, since others need it. One that has read a manual has 36 MB."""
 
 

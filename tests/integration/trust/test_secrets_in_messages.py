@@ -25,6 +25,7 @@ from metatree.errors import UserError
 from metatree.notes.archive import export_memory, import_memory, survey_archive
 from metatree.notes.notes import remember
 from metatree.settings_files import read_settings
+from metatree.storage.store import APPLICATION_ID
 from tests.integration.trust.prepared import Clone, as_user
 
 pytestmark = pytest.mark.integration
@@ -119,3 +120,22 @@ def test_a_pdf_that_takes_long_to_look_into_is_not_given(monkeypatch: pytest.Mon
     assert not holds_secret(data)
     monkeypatch.setattr(_files, "_MOST_S", 0.0)
     assert holds_secret(data)
+
+
+def test_a_store_whose_definitions_are_damaged_is_named_without_its_keys(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("memory.db", "service.db"):
+        (clone.metatree / name).unlink(missing_ok=True)
+        with closing(sqlite3.connect(clone.metatree / name)) as store:
+            store.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            store.execute("CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+            store.execute("PRAGMA writable_schema=ON")
+            view = "INSERT INTO sqlite_master VALUES('view', ?, ?, 0, 'CREATE VIEW x AS SELECT a FROM ,')"
+            store.execute(view, (AWS, AWS))
+            store.commit()
+    run(["build", "."])
+    for command in (["doctor"], ["service", "check"], ["trust", "--show"], ["find", "harbour"]):
+        run(command)
+        said = "".join(capfd.readouterr())
+        assert AWS not in said and ("damaged" in said or command == ["find", "harbour"]), command

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from metatree._util.secret_text import shapes_masked
 from metatree.errors import MetatreeError
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import denied
@@ -27,15 +28,17 @@ class Bad(Exception):
 
 
 def checked(name: str, check: Callable[[], str]) -> Check:
-    """Return what a check says."""
+    """Return what a check says, without keys that a file out of form has where a name should be."""
+    ok = False
     try:
-        return Check(name, True, check())
+        detail, ok = check(), True
     except (Bad, MetatreeError) as bad:
-        return Check(name, False, str(bad))
+        detail = str(bad)
     except PermissionError as error:
-        return Check(name, False, denied(error))
+        detail = denied(error)
     except Exception as error:  # whatever is broken, the other checks are still of use
-        return Check(name, False, f"{type(error).__name__}: {error}")
+        detail = f"{type(error).__name__}: {error}"
+    return Check(name, ok, shapes_masked(detail))
 
 
 def line(check: Check) -> str:
