@@ -151,10 +151,10 @@ def holds_secret(pdf: bytes) -> bool:
             if len(block) < _BLOCK:
                 continue
             said = _ESCAPE.sub(_unescaped, block)
-            if time.monotonic() > until or _LONG_STRING.search(block):
+            if _LONG_STRING.search(block):
                 return True
             texts = {bytes(block), *(each.replace(b"\0", b"") for each in (bytes(block), said))}
-            if any(secrets_in(each.decode("latin-1")) for each in texts):
+            if any(time.monotonic() > until or secrets_in(each.decode("latin-1")) for each in texts):
                 return True
             del block[:-_OVERLAP]
     return False
