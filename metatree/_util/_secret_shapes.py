@@ -132,7 +132,7 @@ SHAPES: Final = (
     _shape(  # in addresses behind `bot`
         "a key of a provider", ":AA", r"(?:bot)?(?P<value>\d{8,12}:AA[\w-]{32,40})"
     ),
-    _shape("a key of a provider", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,80}"),
+    _shape("a key of a provider", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[\w-]{60,80}={0,2}"),
     _shape(
         "a key of a provider",
         " ".join(f"-us{digit}" for digit in range(1, 10)),
@@ -213,7 +213,7 @@ SHAPES: Final = (
     _shape(
         "a key of a provider",
         ".acc_ .acc-",
-        r"(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][A-Za-z0-9-]{10,32}\.[\w+/=-]{30,120}",
+        r"(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][A-Za-z0-9-]{10,32}\.[\w+/-]{30,120}={0,2}",
     ),
     _shape("a key of a provider", "pat. sat.", r"[ps]at\.[\w-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20}"),
     _shape(

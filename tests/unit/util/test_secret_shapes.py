@@ -126,6 +126,21 @@ def test_the_shortest_token_is_masked_beside_any_sign(
     assert masked(around.format(token), code=code)[0] == around.format("*" * len(token))
 
 
+@pytest.mark.parametrize(
+    "token",
+    [
+        "d1pL5NlryIrYIt.atlasv1." + "B5jYO1FayVU3aiF8vUef" * 3 + "F4Ix",
+        "sc_Ab1cdE.k9fa.acc_a1b2c3d4e5f6." + "A1b2C3d4E5f6G7h8" * 3,
+    ],
+)
+def test_a_sign_between_two_keys_belongs_to_none_of_them(token: str) -> None:
+    """Some keys may end with `=`, as texts in base64 do."""
+    for sign in "=,;: ":
+        other = token.replace("1", "7").replace("av7", "av1").replace("atlasv7", "atlasv1")
+        shown = masked(f"the kettle {token}{sign}{other} is blue")[0]
+        assert re.fullmatch(rf"the kettle \*{{{len(token)},}}{sign}?\*{{{len(other)},}} is blue", shown), sign
+
+
 NAMES = (
     "DATADOG_KEY",
     "algolia_api",
