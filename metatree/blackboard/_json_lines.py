@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from metatree._util.named_file import read_named, typed_path
+from metatree._util.secret_text import shapes_masked
 from metatree.errors import UserError
 
 _log = logging.getLogger("metatree")
@@ -35,5 +36,6 @@ def read_lines(path: str | Path, last_k: int = -1) -> list[Any]:
         try:
             values.append(json.loads(line))
         except ValueError:
-            _log.warning("a line of %s is no JSON and is left out: %.100s", path, line)
+            said = shapes_masked(line[:10_000])
+            _log.warning("a line of %s is no JSON and is left out: %.100s", path, said)
     return values

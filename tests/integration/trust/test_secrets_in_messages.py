@@ -21,6 +21,7 @@ from metatree_agents.tools.toolkit import Toolkit
 from metatree_memory_tools import build_tree
 
 from metatree import Tree
+from metatree.blackboard._json_lines import read_lines
 from metatree.errors import UserError
 from metatree.notes.archive import export_memory, import_memory, survey_archive
 from metatree.notes.notes import remember
@@ -139,3 +140,12 @@ def test_a_store_whose_definitions_are_damaged_is_named_without_its_keys(
         run(command)
         said = "".join(capfd.readouterr())
         assert AWS not in said and ("damaged" in said or command == ["find", "harbour"]), command
+
+
+def test_a_line_that_is_left_out_is_named_without_its_keys(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "answers.jsonl"
+    file.write_text('{"Question": "a"}\n' + f"The kettle is opened by {AWS}\n" + f"{'tea ' * 23}{AWS}\n")
+    assert read_lines(file) == [{"Question": "a"}]
+    assert "is no JSON" in caplog.text and AWS[:8] not in caplog.text
