@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Literal, TextIO
 
+from metatree._util.secret_text import shapes_masked
+
 Form = Literal["text", "json", "none"]
 LOGGERS: Final = ("metatree", "uvicorn")
 # A proof, a cookie or a key, wherever it got in: in an address, a header, a dictionary that was printed.
@@ -48,6 +50,12 @@ def _hidden(match: re.Match[str]) -> str:
     )
 
 
+def _shown(record: logging.LogRecord, text: str) -> str:
+    """Return a text of a record as the log has it; what went wrong may repeat a file that is out of form."""
+    text = redacted(text)
+    return shapes_masked(text) if record.levelno >= logging.WARNING or record.exc_info else text
+
+
 class TextLines(logging.Formatter):
     """A line for people: time, level when it is not the usual one, message, request id."""
 
@@ -60,7 +68,7 @@ class TextLines(logging.Formatter):
         line = f"{at} {level}{_visible(record.getMessage())}{request}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
-        return redacted(line)
+        return _shown(record, line)
 
 
 class JsonLines(logging.Formatter):
@@ -73,11 +81,11 @@ class JsonLines(logging.Formatter):
             "at": f"{at}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": redacted(record.getMessage()),
+            "message": _shown(record, record.getMessage()),
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            fields["error"] = redacted(self.formatException(record.exc_info))
+            fields["error"] = _shown(record, self.formatException(record.exc_info))
         return json.dumps(fields)
 
 

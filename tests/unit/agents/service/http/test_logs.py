@@ -43,6 +43,19 @@ def test_no_secret_is_left_whatever_it_is(secret: str, form: str) -> None:
     assert "S" + secret + "E" not in left
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_key_in_what_went_wrong_is_in_no_line(form: Form) -> None:
+    key, stream = "AKIAQ3EGRB7TZ5KMX2WD", io.StringIO()
+    with logging_to(form, stream=stream):
+        log = logging.getLogger("metatree.service")
+        log.warning("the settings say %s twice", key)
+        try:
+            raise ValueError(f"no TOML: {key}")
+        except ValueError:
+            log.info("the tree was not read", exc_info=True)
+    assert "twice" in stream.getvalue() and "no TOML" in stream.getvalue() and key not in stream.getvalue()
+
+
 def test_ordinary_words_stay() -> None:
     text = "the secret of Ann was changed; a token bucket; hash functions; 12:30:45 GET /api/login 401"
     assert redacted(text) == text
