@@ -37,8 +37,8 @@ TEXT_END = 0
 """The chunk number of the mark between texts that are encoded together; it has no terms."""
 
 
-MOST_WORDS = 500_000
-"""A vocabulary of more is given up after a batch: its words cost memory."""
+MOST_WORDS = 250_000
+"""A vocabulary of more is given up after a batch: its words cost memory, some 400 bytes each."""
 
 
 class Vocabulary:
