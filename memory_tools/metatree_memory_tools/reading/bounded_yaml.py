@@ -45,21 +45,26 @@ def load_yaml(text: str, *, dates: bool = True, most_values: float = float("inf"
                     None, None, f"merge keys bring more than {MOST_MERGED:,} pairs", node.start_mark
                 )
 
-    def bounded(name: str) -> None:
+    def read_value(name: str) -> None:
         tag = f"tag:yaml.org,2002:{name}"
         construct = fast.yaml_constructors[tag]
 
-        def number(loader: Any, node: Any) -> Any:
-            if len(node.value) > MOST_SIGNS:
+        def value(loader: Any, node: Any) -> Any:
+            if name in ("int", "float") and len(node.value) > MOST_SIGNS:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"a number has more than {MOST_SIGNS} signs", node.start_mark
                 )
-            return construct(loader, node)
+            try:
+                return construct(loader, node)
+            except (ValueError, LookupError, AttributeError, OverflowError):  # it quotes the value in parts
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"what is tagged as {name} is none", node.start_mark
+                ) from None
 
-        Loader.add_constructor(tag, number)
+        Loader.add_constructor(tag, value)
 
-    bounded("int")
-    bounded("float")
+    for name in ("int", "float", "bool", "timestamp", "binary"):
+        read_value(name)
     if not dates:
         Loader.yaml_implicit_resolvers = {
             first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 import zipfile
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import yaml
 from mcp import Client
 from metatree_agents.cli._main import run
 from metatree_agents.service.http.error_responses import error_response
@@ -19,6 +21,7 @@ from metatree_agents.tools.functions import function_tools
 from metatree_agents.tools.mcp_server import mcp_server
 from metatree_agents.tools.toolkit import Toolkit
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.reading.bounded_yaml import load_yaml
 
 from metatree import Tree
 from metatree.blackboard._json_lines import read_lines
@@ -149,3 +152,12 @@ def test_a_line_that_is_left_out_is_named_without_its_keys(
     file.write_text('{"Question": "a"}\n' + f"The kettle is opened by {AWS}\n" + f"{'tea ' * 23}{AWS}\n")
     assert read_lines(file) == [{"Question": "a"}]
     assert "is no JSON" in caplog.text and AWS[:8] not in caplog.text
+
+
+@pytest.mark.parametrize("tag", ["int", "float", "bool", "timestamp"])
+@pytest.mark.parametrize("key", ["ghp_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5", "123456789:" + "AAF3abcDE" * 4])
+def test_a_value_of_yaml_that_is_none_of_its_tag_is_not_quoted(tag: str, key: str) -> None:
+    """It would be in parts, or in small letters, in which no key is known."""
+    with pytest.raises(yaml.YAMLError, match="is none") as caught:
+        load_yaml(f"a: 1\nb: !!{tag} {key}\n")
+    assert not re.search(r"aB3dE|ab3de|AAF3|aaf3", str(caught.value))
