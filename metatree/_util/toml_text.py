@@ -13,6 +13,7 @@ _LONG_KEY: Final = re.compile(
     r"""(?<![\w-])(?:(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}"""
 )
 """A hundred parts of a key. `tomllib` keeps each beginning of a dotted key: 60 kB of `a.a.a…` take 3.5 GB."""
+_QUOTED: Final = re.compile(r"""(['"])(.*?)\1""")
 
 
 def loads(text: str) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def loads(text: str) -> dict[str, Any]:
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:  # it repeats keys that are there twice
-        raise tomllib.TOMLDecodeError(shapes_masked(str(exc))) from None
+        raise tomllib.TOMLDecodeError(public_message(str(exc))) from None
     except ValueError as exc:  # a number of thousands of digits
         raise tomllib.TOMLDecodeError(f"{exc} (at line 1, column 1)") from exc
     # TOML promises 64 bits; Python reads hexadecimal numbers of any length, and then cannot print them.
@@ -37,6 +38,20 @@ def loads(text: str) -> dict[str, Any]:
                 f"the number of {shapes_masked(repr(key))} does not fit into 64 bits"
             )
     return values
+
+
+def public_message(message: str) -> str:
+    """Return what a parser of TOML says without names that look like secrets, whole or when their parts are joined.
+
+    Example:
+        >>> public_message("Cannot declare ('servers', 'tea') twice (at line 3, column 15)")
+        "Cannot declare ('servers', 'tea') twice (at line 3, column 15)"
+    """
+    named = ".".join(match[2] for match in _QUOTED.finditer(message))
+    if shapes_masked(named) == named:
+        return shapes_masked(message)
+    begin, end = next(_QUOTED.finditer(message)).start(), max(map(message.rfind, "'\""))
+    return shapes_masked(f"{message[:begin]}…{message[end + 1 :]}")
 
 
 def _numbers(values: dict[str, Any]) -> Iterator[tuple[str, int]]:

@@ -12,7 +12,6 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
 from metatree._util import toml_text
-from metatree._util.secret_text import shapes_masked
 
 _MOST_CHARS = 500_000
 """Of tables alone, which take `tomlkit` three seconds; people have a hundredth of that."""
@@ -114,6 +113,6 @@ def _document(text: str) -> tomlkit.TOMLDocument:
         toml_text.loads(text)  # which says better what is wrong
         return tomlkit.parse(text)
     except (tomllib.TOMLDecodeError, TOMLKitError) as exc:
-        raise ValueError(f"no TOML: {shapes_masked(str(exc))}") from None
+        raise ValueError(f"no TOML: {toml_text.public_message(str(exc))}") from None
     except RecursionError:
         raise ValueError("it is nested too deep") from None
