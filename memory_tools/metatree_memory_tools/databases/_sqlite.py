@@ -6,6 +6,7 @@ columns that the server says they come from, and expressions are refused by thei
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import stat
 import time
@@ -194,7 +195,7 @@ class SQLite:
             ):
                 foreign.setdefault(number, []).append((own, table, there))
         except sqlite3.Error as exc:  # a view of a table that is gone
-            problem = str(exc)
+            problem = _without_names(exc, name)
         keys = tuple(
             ForeignKey(
                 tuple(own for own, _, _ in parts),
@@ -266,7 +267,7 @@ class SQLite:
                     raise UserError(f"the rows are larger than {_MAX_ROWS_BYTES / 1e6:g} MB: ask for less")
             cursor.close()
         except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError, ValueError) as exc:
-            raise UserError(_explained(exc)) from exc
+            raise UserError(_explained(exc, sql)) from exc
         finally:
             self._connection.set_authorizer(None)
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
@@ -323,8 +324,20 @@ def _connect(location: str) -> sqlite3.Connection:
     return connection
 
 
-def _explained(exc: Exception) -> str:
+def _without_names(exc: Exception, given: str) -> str:
+    """Return what SQLite says, without a column or a sign that it found elsewhere than in what it was given.
+
+    In the definition of a view it reads `glpat-…` as a difference, and says of what is behind `-` that it is no column.
+    """
     text = str(exc)
+    if near := re.fullmatch(r'near "(.*)": (.*)', text, re.DOTALL):
+        return text if near[1] in given else near[2]
+    what, _, name = text.partition(": ")
+    return text if "column" not in what or name in given else what
+
+
+def _explained(exc: Exception, given: str) -> str:
+    text = _without_names(exc, given)
     if "interrupted" in text:
         return f"the query took longer than {QUERY_S:g} s: ask for less"
     if "not authorized" in text or "prohibited" in text:

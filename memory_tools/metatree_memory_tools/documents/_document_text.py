@@ -135,11 +135,18 @@ class Extracted:
 
         hidden, known = without_keys(hidden, keys)
         about, more = without_secrets(
-            [self.title, self.facts, [each.title for each in self.headings], self.links], hide
+            [
+                self.title,
+                self.facts,
+                [each.title for each in self.headings],
+                self.links,
+                [each.label for each in self.pages],
+            ],
+            hide,
         )
         if not number and not known and not more:
             return self
-        title, facts, titles, links = about
+        title, facts, titles, links, labels = about
         lines = hidden.split("\n")
         headings = []
         for each, said in zip(self.headings, titles, strict=True):
@@ -147,7 +154,10 @@ class Extracted:
             if lines[span] != self.lines[span]:  # of which a part may be in another line
                 said = shorten(" ".join(lines[span]), _TITLE_CHARS)
             headings.append(replace(each, title=said))
-        return replace(self, lines=lines, title=title, facts=facts, headings=headings, links=links)
+        pages = [replace(each, label=label) for each, label in zip(self.pages, labels, strict=True)]
+        return replace(
+            self, lines=lines, title=title, facts=facts, headings=headings, links=links, pages=pages
+        )
 
     @classmethod
     def of_json(cls, data: Mapping[str, Any]) -> Extracted:

@@ -21,6 +21,8 @@ from metatree_agents.tools.functions import function_tools
 from metatree_agents.tools.mcp_server import mcp_server
 from metatree_agents.tools.toolkit import Toolkit
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.databases._sqlite import SQLite
+from metatree_memory_tools.documents._document_text import Extracted, PageStart
 from metatree_memory_tools.reading.bounded_yaml import load_yaml
 
 from metatree import Tree
@@ -165,3 +167,26 @@ def test_a_value_of_yaml_that_is_none_of_its_tag_is_not_quoted(tag: str, key: st
     with pytest.raises(yaml.YAMLError, match="is none") as caught:
         load_yaml(f"a: 1\nb: !!{tag} {key}\n")
     assert not re.search(r"aB3dE|ab3de|AAF3|aaf3", str(caught.value))
+
+
+def test_a_column_of_a_view_that_is_not_there_is_not_named(tmp_path: Path) -> None:
+    """SQLite takes a key with `-` for a difference, and its first part for a column that there is."""
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as store:
+        store.execute("CREATE TABLE stock(glpat INTEGER)")
+        store.execute("CREATE VIEW keys AS SELECT glpat-aB3dE5fG7hJ9kL1mN3pQ FROM stock")
+        store.commit()
+    with build_tree(tmp_path, out=tmp_path / "tree") as tree:
+        said = str([node for _, node in tree.walk()])
+    assert "no such column" in said and "aB3dE" not in said
+    with closing(SQLite.open_file(tmp_path / "shop.db")) as database:
+        for sql, shown in (
+            ("SELECT nam FROM stock", "no such column: nam"),
+            ("SELECT * FROM keys", "no such column$"),
+        ):
+            with pytest.raises(UserError, match=shown):
+                database.query(sql, 1)
+
+
+def test_the_label_of_a_page_has_no_key() -> None:
+    text = Extracted(["Tea."], pages=[PageStart(1, AWS)]).without_secrets()
+    assert text.pages == [PageStart(1, "*" * len(AWS))]
