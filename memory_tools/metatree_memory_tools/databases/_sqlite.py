@@ -325,7 +325,7 @@ def _connect(location: str) -> sqlite3.Connection:
 
 
 def _without_names(exc: Exception, given: str) -> str:
-    """Return what SQLite says, without a column or a sign that it found elsewhere than in what it was given.
+    """Return what SQLite says, without a name that it found elsewhere than in what it was given.
 
     In the definition of a view it reads `glpat-…` as a difference, and says of what is behind `-` that it is no column.
     """
@@ -333,7 +333,7 @@ def _without_names(exc: Exception, given: str) -> str:
     if near := re.fullmatch(r'near "(.*)": (.*)', text, re.DOTALL):
         return text if near[1] in given else near[2]
     what, _, name = text.partition(": ")
-    return text if "column" not in what or name in given else what
+    return text if "table" in what or name in given else what
 
 
 def _explained(exc: Exception, given: str) -> str:

@@ -174,6 +174,7 @@ def test_a_column_of_a_view_that_is_not_there_is_not_named(tmp_path: Path) -> No
     with closing(sqlite3.connect(tmp_path / "shop.db")) as store:
         store.execute("CREATE TABLE stock(glpat INTEGER)")
         store.execute("CREATE VIEW keys AS SELECT glpat-aB3dE5fG7hJ9kL1mN3pQ FROM stock")
+        store.execute("CREATE VIEW more AS SELECT glpat-aB3dE5fG7hJ9kL1mN3pQ(1) FROM stock")
         store.commit()
     with build_tree(tmp_path, out=tmp_path / "tree") as tree:
         said = str([node for _, node in tree.walk()])
