@@ -13,6 +13,7 @@ _LONG_KEY: Final = re.compile(
     r"""(?<![\w-])(?:(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}"""
 )
 """A hundred parts of a key. `tomllib` keeps each beginning of a dotted key: 60 kB of `a.a.a…` take 3.5 GB."""
+_SHORT_KEY: Final = 15
 _QUOTED: Final = re.compile(r"""(['"])(.*?)\1""")
 
 
@@ -34,9 +35,10 @@ def loads(text: str) -> dict[str, Any]:
     # TOML promises 64 bits; Python reads hexadecimal numbers of any length, and then cannot print them.
     for key, value in _numbers(values):
         if value.bit_length() > 64:
-            raise tomllib.TOMLDecodeError(
-                f"the number of {shapes_masked(repr(key))} does not fit into 64 bits"
-            )
+            named = (
+                repr(key) if len(key) <= _SHORT_KEY else "a key"
+            )  # part of one with dots, of which no form is known
+            raise tomllib.TOMLDecodeError(f"the number of {named} does not fit into 64 bits")
     return values
 
 

@@ -47,6 +47,10 @@ def test_settings_that_say_a_key_twice_are_refused_without_it(tmp_path: Path, ke
     (tmp_path / "metatree.toml").write_text(f"[x.{key}]\na = 1\n[x.{key}]\nb = 1\n")
     with pytest.raises(UserError, match=r"are no TOML: Cannot declare \(…\) twice \(at line 3, ") as caught:
         read_settings(tmp_path / "metatree.toml")
+    (tmp_path / "metatree.toml").write_text(f"{key} = 0x{'9' * 30}\n")
+    with pytest.raises(UserError, match="does not fit") as other:
+        read_settings(tmp_path / "metatree.toml")
+    assert not re.search("AKIAQ3|s3cret|CAESIJ", str(other.value))
     error: BaseException | None = caught.value
     while error is not None:
         assert not re.search("AKIAQ3|s3cret|CAESIJ", str(error))
