@@ -151,6 +151,16 @@ def start_python(code: str, *arguments: str) -> subprocess.Popen[bytes]:
     )
 
 
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """End a process of `start_python`, if it has not ended, and close the pipes to it."""
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        with suppress(OSError):
+            if pipe is not None:
+                pipe.close()
+    process.wait()
+
+
 def cores() -> int:
     """Return how many cores this process may use."""
     try:

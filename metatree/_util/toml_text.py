@@ -14,6 +14,7 @@ _LONG_KEY: Final = re.compile(
 )
 """A hundred parts of a key. `tomllib` keeps each beginning of a dotted key: 60 kB of `a.a.a…` take 3.5 GB."""
 _SHORT_KEY: Final = 15
+"""A longer one may be a part of a secret with dots, which is not known by it."""
 _QUOTED: Final = re.compile(r"""(['"])(.*?)\1""")
 
 
@@ -35,9 +36,7 @@ def loads(text: str) -> dict[str, Any]:
     # TOML promises 64 bits; Python reads hexadecimal numbers of any length, and then cannot print them.
     for key, value in _numbers(values):
         if value.bit_length() > 64:
-            named = (
-                repr(key) if len(key) <= _SHORT_KEY else "a key"
-            )  # part of one with dots, of which no form is known
+            named = repr(key) if len(key) <= _SHORT_KEY else "a key"
             raise tomllib.TOMLDecodeError(f"the number of {named} does not fit into 64 bits")
     return values
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from metatree import plugins
-from metatree._util.process import cores, limit_data, start_python
+from metatree._util.process import cores, end_process, limit_data, start_python
 from metatree.node import Node, Source
 from metatree.trees.masking import is_code
 from metatree.trees.source_types import Progress
@@ -233,7 +233,7 @@ class Workers:
             process.kill()
         self._threads.shutdown(cancel_futures=True)
         for process in self._processes:
-            _end(process)
+            end_process(process)
 
     def end_idle(self) -> None:
         """End the processes that have nothing to do, with the memory that they took; others start when needed."""
@@ -241,7 +241,7 @@ class Workers:
             with contextlib.suppress(IndexError):
                 process = self._idle.pop()
                 self._processes.remove(process)
-                _end(process)
+                end_process(process)
 
     def submit(self, reader: FileReader, chunk: _Chunk) -> Future[_Read]:
         return self._threads.submit(self._ask, reader, chunk)
@@ -284,15 +284,6 @@ class Workers:
         except (OSError, EOFError, ValueError, pickle.PickleError) as exc:
             raise _NoWorker from exc
         return process
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    for pipe in (process.stdin, process.stdout):
-        with contextlib.suppress(OSError):
-            if pipe is not None:
-                pipe.close()
-    process.wait()
 
 
 def _left_out(file: ScannedFile, *, late: bool) -> FileNodes:

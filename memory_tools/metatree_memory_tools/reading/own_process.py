@@ -10,7 +10,6 @@ has none, and SQLite asks nobody while it takes a view apart).
 from __future__ import annotations
 
 import atexit
-import contextlib
 import json
 import os
 import subprocess
@@ -18,7 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from metatree._util.process import start_python
+from metatree._util.process import end_process, start_python
 from metatree._util.secret_text import masked
 from metatree.errors import UserError
 
@@ -136,12 +135,7 @@ class OwnProcess:
         process, self.process = self.process, None
         if process is None or self._owner != os.getpid():
             return
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
-        process.wait()
+        end_process(process)
 
 
 _shared = OwnProcess(lambda: "from metatree_memory_tools.reading._worker import main; main()")

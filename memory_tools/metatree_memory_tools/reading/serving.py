@@ -22,7 +22,10 @@ KEPT_BYTES: Final = 64_000_000
 
 
 def serve(
-    answer: Callable[[list[Any], bytes], bytes], idle_s: float = IDLE_S, kept_bytes: int = KEPT_BYTES
+    answer: Callable[[list[Any], bytes], bytes],
+    idle_s: float = IDLE_S,
+    kept_bytes: int = KEPT_BYTES,
+    last: bytes = b"",
 ) -> None:
     """Answer requests on standard input until it ends; what libraries print goes to standard error.
 
@@ -30,6 +33,7 @@ def serve(
         answer: gives the line for a request, of what stands before the number, and the bytes.
         idle_s: the process ends when nothing comes for so long.
         kept_bytes: how much memory the process may have when an answer is made, to wait for another request.
+        last: a line behind which the process ends in any case.
     """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -40,9 +44,10 @@ def serve(
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
         while line := _next_line(idle_s):
             *header, size = json.loads(line)
-            answers.write(answer(header, sys.stdin.buffer.read(size)))
+            made = answer(header, sys.stdin.buffer.read(size))
+            answers.write(made)
             answers.flush()
-            if resident_bytes() > kept_bytes:
+            if made == last or resident_bytes() > kept_bytes:
                 return
 
 

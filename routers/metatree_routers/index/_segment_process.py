@@ -7,7 +7,6 @@ cutting texts into terms: Python, which holds one core. Texts go over and one se
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import pickle
 import subprocess
@@ -17,7 +16,7 @@ from collections.abc import Iterable
 from queue import SimpleQueue
 from typing import IO, Any
 
-from metatree._util.process import start_python
+from metatree._util.process import end_process, start_python
 from metatree_routers.index.postings import TOKEN_CHARS, Segment, SegmentBuilder, fields_of
 from metatree_routers.index.vocabulary import MOST_WORDS, Vocabulary, spaced_texts, words_in
 
@@ -106,11 +105,7 @@ class SegmentProcess:
         self._outgoing.put(None)
         for thread in self._threads:
             thread.join()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
-        self._process.wait()
+        end_process(self._process)
 
     def _send(self) -> None:
         if self._texts:

@@ -85,7 +85,7 @@ def test_pdfs_are_looked_at_one_after_the_other_and_sent_as_they_were_then(
 
     def looks(pdf: bytes) -> bool:
         together.append(not looking.acquire(blocking=False))
-        time.sleep(0.05)
+        time.sleep(0.3)  # longer than the loop waits for a thread
         looking.release()
         if b"y" * 99 in pdf:
             with (tmp_path / "tea.pdf").open("r+b") as file:  # changed when it was looked at

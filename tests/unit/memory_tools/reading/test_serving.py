@@ -16,8 +16,10 @@ def answer(header, data):
     print("a library prints this")
     if header[0] == "keep":
         kept.append(b"x" * 150_000_000)
+    if header[0] == "last":
+        return b"last\\n"
     return json.dumps([os.getpid(), len(data)]).encode() + b"\\n"
-serve(answer)
+serve(answer, last=b"last\\n")
 """
 
 
@@ -43,3 +45,10 @@ def test_a_process_that_has_taken_much_memory_ends_behind_its_answer(process: Ow
     assert first.wait(30) == 0
     assert process.ask(["read"], b"ab", 30).endswith(b", 2]\n")
     assert process.process is not None and process.process.pid != first.pid
+
+
+def test_a_process_ends_behind_its_last_answer(process: OwnProcess) -> None:
+    assert process.ask(["last"], b"", 30) == b"last\n"
+    first = process.process
+    assert first is not None and first.wait(30) == 0
+    assert process.ask(["read"], b"a", 30).endswith(b", 1]\n")
