@@ -105,15 +105,20 @@ class Asked:
     def is_repeated_by(self, text: str) -> bool:
         """Say whether a text says no more than the question: a heading, or who asks it.
 
+        A sentence with the words of a yes-or-no question answers it.
+
         Example:
             >>> asked = read_question("Where is the blue car?", embeddings=False)
             >>> asked.is_repeated_by("[09:01] Ann: Where is the blue car?"), asked.is_repeated_by("The blue car")
             (True, True)
             >>> asked.is_repeated_by("Ann: The blue car is on level 2.")
             False
+            >>> asked = read_question("Does the app support PostgreSQL?", embeddings=False)
+            >>> asked.is_repeated_by("The app supports PostgreSQL."), asked.is_repeated_by("PostgreSQL support")
+            (False, True)
         """
         if not _adds_terms(text, self.terms):
-            return True
+            return not (self.kind == "yes" and _STATES.search(text))
         if not _ASKS.search(text):
             return False
         if set(terms(text)) == self.terms:
@@ -127,6 +132,7 @@ class Asked:
 
 _MOST_NAMING = 4
 """Words that name a speaker and a day, at most, besides numbers."""
+_STATES = re.compile(r"[^\W\d_][.!][\W_]*$")
 _ASKS = re.compile(r"\?[\W_]*$")
 _COLON = re.compile(r":\s")
 _BRACKETED = re.compile(r"\[[^\]\n]*\]")

@@ -50,6 +50,23 @@ def test_all_is_claimed_at_0_and_next_to_nothing_at_1(tree: Tree) -> None:
     assert first.quote in PAGES["storage"] and first.score == pytest.approx(confidence, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("question", "statement"),
+    [
+        ("Does the app support PostgreSQL?", "The app supports PostgreSQL."),
+        ("Is tea hot?", "Tea is hot!"),
+        ("Do you open on Sundays?", "We open on Sundays."),
+    ],
+)
+def test_a_sentence_with_no_other_words_answers_yes(question: str, statement: str) -> None:
+    def answer(text: str) -> str:
+        tree = Tree.create(":memory:")
+        tree.add(Node(id="note", title="Note", content=text, kind="section"))
+        return search(question, tree=tree, journal=":memory:").answer
+
+    assert (answer(statement), answer(question)) == (statement, "")
+
+
 NOTES = {
     "shop": "We open at 9 on weekdays and at 10 on Saturdays.\n\nParcels are handed over at the side door.",
     "garden": "The roses are cut back in February. Ann waters the beds on Mondays.",
