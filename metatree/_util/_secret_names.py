@@ -28,7 +28,7 @@ _YAML = r"(?:[!&][\w./:-]{1,40}[ \t]{1,3})?(?:[|>][-+\d]{0,2}[ \t]{0,3}\r?\n[ \t
 """A tag, an anchor, and the sign of a block, whose value begins on the next line."""
 _LETTERS_AND_DIGITS = r"(?=[^\s\"'\\\d]{0,200}+\d)(?=[^\s\"'\\A-Za-z]{0,200}+[A-Za-z])"
 _ASSIGNED = (
-    rf"(?i){NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}{_GAP}(?:[:?+]?=>?|:|\bis\b)[*_]{{0,2}}{_GAP}{_YAML}[\"'\\*`]{{0,4}}"
+    rf"(?i){NAME}(?![a-z0-9])[\"'\\*`]{{0,4}}+{_GAP}(?:[:?+]?=>?|:|\bis\b)[*_]{{0,2}}+{_GAP}{_YAML}[\"'\\*`]{{0,4}}+"
     rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
 )
 _VALUE = (  # `- name: DB_PASSWORD` with `value: …` behind it, in YAML and in JSON; `value="…"` of XML

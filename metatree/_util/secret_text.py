@@ -36,7 +36,7 @@ Not the first letter of a line of netrc that stands in brackets."""
 _IN_KEY: Final = re.compile(r"[\w+/=-]")
 _LEAST_KEY: Final = 16
 """Signs of a key that has a form of its own."""
-SHAPES_VERSION: Final = "31"
+SHAPES_VERSION: Final = "32"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(

@@ -82,8 +82,18 @@ def check_rows(store: Store) -> None:
 
 
 def is_json(text: object, form: type) -> bool:
-    """Whether a text is JSON that Python reads: SQLite reads deeper values, and longer numbers."""
+    """Whether a text is JSON that Python and SQLite read alike.
+
+    SQLite reads deeper values, and longer numbers; of a name that stands twice it takes the first, Python the last.
+    """
     try:
-        return isinstance(text, str) and isinstance(json.loads(text), form)
+        return isinstance(text, str) and isinstance(json.loads(text, object_pairs_hook=_named_once), form)
     except (ValueError, RecursionError):
         return False
+
+
+def _named_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a name stands twice")
+    return values

@@ -20,6 +20,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_WIDE = {"utf-16", "utf-32"}
 _CHARACTERS = re.compile(
     r"ascii|utf-8(?:-sig)?|iso8859-\d+|cp(?:125\d|437|720|737|775|85\d|86[0-35-9]|874|932|949|950|1006|1125)"
     r"|koi8-[rtu]|mac-[a-z]+|gb2312|gbk|gb18030|big5(?:hkscs)?|shift_jis|euc_(?:jp|kr)|kz1048|ptcp154|tis-620"
@@ -36,7 +37,8 @@ def decode(data: bytes, *, python: bool = False) -> tuple[str, str]:
     """Return the text of a file and the name of its encoding; every sequence of bytes has one.
 
     A byte order mark decides, then the declaration in Python source (PEP 263) where ASCII is ASCII in what it
-    names, then UTF-8, then Latin-1.
+    names, then UTF-8, then Latin-1. Bytes that are no character in UTF-16 or UTF-32 become U+FFFD, as where the last
+    one is cut off.
     Ends of lines become `\\n`.
 
     Example:
@@ -65,7 +67,7 @@ def _two_lines(data: bytes) -> bytes:
 
 def as_text(data: bytes, encoding: str) -> str:
     """Return bytes as text in an encoding, with every end of line as `\\n`."""
-    text = data.decode(encoding)
+    text = data.decode(encoding, "replace" if encoding in _WIDE else "strict")
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 

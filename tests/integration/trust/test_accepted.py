@@ -378,9 +378,10 @@ def test_a_move_that_a_rename_on_the_disk_puts_below_itself_is_taken_back(clone:
 
 
 DEEP, LONG = "[" * 100_000 + "]" * 100_000, "9" * 6000
+TWICE = '{"who": "ann", "who": "ben"}'
 
 
-@pytest.mark.parametrize("value", [f'{{"x": {DEEP}}}', f'{{"x": {LONG}}}', "[]", "x", b"x"])
+@pytest.mark.parametrize("value", [f'{{"x": {DEEP}}}', f'{{"x": {LONG}}}', "[]", "x", b"x", TWICE])
 @pytest.mark.parametrize("column", ["attributes", "provenance"])
 def test_a_node_that_nothing_can_read_is_not_accepted(clone: Clone, column: str, value: str | bytes) -> None:
     memory = clone.metatree / "memory.db"

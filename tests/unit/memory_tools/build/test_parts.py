@@ -26,6 +26,8 @@ from metatree.trees.text import cut, decode, is_binary, lines_of
         ("\ufeffdía".encode(), "día", "utf-8-sig"),
         ("día".encode("utf-16"), "día", "utf-16"),
         ("\ufeffdía".encode("utf-16-be"), "día", "utf-16"),
+        ("día".encode("utf-16") + b"!", "día\ufffd", "utf-16"),
+        ("\ufeffdía".encode("utf-16-be") + b"\xd8\x00", "día\ufffd", "utf-16"),
         ("día".encode("latin-1"), "día", "latin-1"),
         (b"a\r\nb\rc\n", "a\nb\nc\n", "utf-8"),
     ],
