@@ -18,6 +18,13 @@ _TOKEN = re.compile(
 )
 _MOST_TOKENS: Final = 1_000_000
 """Of a file; each takes a hundred bytes and more."""
+_ODD = re.compile(r"\r(?!\n)|[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f\x85\u2028\u2029]|/\*.*/\*", re.DOTALL)
+"""What ends a line or a comment for some programs and not for others."""
+_FILLED_IN = re.compile(r"\{(?:env|file):")
+"""OpenCode puts variables and files in their places in the text, before it is read as JSON."""
+_VALUE = re.compile(r'"(?:\\.|[^"\\{]|\{(?!env:|file:)|\{(?:env|file):[\w./~-]+\})*"')
+"""A text in which they change nothing but itself."""
+_PROTOTYPES: Final = {"__proto__", "constructor", "prototype"}
 _INDENTED = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
@@ -41,6 +48,8 @@ class _Member:
 @dataclass(slots=True)
 class _Parser:
     text: str
+    alike: bool = False
+    """Whether a form is refused that another program could read otherwise."""
     tokens: list[tuple[str, str, int]] = field(default_factory=list)
     at: int = 0
 
@@ -50,6 +59,8 @@ class _Parser:
             match = _TOKEN.match(self.text, place)
             if match is None:
                 raise ValueError(f"line {_line(self.text, place)} is no JSON")
+            if self.alike and not _is_read_alike(match):
+                raise self._otherwise(place)
             if match.lastgroup != "skip":
                 if len(self.tokens) == _MOST_TOKENS:
                     raise ValueError(
@@ -65,6 +76,11 @@ class _Parser:
     def _wrong(self) -> ValueError:
         place = self.tokens[self.at][2] if self.at < len(self.tokens) else len(self.text)
         return ValueError(f"line {_line(self.text, place)} is no JSON")
+
+    def _otherwise(self, place: int) -> ValueError:
+        return ValueError(
+            f"what stands in line {_line(self.text, place)} is read otherwise by other programs"
+        )
 
     def _next(self) -> tuple[str, str, int]:
         if self.at >= len(self.tokens):
@@ -103,7 +119,10 @@ class _Parser:
                 self.at -= 1
                 raise self._wrong()
             self._expect(":")
-            member = members[json.loads(token)] = _Member(place, self._value())
+            name = json.loads(token)
+            if self.alike and (name in members or name in _PROTOTYPES or _FILLED_IN.search(name)):
+                raise self._otherwise(place)
+            member = members[name] = _Member(place, self._value())
             if not self._is("}"):
                 member.comma = self._expect(",")
         data = {key: member.value.data for key, member in members.items()}
@@ -115,13 +134,17 @@ class _Parser:
         return self._next()[2]
 
 
-def parsed(text: str) -> Any:
+def parsed(text: str, *, alike: bool = False) -> Any:
     """Return what a file says; an empty one is an empty object.
 
+    Args:
+        alike: whether a file is refused that a host could read otherwise, and see an entry where none is seen here: a
+            name twice, ends of lines and comments on which programs do not agree, names with variables in them.
+
     Raises:
-        ValueError: it is no JSON, comments and commas at the end allowed.
+        ValueError: it is no JSON, comments and commas at the end allowed, or one that is read otherwise.
     """
-    return _parsed(text).data
+    return _parsed(text, alike=alike).data
 
 
 def with_entry(text: str, keys: Sequence[str], entry: Mapping[str, Any]) -> str:
@@ -197,11 +220,17 @@ def without_entry(text: str, keys: Sequence[str]) -> str:
     return text
 
 
-def _parsed(text: str) -> _Value:
+def _is_read_alike(token: re.Match[str]) -> bool:
+    if token.lastgroup == "text":
+        return _VALUE.fullmatch(token[0]) is not None
+    return not (_ODD.search(token[0]) or _FILLED_IN.search(token[0]))
+
+
+def _parsed(text: str, *, alike: bool = False) -> _Value:
     if not text.strip("\ufeff \t\r\n"):
         return _Value(0, {}, 0, {})
     try:
-        return _Parser(text).document()
+        return _Parser(text, alike).document()
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 

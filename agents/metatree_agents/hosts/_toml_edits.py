@@ -19,8 +19,8 @@ _LF = re.compile(r"(?<!\r)\n")
 _BLANK_LINE = re.compile(r"(\A|\n)\r?\n\Z")
 
 
-def parsed(text: str) -> Any:
-    """Return what a file says.
+def parsed(text: str, *, alike: bool = False) -> Any:
+    """Return what a file says; TOML is read alike by all programs.
 
     Raises:
         ValueError: it is no TOML.

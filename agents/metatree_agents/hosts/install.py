@@ -294,17 +294,11 @@ def _server(host: Host, level: Level, root: Path, source: Path | None) -> Change
     try:
         path, text = _read(path, level, root)
         edits = _edits(host)
-        known = edits.parsed(text or "")
+        known = edits.parsed(text or "", alike=level == "project")
         old = _entry(known, host) or {}
         ours = host.entry(_command(level), _arguments(host, root, source))
-        if level == "project" and (more := sorted(old.keys() - ours.keys())):
-            # Variables, a folder or a file of variables would have our program run what the project's authors chose.
-            raise ValueError(f"the entry {NAME!r} that came with the project has {', '.join(more)}, too")
-        for beside in host.files_besides(path, root) if level == "project" else ():
-            if _entry(edits.parsed(_read(beside, level, root)[1] or ""), host) is not None:
-                raise ValueError(
-                    f"{beside.relative_to(root)} has an entry {NAME!r}, too, which {host.title} takes besides"
-                )
+        if level == "project":
+            _refuse_joined(host, host.file(level, root), root, old, ours)
         entry = {**old, **ours}
         if entry == old:
             return Change(host.name, level, "server", path, _bytes(text), _bytes(text), "unchanged")
@@ -314,6 +308,23 @@ def _server(host: Host, level: Level, root: Path, source: Path | None) -> Change
         return _refused(host, level, path, exc)
     done: Done = "created" if text is None else "changed"
     return Change(host.name, level, "server", path, _bytes(text), _bytes(after), done)
+
+
+def _refuse_joined(host: Host, path: Path, root: Path, old: dict[str, Any], ours: dict[str, Any]) -> None:
+    """Refuse to write an entry where the host would join it with what the project's authors chose.
+
+    Variables, a folder or a file of variables would have our program run what they chose.
+
+    Raises:
+        ValueError: it would, or another file that it takes cannot be read.
+    """
+    if more := sorted(old.keys() - ours.keys()):
+        raise ValueError(f"the entry {NAME!r} that came with the project has {', '.join(more)}, too")
+    for beside, folder in host.files_besides(path, root):
+        entry = _entry(_edits(host).parsed(_read(beside, "project", folder)[1] or "", alike=True), host)
+        if entry is not None and (folder == root or entry.keys() - ours.keys()):
+            where = beside.relative_to(root) if folder == root else beside
+            raise ValueError(f"{where} has an entry {NAME!r}, too, which {host.title} takes besides")
 
 
 def _fronting(host: Host, root: Path) -> Iterator[Change]:

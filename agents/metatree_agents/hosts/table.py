@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -46,6 +47,8 @@ class Host:
     """Other names of the user's and the project's file, taken where they are there."""
     besides: Sequence[str] = ()
     """Other files of a project, relative to it, whose servers it takes, too."""
+    joins_above: bool = False
+    """Whether it takes the files of the folders above the project, too, and joins entries of one name."""
 
     def own_folder(self) -> Path:
         """Return its folder of settings; a variable that names a relative one is passed over, as elsewhere."""
@@ -65,11 +68,19 @@ class Host:
         others = (path.with_name(name) for name in self.other_files)
         return path if path.exists() else next((other for other in others if other.exists()), path)
 
-    def files_besides(self, path: Path, root: Path) -> list[Path]:
-        """Return the other files of a project beside the one that is written whose servers the host takes, too."""
-        own = [Path(self.project_file or self.user_file).name, *self.other_files]
-        named = [path.with_name(name) for name in own if self.other_files and name != path.name]
-        return [*named, *(root / name for name in self.besides)]
+    def files_besides(self, path: Path, root: Path) -> Iterator[tuple[Path, Path]]:
+        """Yield the other files beside one of a project whose servers the host takes, each with the folder it is of.
+
+        Those above the project are the ones below the home folder, whatever lies there: hosts stop at the top of a
+        repository, which each finds in its own way.
+        """
+        own = Path(self.project_file or self.user_file)
+        files = [*(own.with_name(name) for name in (own.name, *self.other_files)), *map(Path, self.besides)]
+        yield from ((root / each, root) for each in files if root / each != path)
+        if self.joins_above:
+            home = Path.home().resolve()
+            above = takewhile(lambda folder: folder != home, root.parents) if root != home else ()
+            yield from ((folder / each, folder) for folder in above for each in files)
 
     def skill(self, level: Level, root: Path) -> Path:
         """Return the file of the skill of a level."""
@@ -132,6 +143,7 @@ HOSTS: Final[Mapping[str, Host]] = {
             project_skills=".agents/skills",
             keys=("mcp_servers",),
             format="toml",
+            joins_above=True,
         ),
         Host(
             "cursor",
@@ -169,6 +181,7 @@ HOSTS: Final[Mapping[str, Host]] = {
             other_files=("opencode.jsonc",),
             # https://opencode.ai/docs/config#precedence-order: these are laid over the file of the project.
             besides=(".opencode/opencode.json", ".opencode/opencode.jsonc"),
+            joins_above=True,
             user_skills="{folder}/skills",
             project_skills=".opencode/skills",
             keys=("mcp",),

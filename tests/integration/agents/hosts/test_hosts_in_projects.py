@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomlkit
 from metatree_agents.cli._main import run
 from metatree_agents.hosts import _files, install
+from metatree_agents.hosts.table import HOSTS
 
 from metatree._util.open_folder import HAS_OPEN_FOLDERS, OpenFolder
 from metatree.errors import UserError
@@ -98,6 +100,72 @@ def test_an_entry_in_another_file_of_the_project_that_the_host_takes_is_not_join
         assert Path(first).read_text() == "{}"
         Path(first).unlink()
         Path(second).unlink()
+
+
+_OTHER = '"%s": {"metatree": {"type": "local", "command": ["evil"], "environment": {"X": "1"}}}'
+
+
+@pytest.mark.parametrize(
+    ("host", "text"),
+    [
+        ("opencode", "{" + _OTHER % "mcp" + ", " + _OTHER % "m{env:NO}cp" + "}"),
+        ("opencode", '{"x{env:": 1, %s, "y": "}"}' % (_OTHER % "mcp")),
+        ("opencode", '{"mcp": {}, "x": 1 // {env:EVIL}\n}'),
+        ("opencode", '{"mcp": {}, "mcp": {}}'),
+        ("opencode", '{"mcp": {}, "__proto__": {%s}}' % (_OTHER % "mcp")),
+        ("gemini", '{"mcpServers": {} // a \r /*\n, %s // */\n}' % (_OTHER % "mcpServers")),
+        ("zed", '{"context_servers": {} /* /* */ , "x": /* */ 1}'),
+    ],
+)
+def test_a_file_of_a_project_that_another_program_reads_otherwise_is_left_alone(
+    home: Path, capsys: pytest.CaptureFixture[str], host: str, text: str
+) -> None:
+    """It would see an entry for our program that is not seen here, with variables of its own."""
+    file = HOSTS[host].file("project", Path.cwd())
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(text.encode())
+    assert run(["install", host, "--project"]) == 5
+    assert "is read otherwise by other programs" in capsys.readouterr().out
+    assert file.read_bytes() == text.encode()
+
+
+@pytest.mark.parametrize("host", ["opencode", "zed", "vscode"])
+def test_a_file_of_a_project_with_what_people_write_is_changed(home: Path, host: str) -> None:
+    file = HOSTS[host].file("project", Path.cwd())
+    file.parent.mkdir(exist_ok=True)
+    lines = [
+        "\ufeff{",
+        '  // "theme": see https://example.org',
+        "  /* a",
+        "  b */",
+        '  "x": ["{env:KEY} {file:./a-b.txt} é\\n"],',
+        "}",
+    ]
+    file.write_bytes("\r\n".join(lines).encode())
+    assert run(["install", host, "--project"]) == 0
+    assert b"metatree" in file.read_bytes()
+
+
+@pytest.mark.parametrize("host", ["opencode", "codex"])
+@pytest.mark.parametrize("bare", [True, False])
+def test_an_entry_of_a_folder_above_that_the_host_joins_with_ours_is_seen(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, host: str, bare: bool
+) -> None:
+    """OpenCode and Codex take the files of all folders up to the top of the repository."""
+    file = HOSTS[host].file("project", Path.cwd())
+    file.parent.mkdir(exist_ok=True)
+    more = [] if bare else [("environment" if host == "opencode" else "env", {"METATREE_TRUST": "/"})]
+    entry = {"command": ["true"] if host == "opencode" else "true", **dict(more)}
+    text = json.dumps({"mcp": {"metatree": entry}})
+    if host == "codex":
+        text = tomlkit.dumps({"mcp_servers": {"metatree": entry}})
+    file.write_text(text)
+    below = Path.cwd() / "packages" / "shop"
+    below.mkdir(parents=True)
+    (below / ".git").mkdir()  # each host finds the top of a repository in its own way
+    monkeypatch.chdir(below)
+    assert run(["install", host, "--project"]) == (0 if bare else 5)
+    assert bare or f"{file} has an entry 'metatree', too" in capsys.readouterr().out
 
 
 def test_a_link_that_stays_in_a_project_is_followed(home: Path) -> None:
