@@ -111,9 +111,17 @@ def spelled_terms(raw: str) -> tuple[tuple[str, str], ...]:
     return tuple((term, pieces.get(term, raw)) for term in terms)
 
 
-@lru_cache(maxsize=131_072)
 def name_terms(name: str) -> tuple[str, ...]:
     """Give the terms of a word or an identifier without dots."""
+    return _terms_of_name(name) if _is_remembered(name) else _cut(name)
+
+
+def _is_remembered(text: str) -> bool:
+    """Say whether the terms of a text are worth the memory: a line of Chinese has many, and hardly comes twice."""
+    return text.isascii() or not WIDE.search(text)
+
+
+def _cut(name: str) -> tuple[str, ...]:
     lower = name.lower()
     parts = ascii_parts(name, lower) if name.isascii() else name.split("_")
     terms = []
@@ -132,6 +140,9 @@ def name_terms(name: str) -> tuple[str, ...]:
     return tuple(terms)
 
 
+_terms_of_name = lru_cache(maxsize=131_072)(_cut)
+
+
 def ascii_parts(name: str, lower: str) -> list[str]:
     """Cut an identifier at underscores and where capitals say that a word begins."""
     if lower.isalpha() and (name == lower or name[1:] == lower[1:]):
@@ -143,10 +154,12 @@ def ascii_parts(name: str, lower: str) -> list[str]:
     return _PART.findall(name)
 
 
-@lru_cache(maxsize=65_536)
 def expand_cached(raw: str) -> tuple[str, ...]:
     """Give what `expand` gives, which is remembered for each raw token."""
-    return expand(raw)
+    return _expanded(raw) if _is_remembered(raw) else expand(raw)
+
+
+_expanded = lru_cache(maxsize=65_536)(expand)
 
 
 def terms(text: str) -> list[str]:
