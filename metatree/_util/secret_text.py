@@ -33,6 +33,9 @@ _COLOUR: Final = re.compile(r"(?:\x1b|\\x1b|\\e|\\033|\\u001b)\[[\d;:]{0,60}(?!m
 """ECMA-48, SGR, and EL as grep writes it behind each; as they are, and as programs and JSON write them.
 
 Not the first letter of a line of netrc that stands in brackets."""
+_OF_AN_ESCAPE: Final = re.compile(r"\\(?:[ntr]|f[BIRP])[\w.~+=/-]{12}")
+_OF_A_COLOUR: Final = re.compile(r"\[[\d;:]{0,60}[mMkK][\w.~+=/-]{12}")
+"""Where the last letter of an escape or of a colour may be the first one of a key: `\\npm_…`."""
 _IN_KEY: Final = re.compile(r"[\w+/=-]")
 _LEAST_KEY: Final = 16
 """Signs of a key that has a form of its own."""
@@ -280,16 +283,21 @@ def _shaped_spans(text: str) -> tuple[list[tuple[int, int, str]], str]:
     """Return where keys are that have a form of their own, and the tokens in the text that may be one."""
     spans = [(start, end, "a private key") for start, end in private_keys(text)]
     uncoloured = _uncoloured(text)
-    apart = _apart(uncoloured)
-    tokens = long_tokens(apart)
-    for kind, shape, spaced in shapes_of(text, tokens):
-        spans += _matches(kind, shape.finditer(uncoloured if spaced else apart))
-    mixed = mixed_tokens(tokens)
-    for body, begins in PROVIDERS.items() if mixed else ():
-        for begin in begins.split():
-            if begin in mixed:
-                spans += _matches("a key of a provider", keys_of_provider(apart, begin, body))
-    return spans, mixed
+    readings = [(uncoloured, _apart(uncoloured))]
+    if _OF_AN_ESCAPE.search(text) or (uncoloured != text and _OF_A_COLOUR.search(text)):
+        readings.append((text, text))
+    found = []
+    for whole, apart in readings:
+        tokens = long_tokens(apart)
+        for kind, shape, spaced in shapes_of(text, tokens):
+            spans += _matches(kind, shape.finditer(whole if spaced else apart))
+        mixed = mixed_tokens(tokens)
+        found.append(mixed)
+        for body, begins in PROVIDERS.items() if mixed else ():
+            for begin in begins.split():
+                if begin in mixed:
+                    spans += _matches("a key of a provider", keys_of_provider(apart, begin, body))
+    return spans, " ".join(found)
 
 
 def _matches(kind: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int, str]]:

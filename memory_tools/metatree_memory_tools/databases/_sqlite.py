@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from metatree._util.secret_text import masked
 from metatree.errors import UserError
 from metatree_memory_tools.databases._model import (
     SAMPLE_ROWS,
@@ -136,7 +137,9 @@ class SQLite:
                 connection.close()
             if isinstance(exc, UserError):
                 raise
-            raise UserError(f"{path.name!r} cannot be read as a SQLite database: {exc}") from exc
+            raise UserError(
+                f"{path.name!r} cannot be read as a SQLite database: {_without_names(exc, '')}"
+            ) from exc
 
     @classmethod
     def open_bytes(cls, data: bytes, title: str, *, secrets: bool = False) -> SQLite:
@@ -153,7 +156,9 @@ class SQLite:
             connection.close()
             if isinstance(exc, UserError):
                 raise
-            raise UserError(f"{title!r} cannot be read as a SQLite database: {exc}") from exc
+            raise UserError(
+                f"{title!r} cannot be read as a SQLite database: {_without_names(exc, '')}"
+            ) from exc
 
     def close(self) -> None:
         self._connection.close()
@@ -184,7 +189,7 @@ class SQLite:
         problem = ""
         try:
             columns = tuple(
-                Column(row[1], row[2], not row[3], row[4], key=bool(row[5]))
+                Column(row[1], self._type(row[1], row[2]), not row[3], row[4], key=bool(row[5]))
                 for row in self._run(
                     'SELECT cid, name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?) WHERE hidden <> 1',
                     name,
@@ -211,6 +216,14 @@ class SQLite:
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
         sample, problem = ("", problem) if problem else self._sample_digest(name)
         return Table("", name, kind, columns, keys, (), "", count, exact, sample, problem)
+
+    def _type(self, column: str, words: str) -> str:
+        """Return the words of a type without a secret that begins with the name of its column.
+
+        SQLite takes any: `machine m login ann password …` is a column `machine`.
+        """
+        before = f"{column} "
+        return words if self._secrets else masked(before + words)[0][len(before) :]
 
     def _count(self, name: str, kind: str) -> tuple[int | None, bool]:
         try:
@@ -324,12 +337,18 @@ def _connect(location: str) -> sqlite3.Connection:
     return connection
 
 
+_MALFORMED = "malformed database schema"
+"""Behind it SQLite quotes the definition that it cannot read."""
+
+
 def _without_names(exc: Exception, given: str) -> str:
     """Return what SQLite says, without a name that it found elsewhere than in what it was given.
 
     In the definition of a view it reads `glpat-…` as a difference, and says of what is behind `-` that it is no column.
     """
     text = str(exc)
+    if text.startswith(_MALFORMED):
+        return _MALFORMED
     if near := re.fullmatch(r'near "(.*)": (.*)', text, re.DOTALL):
         return text if near[1] in given else near[2]
     what, _, name = text.partition(": ")

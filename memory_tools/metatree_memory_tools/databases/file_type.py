@@ -32,7 +32,7 @@ class SQLiteFile:
 
     name = "sqlite"
     source_type = "sqlite"
-    version = "2"
+    version = "3"
     binary = True
     max_file_bytes = 50_000_000
     answers_outside_tree = True

@@ -192,6 +192,23 @@ def test_a_column_of_a_view_that_is_not_there_is_not_named(tmp_path: Path) -> No
                 database.query(sql, 1)
 
 
+def test_the_definition_that_sqlite_cannot_read_is_not_quoted(tmp_path: Path) -> None:
+    """Nor is a password in a line of netrc whose first word is a column, and whose others are its type."""
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as store:
+        store.execute("CREATE TABLE tea(name, machine m login ann password Xk7vQ2mZp9Lw)")
+    with closing(sqlite3.connect(tmp_path / "other.db")) as store:
+        store.execute("CREATE TABLE tea(name)")
+        store.execute("PRAGMA writable_schema = on")
+        store.execute(
+            "UPDATE sqlite_master SET sql = 'CREATE TABLE tea(machine m login ann password 9hunt2x)'"
+        )
+        store.commit()
+    with build_tree(tmp_path, out=tmp_path / "tree") as tree:
+        said = str([node for _, node in tree.walk()])
+    assert "malformed database schema" in said and "machine" in said
+    assert "9hunt2x" not in said and "Xk7vQ2mZp9Lw" not in said
+
+
 def test_the_label_of_a_page_has_no_key() -> None:
     text = Extracted(["Tea."], pages=[PageStart(1, AWS)]).without_secrets()
     assert text.pages == [PageStart(1, "*" * len(AWS))]

@@ -595,6 +595,19 @@ def test_a_key_in_colours_is_masked(colour: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "key"),
+    [
+        ("\\e[", "key-9f86d081884c7d659a2feaa0c55ad015"),
+        ("\x1b[;", "m1pL5NlryIrYI2.atlasv1." + "B5jYO1FayVU3aiF8vUefF4Ix" * 3),
+        ("C:\\", "npm_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"),
+        ("a\\", "rk_" + "live_4eC39HqLyjWDarjtT1zdp7dc"),
+    ],
+)
+def test_a_key_that_begins_as_a_colour_or_an_escape_ends_is_masked(before: str, key: str) -> None:
+    assert masked(f"the {before}{key} of it")[0] == f"the {before}{'*' * len(key)} of it"
+
+
 @pytest.mark.parametrize("form", ["hexadecimal", "octal"])
 def test_a_key_in_a_note_of_a_pdf_is_seen_in_whatever_form_a_program_writes_it(form: str) -> None:
     data = b"\xfe\xff" + f"use {TOKEN} here".encode("utf-16-be")
