@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import sqlite3
@@ -15,8 +16,8 @@ from pathlib import Path
 
 import pytest
 from metatree_agents.cli._main import run
-from metatree_agents.service.web import _files
-from metatree_agents.service.web._files import holds_secret
+from metatree_agents.service.web import _pdf_secrets
+from metatree_agents.service.web._pdf_secrets import holds_secret
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations.formats import mail
 from metatree_memory_tools.conversations.formats.mail import letter_of
@@ -312,7 +313,7 @@ def test_a_pdf_of_which_nobody_can_say_what_is_in_it_is_not_given(monkeypatch: p
     packed = zlib.compress(b"tea " * 20_000)
     stream = b"3 0 obj <<%s>> stream\n" + packed + b"\nendstream endobj\n"
     assert not holds_secret(stream % b"")
-    monkeypatch.setattr(_files, "_MOST_UNPACKED", 1_000)
+    monkeypatch.setattr(_pdf_secrets, "_MOST_UNPACKED", 1_000)
     assert holds_secret(stream % b"") and not holds_secret(stream % b"/Subtype /Image")
 
 
@@ -346,15 +347,57 @@ def test_nothing_in_a_pdf_passes_for_a_picture_that_is_none(pdf: bytes) -> None:
     assert not holds_secret(pdf)
 
 
+_TEXT = b"BT /F1 14 Tf (%s) Tj ET"
+_FORM = b"7 0 obj << /Subtype /Form /BBox [0 0 9 9] %s>> stream\n"
+_ENDS = b"\nendstream endobj\n"
+
+
+@pytest.mark.parametrize(
+    "said", [b"/Filter [/ASCII85Decode /FlateDecode]", b"/Filter/A#53CII85Decode/Length 9"]
+)
+def test_a_key_that_a_form_of_a_pdf_draws_from_ascii85_is_seen(said: bytes) -> None:
+    """As reportlab writes them."""
+    for text, expected in ((AWS.encode(), True), (b"tea", False)):
+        drawn = _TEXT % text
+        packed = base64.a85encode(zlib.compress(drawn) if b"Flate" in said else drawn, wrapcol=60)
+        assert holds_secret(b"%PDF-1.7\n" + _FORM % said + packed + b"~>" + _ENDS) is expected
+
+
+@pytest.mark.parametrize(
+    ("said", "packed"),
+    [
+        (b"/Filter /ASCIIHexDecode ", (_TEXT % AWS.encode()).hex().encode() + b">"),
+        (b"/Filter /ASCII85Decode ", b"vvvvvvv~>"),
+        (b"/Filter [/FlateDecode /LZWDecode] ", zlib.compress(b"tea")),
+        (b"/Filter 9 0 R ", zlib.compress(b"tea")),
+        (b"/F#69lter /LZWDecode ", b"tea"),
+        (b"/Filter /FlateDecode /DecodeParms << /Predictor 12 >> ", zlib.compress(b"tea")),
+        (b"/Type /XRef /Filter /FlateDecode /DecodeParms << /Predictor 12 >> ", zlib.compress(b"tea")),
+        (b"/Subtype /Image /Filter /FlateDecode ", zlib.compress(_TEXT % AWS.encode())),
+    ],
+)
+def test_a_form_of_a_pdf_that_is_packed_in_another_way_is_not_given(said: bytes, packed: bytes) -> None:
+    assert holds_secret(b"%PDF-1.7\n" + _FORM % said + packed + _ENDS)
+
+
+def test_tables_and_pictures_of_a_pdf_may_be_packed_in_any_way() -> None:
+    places = (
+        b"7 0 obj << /Type /XRef /W [1 2 1] /Filter /FlateDecode /DecodeParms << /Predictor 12 >> >> stream\n"
+    )
+    picture = b"8 0 obj << /Subtype /Image /Width 9 /Filter [/ASCII85Decode /DCTDecode] >> stream\nvvv~>"
+    signature = b"9 0 obj << /Type /Sig /Filter /Adobe.PPKLite >> endobj\n"
+    assert not holds_secret(places + zlib.compress(b"\2tea") + _ENDS + picture + _ENDS + signature)
+
+
 def test_a_pdf_that_unpacks_for_long_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of its streams has all those behind it in itself."""
     begins = b"stream\n\x78\x9c"
     data = begins + (b"\0\x09\0\xf6\xff" + begins) * 1_000
     assert not holds_secret(data)
     with monkeypatch.context() as patch:
-        patch.setattr(_files, "_MOST_READ", 1_000_000)
+        patch.setattr(_pdf_secrets, "_MOST_READ", 1_000_000)
         assert holds_secret(data)
-    monkeypatch.setattr(_files, "_MOST_STREAMS", 1_000)
+    monkeypatch.setattr(_pdf_secrets, "_MOST_STREAMS", 1_000)
     assert holds_secret(data) and not holds_secret(data[: -len(begins)])
 
 

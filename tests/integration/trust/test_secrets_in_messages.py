@@ -15,8 +15,8 @@ import yaml
 from mcp import Client
 from metatree_agents.cli._main import run
 from metatree_agents.service.http.error_responses import error_response
-from metatree_agents.service.web import _files
-from metatree_agents.service.web._files import holds_secret
+from metatree_agents.service.web import _pdf_secrets
+from metatree_agents.service.web._pdf_secrets import holds_secret
 from metatree_agents.tools.functions import function_tools
 from metatree_agents.tools.mcp_server import mcp_server
 from metatree_agents.tools.toolkit import Toolkit
@@ -132,7 +132,7 @@ def test_an_export_of_others_has_keys_neither_in_its_kinds_nor_in_its_time(
 def test_a_pdf_that_takes_long_to_look_into_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     data = b"%PDF-1.7\n%" + b"tea " * 600_000
     assert not holds_secret(data)
-    monkeypatch.setattr(_files, "_MOST_S", 0.0)
+    monkeypatch.setattr(_pdf_secrets, "_MOST_S", 0.0)
     assert holds_secret(data)
 
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 from metatree_agents.cli._errors import show_warnings
 from metatree_agents.cli._main import run
-from metatree_agents.service.web._files import holds_secret
+from metatree_agents.service.web._pdf_secrets import holds_secret
 from metatree_agents.tools import _code_look
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations.file_type import ConversationFile
