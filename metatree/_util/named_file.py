@@ -44,6 +44,21 @@ def read_regular(path: Path, most: int = -1) -> bytes:
         return stream.read(most) or b""
 
 
+def is_here(path: str | os.PathLike[str]) -> bool:
+    """Whether a name is that of something, as it is where a folder on the way can be listed and not looked into.
+
+    `os.path.lexists` says no to that, and `metatree build */*` would have what the folder holds for an option, or a
+    program. A name that no file can have is none.
+    """
+    try:
+        os.lstat(path)
+    except OSError as exc:
+        return exc.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL)
+    except ValueError:
+        return False
+    return True
+
+
 def typed_path(given: str | os.PathLike[str]) -> Path:
     """Return a path as somebody typed it: `~` is their home, unless something here has that very name.
 
@@ -58,15 +73,15 @@ def typed_path(given: str | os.PathLike[str]) -> Path:
         return path
     if not os.fspath(given).startswith("~"):  # `./~`
         return path.absolute()
-    is_here = os.path.lexists(path)
+    here = is_here(path)
     try:
         at_home = path.expanduser()
-        if is_here and at_home.exists():
+        if here and at_home.exists():
             raise UserError(
                 f"{str(given)!r} is here and in a home: write {str(path.absolute())!r} or {str(at_home)!r}"
             )
-        return path.absolute() if is_here else at_home
+        return path.absolute() if here else at_home
     except RuntimeError:
-        if is_here:
+        if here:
             return path.absolute()
         raise UserError(f"{str(given)!r} does not exist, and no user has that home: give a path") from None

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from metatree._util.links import former_places
+from metatree._util.named_file import is_here
 from metatree._util.private import keep_private, private_folder
 from metatree._util.secret_text import shapes_masked
 from metatree.errors import MetatreeError, UserError
@@ -600,7 +601,7 @@ def _is_nearby(record: dict[str, Any], folder: Path) -> bool:
     """Whether a record has what is a path from here as a location, where metatree keeps the whole path as a place."""
     location = str(record.get("location", "")).removeprefix(f"{record['type']}:").strip()
     bases = (Path(), folder, folder.parent) if location else ()
-    return any(os.path.lexists(base / location) for base in bases)
+    return any(is_here(base / location) for base in bases)
 
 
 def _can_be_named(record: dict[str, Any]) -> bool:

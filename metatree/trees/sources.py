@@ -15,7 +15,7 @@ from typing import Any
 
 from metatree import plugins
 from metatree._util.links import link_astray, real
-from metatree._util.named_file import typed_path
+from metatree._util.named_file import is_here, typed_path
 from metatree._util.secret_files import is_link_to_secret
 from metatree.errors import UserError
 from metatree.storage.trust import NAMED_IN as NAMED_IN
@@ -137,7 +137,7 @@ def check_place(source: SourceRef) -> None:
         )
     if is_no_path(source.type, path):
         return
-    if not is_path(source) and os.path.lexists(typed_path(path)):
+    if not is_path(source) and is_here(typed_path(path)):
         raise UserError(
             f"{source.location!r} would be looked for in whatever folder is current, so it is not read: build the"
             " tree again"

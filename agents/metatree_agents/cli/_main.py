@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from metatree._util.named_file import is_here
 from metatree.errors import UserError
 from metatree.version import RELEASE
 from metatree_agents.cli import _output as output
@@ -205,7 +205,7 @@ def run(arguments: Sequence[str]) -> int:
 def _refuse_names_of_files(options: Sequence[str]) -> None:
     """Refuse options that are names of files here: `metatree build *` would take them from whoever named the files."""
     for option in options:
-        if option.startswith("-") and option != "-" and os.path.lexists(option):
+        if option.startswith("-") and option != "-" and is_here(option):
             raise UserError(
                 f"{option!r} is an option, and the name of a file here: write ./* for the files, or take that file away"
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 
 from metatree import plugins
 from metatree._util.links import real
-from metatree._util.named_file import typed_path
+from metatree._util.named_file import is_here, typed_path
 from metatree.errors import UserError
 from metatree.trees.source_types import SourceRef, SourceType, load_source_type, source_traits_of
 from metatree.trees.sources import (
@@ -155,14 +154,15 @@ def _typed(given: Given, kept_in: Path | None) -> SourceRef:
     if is_remote(location):
         return _addressed(source)
     place = _path(location)
-    if (
-        os.path.lexists(place) and not place.exists()
-    ):  # `build *` names it too, and it may be called `mcp:PROGRAM`
-        raise UserError(f"{location!r} is a link that leads to nothing: give a folder or a file")
+    here = is_here(place)
+    if here and not _is_seen(place):  # `build *` names it too, and it may be called `mcp:PROGRAM`
+        raise UserError(
+            f"{location!r} is a link that leads to nothing, or cannot be looked at: give a folder or a file"
+        )
     refuse_link_out(place)
     name, mark, rest = location.partition(":")
     plain = not isinstance(given, Path) and not rest.startswith("//")
-    named = plain and mark and rest and not place.exists()
+    named = plain and mark and rest and not here
     kinds = {kind.lower(): kind for kind in ("folder", "file", *plugins.names(plugins.SOURCES))}
     if named and name.lower() in kinds:
         return _read_by(source, kinds[name.lower()], rest.strip())
@@ -184,6 +184,13 @@ def _typed(given: Given, kept_in: Path | None) -> SourceRef:
     raise UserError(
         f"{public_location(location)!r} does not exist: give a folder or a file that the tree is to be built from"
     )
+
+
+def _is_seen(place: Path) -> bool:
+    try:
+        return place.exists()
+    except PermissionError:
+        return False
 
 
 def _addressed(source: SourceRef) -> SourceRef:
@@ -232,7 +239,7 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
 def _path(location: str) -> Path:
     """Return a location as a path. Raises UserError where it is the address of a plug-in, too."""
     place = typed_path(location)
-    if _ADDRESS.match(location) and os.path.lexists(place):
+    if _ADDRESS.match(location) and is_here(place):
         raise UserError(f"{location!r} is an address, and a path here: write ./{location} for the path")
     return place
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import shlex
@@ -230,6 +231,49 @@ def test_a_file_that_is_called_as_an_option_is_none(
     assert not clone.metatree.exists() and not (home / "index.db").exists()
     assert run(["build", "--", "a.md"]) == 0
     assert run(["remember", "--", name]) == 0
+
+
+@pytest.mark.parametrize("silent", [True, False])
+@pytest.mark.parametrize(
+    "folder", ["~", "mcp:sh payload #", "--tree=..", "--source=mcp:sh payload #", "folder:.."]
+)
+def test_what_lies_in_a_folder_that_can_only_be_listed_is_no_option_and_no_program(
+    clone: Clone,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    folder: str,
+    silent: bool,
+) -> None:
+    """An archive brings a folder of mode 0444, and the shell the names in it, for `metatree build */*`."""
+
+    def denied(ask: Any) -> Any:
+        def asked(path: Any, *args: Any, **kwargs: Any) -> Any:
+            if isinstance(path, str | Path) and str(path).startswith(
+                (f"{folder}/", f"{clone.folder / folder}/")
+            ):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return ask(path, *args, **kwargs)
+
+        return asked
+
+    home = clone.secret.parent
+    monkeypatch.setenv("HOME", str(home))
+    for place in (clone.folder / folder, home, clone.folder.parent):
+        place.mkdir(exist_ok=True)
+        (place / "private").mkdir()
+        (place / "private" / "b.md").write_text("# The lake\n\nThe lake is in the north.\n")
+    (clone.folder / "payload").write_text(f"touch {shlex.quote(str(clone.folder / 'ran'))}\nsleep 1\n")
+    shutil.rmtree(clone.metatree)
+    for name in ("stat", "lstat"):  # the rights of root open such a folder
+        monkeypatch.setattr(os, name, denied(getattr(os, name)))
+    if silent:  # as it is from Python 3.14 on
+        monkeypatch.setattr(Path, "exists", lambda path: os.path.exists(path))  # noqa: PTH110
+        monkeypatch.setattr(Path, "is_dir", lambda path: os.path.isdir(path))  # noqa: PTH112
+    before = sorted(clone.folder.parent.rglob("*"))
+    assert run(["build", "a.md", f"{folder}/private"]) in (2, 5)
+    said = capfd.readouterr().err
+    assert "is here and in a home" in said or "a file here" in said or "cannot be looked at" in said
+    assert sorted(clone.folder.parent.rglob("*")) == before
 
 
 @pytest.mark.skipif(os.name == "nt", reason="programs are scripts")
