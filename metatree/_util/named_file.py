@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -59,6 +60,14 @@ def is_here(path: str | os.PathLike[str]) -> bool:
     return True
 
 
+def is_of_here(text: str) -> bool:
+    """Whether a text that somebody gave may be what a pattern of the shell made of the files here.
+
+    It is the name of something, or begins with one: a link to `/proc/self/task` has other names for each process.
+    """
+    return is_here(text) or is_here(re.split(r"[/\\]" if os.name == "nt" else "/", text, maxsplit=1)[0])
+
+
 def typed_path(given: str | os.PathLike[str]) -> Path:
     """Return a path as somebody typed it: `~` is their home, unless something here has that very name.
 
@@ -73,7 +82,7 @@ def typed_path(given: str | os.PathLike[str]) -> Path:
         return path
     if not os.fspath(given).startswith("~"):  # `./~`
         return path.absolute()
-    here = is_here(path)
+    here = is_of_here(os.fspath(given))
     try:
         at_home = path.expanduser()
         if here and at_home.exists():

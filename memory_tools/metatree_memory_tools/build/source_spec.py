@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from metatree import plugins
 from metatree._util.links import real
-from metatree._util.named_file import is_here, typed_path
+from metatree._util.named_file import is_here, is_of_here, typed_path
 from metatree.errors import UserError
 from metatree.trees.source_types import SourceRef, SourceType, load_source_type, source_traits_of
 from metatree.trees.sources import (
@@ -165,6 +165,8 @@ def _typed(given: Given, kept_in: Path | None) -> SourceRef:
     named = plain and mark and rest and not here
     kinds = {kind.lower(): kind for kind in ("folder", "file", *plugins.names(plugins.SOURCES))}
     if named and name.lower() in kinds:
+        if is_of_here(location):
+            raise UserError(f"{location!r} begins with the name of a file here: write ./ before it")
         return _read_by(source, kinds[name.lower()], rest.strip())
     if place.is_dir():
         place = place.resolve()

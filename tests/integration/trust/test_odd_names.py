@@ -276,6 +276,25 @@ def test_what_lies_in_a_folder_that_can_only_be_listed_is_no_option_and_no_progr
     assert sorted(clone.folder.parent.rglob("*")) == before
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs a system with /proc")
+@pytest.mark.parametrize("name", ["--source=mcp:sh payload #", "mcp:sh payload #", "--tree=..", "~"])
+def test_what_another_process_has_seen_behind_a_link_is_no_option_and_no_program(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Behind a link to `/proc/self/task` the shell sees the number of its own process, for `metatree build */*`."""
+    monkeypatch.setenv("HOME", str(clone.secret.parent))
+    (clone.folder / "payload").write_text(f"touch {shlex.quote(str(clone.folder / 'ran'))}\nsleep 1\n")
+    (clone.folder / name).symlink_to("/proc/self/task")
+    for folder in (clone.secret.parent, clone.folder.parent):
+        (folder / "99999999").mkdir()
+    shutil.rmtree(clone.metatree)
+    before = sorted(clone.folder.parent.rglob("*"))
+    assert run(["build", "a.md", f"{name}/99999999"]) == 2
+    said = capfd.readouterr().err
+    assert any(why in said for why in ("is here and in a home", "a file here", "is a link that leads to"))
+    assert sorted(clone.folder.parent.rglob("*")) == before
+
+
 @pytest.mark.skipif(os.name == "nt", reason="programs are scripts")
 @pytest.mark.parametrize("command", ["{python} -P server.py", "./server.py --fast"])
 def test_a_server_is_started_where_it_was_named_and_not_in_the_folder_that_is_current(

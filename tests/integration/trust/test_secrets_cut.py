@@ -380,6 +380,23 @@ def test_a_form_of_a_pdf_that_is_packed_in_another_way_is_not_given(said: bytes,
     assert holds_secret(b"%PDF-1.7\n" + _FORM % said + packed + _ENDS)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"(The key is " + AWS[:9].encode() + b"\\" + AWS[9:].encode() + b")",
+        b"<" + b"g".join(b"%02x" % sign for sign in b"The key is " + AWS.encode()) + b">",
+        b"(\xfe\xff" + f"The key is {AWS[:4]}\x1ben\x1b{AWS[4:]}".encode("utf-16-be") + b")",
+    ],
+)
+def test_a_key_in_a_text_of_a_pdf_is_seen_as_a_viewer_reads_it(text: bytes) -> None:
+    assert holds_secret(b"%PDF-1.7\n1 0 obj\n<< /Type /Annot /Contents " + text + b" >>\nendobj\n")
+
+
+def test_an_object_with_much_before_it_is_no_picture() -> None:
+    said = b"<< /Type /ObjStm " + b"/Pad /Tea " * 200 + b"/Subtype /Image >> stream\n"
+    assert holds_secret(b"5 0 obj tea endobj 7 0 obj " + said + _DEFLATED + _ENDS)
+
+
 def test_tables_and_pictures_of_a_pdf_may_be_packed_in_any_way() -> None:
     places = (
         b"7 0 obj << /Type /XRef /W [1 2 1] /Filter /FlateDecode /DecodeParms << /Predictor 12 >> >> stream\n"

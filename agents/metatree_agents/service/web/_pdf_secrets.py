@@ -16,8 +16,11 @@ from typing import Final
 from metatree._util.secret_text import secrets_in
 
 _MOST_UNPACKED: Final = 20_000_000
-_ESCAPE: Final = re.compile(rb"\\(?:([0-7]{1,3})|\r?\n|\r)|<([0-9A-Fa-f\s]{16,40000})>")
+_ESCAPE: Final = re.compile(rb"\\(?:([0-7]{1,3})|\r?\n|\r|(?=[^nrtbf()\\]))|<([^<>()]{16,40000})>")
 """PDF 32000-1, 7.3.4: parts of a literal string, which goes on behind a backslash, and hexadecimal strings."""
+_NO_DIGITS: Final = re.compile(rb"[^0-9A-Fa-f]+")
+_LANGUAGE: Final = re.compile(rb"\x1b[a-z]{2}(?:[A-Z]{2})?\x1b")
+"""7.9.2.2: in which language the text behind it is."""
 _LONG_STRING: Final = re.compile(rb"<[0-9A-Fa-f\s]{40000}")
 _STREAM: Final = re.compile(rb">>\s*stream\r?\n")
 _PACKED: Final = re.compile(rb"(?<!end)stream\s*[\x08\x18\x28\x38\x48\x58\x68\x78](?s:.)")
@@ -39,7 +42,7 @@ _MOST_READ: Final = 20_000_000
 _MOST_STREAMS: Final = 300_000
 _MOST_S: Final = 10.0
 _LOOKED_AT: Final = 1_024
-"""Bytes before a stream among which it says what it is."""
+"""Bytes before a stream among which a picture has said all that it is."""
 _BLOCK: Final = 1_000_000
 _OVERLAP: Final = 20_000
 """Bytes that are looked at together, and once more with those behind them: no key is longer."""
@@ -65,7 +68,10 @@ def holds_secret(pdf: bytes) -> bool:
             said = _ESCAPE.sub(_unescaped, block)
             if _LONG_STRING.search(block):
                 return True
-            texts = {bytes(block), *(each.replace(b"\0", b"") for each in (bytes(block), said))}
+            texts = {
+                bytes(block),
+                *(_LANGUAGE.sub(b"", each.replace(b"\0", b"")) for each in (bytes(block), said)),
+            }
             if any(time.monotonic() > until or secrets_in(each.decode("latin-1")) for each in texts):
                 return True
             del block[:-_OVERLAP]
@@ -78,7 +84,7 @@ def _unescaped(escape: re.Match[bytes]) -> bytes:
         return bytes([int(escape[1], 8) & 0xFF])
     if escape[2] is None:
         return b""
-    digits = b"".join(escape[2].split())
+    digits = _NO_DIGITS.sub(b"", escape[2])
     return b"(" + bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode()) + b")"
 
 
@@ -150,7 +156,9 @@ def _unpacked(bodies: Iterable[bytes]) -> Iterator[bytes | None]:
             number += 1
             if number > _MOST_STREAMS:
                 yield None
-            if _is_picture(body[max(0, begins.start() - _LOOKED_AT) : begins.start()]):
+            first = max(0, begins.start() - _LOOKED_AT)
+            end = body.rfind(b"endobj", first, begins.start())
+            if (end >= 0 or first == 0) and _is_picture(body[first : begins.start()]):
                 continue
             packed, at, size = zlib.decompressobj(-zlib.MAX_WBITS), begins.end(), _PIECE
             while size and at < len(body) and not packed.eof:
