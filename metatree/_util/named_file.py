@@ -68,6 +68,19 @@ def is_of_here(text: str) -> bool:
     return is_here(text) or is_here(re.split(r"[/\\]" if os.name == "nt" else "/", text, maxsplit=1)[0])
 
 
+def refuse_name(text: str, form: str) -> None:
+    """Refuse a text of a form that names something else, such as `@FILE`, where it may be the name of a file here.
+
+    Raises:
+        UserError: it may be.
+    """
+    if is_of_here(text):
+        raise UserError(
+            f"{text!r} is {form}, and the name of a file here, or of what is in one: write ./ before the name, or take"
+            " the file away"
+        )
+
+
 def typed_path(given: str | os.PathLike[str]) -> Path:
     """Return a path as somebody typed it: `~` is their home, unless something here has that very name.
 

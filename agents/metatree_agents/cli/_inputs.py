@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from metatree._util.named_file import read_named
+from metatree._util.named_file import read_named, refuse_name
 from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 
@@ -52,8 +52,15 @@ def text_of(argument: str, *, what: str, whole: bool = False) -> str:
 
 
 def named_file(argument: str) -> str | None:
-    """Return the file that an argument names after its `@`; None when it is a text itself."""
-    return argument[1:] if argument.startswith("@") and not argument.startswith("@@") else None
+    """Return the file that an argument names after its `@`; None when it is a text itself.
+
+    Raises:
+        UserError: it may be the name of a file here, which a pattern of the shell has given.
+    """
+    if not argument.startswith("@") or argument.startswith("@@"):
+        return None
+    refuse_name(argument, "the file whose name stands behind the @")
+    return argument[1:]
 
 
 def plain(argument: str, *, what: str) -> str:
@@ -148,6 +155,7 @@ def imported(name: str, option: str, example: str) -> Any:
     module, _, attribute = name.partition(":")
     if not attribute:
         raise UserError(f"{option} {name!r}: give MODULE:NAME, such as {example}")
+    refuse_name(name, "a module and a name in it")
     try:
         if "" not in sys.path and importlib.util.find_spec(module.partition(".")[0]) is None:
             sys.path.append("")  # last, so that a folder puts nothing in the place of what is installed

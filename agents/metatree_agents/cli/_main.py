@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from metatree._util.named_file import is_of_here
-from metatree.errors import UserError
+from metatree._util.named_file import refuse_name
 from metatree.version import RELEASE
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._config import defaults
@@ -205,11 +204,8 @@ def run(arguments: Sequence[str]) -> int:
 def _refuse_names_of_files(options: Sequence[str]) -> None:
     """Refuse options that are names of files here: `metatree build *` would take them from whoever named the files."""
     for option in options:
-        if option.startswith("-") and option != "-" and is_of_here(option):
-            raise UserError(
-                f"{option!r} is an option, and the name of a file here, or of what is in one: write ./* for the files,"
-                " or take that file away"
-            )
+        if option.startswith("-") and option != "-":
+            refuse_name(option, "an option")
 
 
 def _command_line(arguments: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from metatree import plugins
 from metatree._util.links import real
-from metatree._util.named_file import is_here, is_of_here, typed_path
+from metatree._util.named_file import is_here, refuse_name, typed_path
 from metatree.errors import UserError
 from metatree.trees.source_types import SourceRef, SourceType, load_source_type, source_traits_of
 from metatree.trees.sources import (
@@ -152,6 +152,7 @@ def _typed(given: Given, kept_in: Path | None) -> SourceRef:
     if source.type:
         return _read_by(source, source.type, location)
     if is_remote(location):
+        refuse_name(location, "an address")
         return _addressed(source)
     place = _path(location)
     here = is_here(place)
@@ -165,8 +166,7 @@ def _typed(given: Given, kept_in: Path | None) -> SourceRef:
     named = plain and mark and rest and not here
     kinds = {kind.lower(): kind for kind in ("folder", "file", *plugins.names(plugins.SOURCES))}
     if named and name.lower() in kinds:
-        if is_of_here(location):
-            raise UserError(f"{location!r} begins with the name of a file here: write ./ before it")
+        refuse_name(location, f"a location for {name}")
         return _read_by(source, kinds[name.lower()], rest.strip())
     if place.is_dir():
         place = place.resolve()
@@ -241,8 +241,8 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
 def _path(location: str) -> Path:
     """Return a location as a path. Raises UserError where it is the address of a plug-in, too."""
     place = typed_path(location)
-    if _ADDRESS.match(location) and is_here(place):
-        raise UserError(f"{location!r} is an address, and a path here: write ./{location} for the path")
+    if _ADDRESS.match(location):
+        refuse_name(location, "an address")
     return place
 
 

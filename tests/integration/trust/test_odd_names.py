@@ -192,7 +192,7 @@ def test_an_address_is_no_file_of_that_name(
     assert not programs.exists()
     (clone.folder / "wss:" / "x").mkdir(parents=True)
     assert run(["build", "wss://x"]) == 2
-    assert "is an address, and a path here: write ./wss://x for the path" in capsys.readouterr().err
+    assert "is an address, and the name of a file here" in capsys.readouterr().err
     assert run(["build", "./wss://x"]) == 0
 
 
@@ -274,6 +274,42 @@ def test_what_lies_in_a_folder_that_can_only_be_listed_is_no_option_and_no_progr
     said = capfd.readouterr().err
     assert "is here and in a home" in said or "a file here" in said or "cannot be looked at" in said
     assert sorted(clone.folder.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("@~/notes.md", ["ask"]),
+        ("@~/notes.md", ["remember"]),
+        ("@notes.md", ["find"]),
+        ("kb=../private", ["serve", "--port", "0"]),
+        ("evil:domain", ["goals", "start"]),
+        ("postgresql://127.0.0.1:9", ["build"]),
+        ("https://127.0.0.1:9/docs", ["ask", "Who?", "--source"]),
+    ],
+)
+def test_the_name_of_a_file_is_none_of_what_it_is_called_as(
+    clone: Clone,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    name: str,
+    command: list[str],
+) -> None:
+    """As a pattern of the shell gives it."""
+    home = clone.secret.parent
+    monkeypatch.setenv("HOME", str(home))
+    for place in (home / "notes.md", clone.folder / "notes.md"):
+        place.write_text("# The lake\n\nThe lake is in the north.\n")
+    (clone.folder.parent / "private").mkdir()
+    (clone.folder / "evil.py").write_text("open('ran', 'w').close()\n")
+    (clone.folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (clone.folder / name).touch()
+    shutil.rmtree(clone.metatree)
+    before = sorted(clone.folder.parent.rglob("*"))
+    assert run([*command, name, *(["x"] if command[0] == "goals" else [])]) == 2
+    said = capfd.readouterr()
+    assert "the name of a file here" in said.err and "north" not in said.out
+    assert [each for each in sorted(clone.folder.parent.rglob("*")) if ".metatree" not in str(each)] == before
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs a system with /proc")

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from metatree._util.named_file import refuse_name
 from metatree.errors import MissingExtra, UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli.commands._trees import TreeOptions
@@ -271,6 +272,7 @@ def named_folders(given: Sequence[str]) -> dict[str, Path]:
             raise UserError(
                 f"{each!r} is not NAME=FOLDER, such as handbook=~/handbook; one folder goes with --source"
             )
+        refuse_name(each, "a name and a folder")
         if require_name(name) in folders:
             raise UserError(f"two trees are called {name!r}: give each a name of its own")
         path = options.path(folder)
