@@ -290,7 +290,8 @@ def keys_of_provider(text: str, begin: str, body: str) -> Iterator[re.Match[str]
     while at >= 0:
         if match := shape.match(text, at):
             yield match
-        at = text.find(begin, match.end() if match else at + 1)
+        # What follows may begin in the end of a match: of `sha256~…=sha256~…` the first one takes `=sha256`.
+        at = text.find(begin, max(at, match.end() - len(begin)) + 1 if match else at + 1)
 
 
 @cache

@@ -39,7 +39,7 @@ _OF_A_COLOUR: Final = re.compile(r"\[[\d;:]{0,60}[mMkK][\w.~+=/-]{12}")
 _IN_KEY: Final = re.compile(r"[\w+/=-]")
 _LEAST_KEY: Final = 16
 """Signs of a key that has a form of its own."""
-SHAPES_VERSION: Final = "32"
+SHAPES_VERSION: Final = "33"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(
@@ -174,6 +174,8 @@ _OF_KEY = re.compile(r"(\\u[0-9A-Fa-f]{4}|\\.|[\s\",]+)|.")
 _LEAST_VALUE, _LONGEST_VALUE = 3, 200
 _REST = re.compile(r"[^\s\"'`\\,;<>]*")
 """What may stand behind the last letter of a value that a shape looks at."""
+_BEHIND_ESCAPE = re.compile(r"(?:\\(?:[_.~+=:@#*/|-]|&\.?)[\w.~+=/-]+)+")
+"""How a value goes on where Markdown, or a manual page, escapes a sign of it: `\\-`, `\\&.`."""
 
 
 def _replaced(text: str, spans: list[tuple[int, int, str]], by: Any) -> tuple[str, int]:
@@ -195,6 +197,12 @@ def _together(text: str, spans: list[tuple[int, int, str]]) -> list[tuple[int, i
         if end - start >= _LONGEST_VALUE and kind != "a private key":
             rest = _REST.match(text, end)
             end = rest.end() if rest else end
+        if (
+            text[end : end + 1] == "\\"
+            and kind != "a private key"
+            and (rest := _BEHIND_ESCAPE.match(text, end))
+        ):
+            end = rest.end()
         if start < at:
             start, _, kind = together.pop()
         together.append((start, end, kind))

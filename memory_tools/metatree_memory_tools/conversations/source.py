@@ -53,7 +53,7 @@ class Chats:
     """
 
     name = "chats"
-    version = "10"
+    version = "11"
     leaves_out = True
     on_disk = True
 

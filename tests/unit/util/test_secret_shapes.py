@@ -306,6 +306,25 @@ def test_a_line_of_netrc_in_brackets_is_none_of_colours(before: str) -> None:
     assert "Xk7vQ2mZp9Lw" not in masked(text)[0]
 
 
+@pytest.mark.parametrize(
+    "begin", ["sha256~", "pscale_tkn_", "fio-u-", "glpat-", "hf_", "SG.", "hvs.", "dp.pt.", "whsec_", "ABSK"]
+)
+@pytest.mark.parametrize("sign", "=:,; ")
+def test_of_two_keys_with_a_sign_between_none_is_left(begin: str, sign: str) -> None:
+    first, second = (
+        f"{begin}qdo1py8DXdALaIpOLMvCddQi7RrrZk1uHn0pQw2Xy5s",
+        "k9J0SJ9RlcOhDDmxh52O74aVbT3uYcWq8ZpLr6MnEf",
+    )
+    assert second not in masked(f"the pair {first}{sign}{begin}{second} of it")[0]
+
+
+@pytest.mark.parametrize("sign", ["\\-", "\\&.", "\\_"])
+@pytest.mark.parametrize("before", ["token: ", "the token \\f(CW\\*(C`", "token \\fB"])
+def test_a_key_is_masked_behind_a_sign_that_a_manual_page_escapes(before: str, sign: str) -> None:
+    rest = "Lk00ocE4YhiTHQd1FoFe3UNkXoltKphPSuct7cgchYL6dNwMg7k4KuV"
+    assert rest not in masked(f"{before}hvs.ne4MW60sDtGWz2I365zwPB90HU9L4i8eTo{sign}{rest} of it")[0]
+
+
 @pytest.mark.parametrize("before", ["", " port 587", " port imap protocol tls"])
 @pytest.mark.parametrize("between", ["", " account shop", " port 587"])
 def test_a_password_behind_a_login_is_masked(before: str, between: str) -> None:

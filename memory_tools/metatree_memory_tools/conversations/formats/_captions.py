@@ -118,8 +118,9 @@ def _voices(lines: list[str]) -> Iterator[tuple[str, str]]:
     if voices:
         return
     who, said = "", list[str]()
+    is_key = "-----BEGIN " in whole  # whose lines say `Version: 1`
     for line in map(_shown, lines):
-        named = _SPEAKER.match(line)
+        named = None if is_key else _SPEAKER.match(line)
         if named is not None:
             yield who, " ".join(said)
             who, said = named[1].strip(), [named[2]]

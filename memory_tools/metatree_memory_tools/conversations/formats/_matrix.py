@@ -13,7 +13,8 @@ from metatree_memory_tools.conversations.formats.message import NOBODY, ChatMess
 _ROOM = re.compile(rb'"room_name"\s*:')
 _EVENT = re.compile(rb'"(?:exported_by|event_id|origin_server_ts|room_creator)"\s*:')
 _FILES = frozenset({"m.image", "m.file", "m.audio", "m.video"})
-_QUOTE = re.compile(r"\A(?:> .*\n)+\n?")
+_QUOTE = re.compile(r"\A> (?:\* )?<.*\n(?:> .*\n)*\n?")
+"""What is answered, with who said it: programs repeat it before a reply. Other quotes are of what is said."""
 
 
 class Matrix:
@@ -71,4 +72,4 @@ def _text(event: Mapping[str, Any], content: Mapping[str, Any]) -> str:
     if str(content.get("msgtype")) in _FILES:
         return attached([body])
     # A reply repeats what it answers, for programs that show no replies.
-    return _QUOTE.sub("", body).strip() if content.get("format") or body.startswith("> <") else body.strip()
+    return _QUOTE.sub("", body).strip()

@@ -137,6 +137,25 @@ def test_matrix_gives_edits_under_the_name_of_what_they_change() -> None:
     ]
 
 
+_PEM = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nMIIEow\n-----END RSA PRIVATE KEY-----"
+
+
+def test_a_key_that_is_quoted_stays_in_one_piece() -> None:
+    """What is answered goes; what somebody quotes by themselves, with one sign before its first line, does not."""
+    event = {**samples.MATRIX["messages"][1], "event_id": "$9"}
+    said = {"msgtype": "m.text", "format": "org.matrix.custom.html", "body": f"> {_PEM}"}
+    answer = {**said, "body": "> * <@ann:example.org> Which paint?\n> And why?\n\nEpoxy"}
+    export = {**samples.MATRIX, "messages": [{**event, "content": said}, {**event, "content": answer}]}
+    found = read(file_of("export.json", export), "Matrix")
+    assert [each.text for each in found] == [f"> {_PEM}", "Epoxy"]
+
+
+def test_a_key_in_a_caption_has_no_speaker_of_its_own() -> None:
+    caption = "1\n00:00:01,000 --> 00:00:02,000\nAnn: Hello\n\n2\n00:00:03,000 --> 00:00:04,000\n"
+    found = read(file_of("standup.srt", f"{caption}{_PEM}\n"), "transcript")
+    assert [each.text for each in found][-1].endswith(" ".join(_PEM.split("\n")))
+
+
 def test_transcripts_of_meetings_join_what_one_speaker_says() -> None:
     found = read(file_of("GMT20240517-140322_Recording.transcript.vtt", samples.VTT), "transcript")
     assert brief(found) == [
