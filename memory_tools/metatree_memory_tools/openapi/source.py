@@ -42,7 +42,7 @@ class OpenApi:
     """
 
     name = "openapi"
-    version = "1"
+    version = "2"
     file_or_address = True
 
     def recognises(self, location: str) -> bool:
@@ -255,7 +255,8 @@ def _tags(
     """Return the tags in use with what is said of them; those that the description lists come first."""
     used: dict[str, list[str]] = {}
     for operation, each in zip(operations, made, strict=True):
-        used.setdefault(_tag(operation, each), []).append(text_of(operation, "summary") or each["path"])
+        summary = masked(text_of(operation, "summary"))[0]  # before a sign stands behind a key
+        used.setdefault(_tag(operation, each), []).append(summary or each["path"])
     listed = document.data.get("tags")
     known = {
         text_of(tag, "name"): text_of(tag, "description")

@@ -587,6 +587,20 @@ def test_no_blank_or_end_of_a_line_beside_a_key_is_lost_in_a_document() -> None:
             assert masked(said)[0] == f"Access key {'*' * len(TOKEN)} Region", (sign, said)
 
 
+def test_a_key_at_the_end_of_a_summary_is_masked_before_a_sign_is_put_behind_it(tmp_path: Path) -> None:
+    key = "s.gqN4n2aqO76uU2uo4nqP8dk5"
+    operation = {"tags": ["kettle"], "summary": f"Read the kettle with {key}", "responses": {}}
+    api = {
+        "openapi": "3.1.0",
+        "info": {"title": "Tea", "version": "1"},
+        "paths": {"/kettle": {"get": operation}},
+    }
+    (tmp_path / "api.json").write_text(json.dumps(api))
+    with build_tree(f"openapi:{tmp_path / 'api.json'}", out=tmp_path / "tree") as tree:
+        said = str([node for _, node in tree.walk()])
+    assert "Read the kettle" in said and key not in said
+
+
 @pytest.mark.parametrize("colour", ["\x1b[1;36m", "\\x1b[36m", "\\u001b[36m", "\\033[36m", "\\e[36m"])
 def test_a_key_in_colours_is_masked(colour: str) -> None:
     end = colour.partition("[")[0] + "[0m"

@@ -158,7 +158,8 @@ def letter_of(raw: bytes) -> ChatMessage:
     text = _body(letter)
     if letter.defects:  # where headers end too early, the body is as it was sent
         text = _unbroken(text)
-    lines = [line.rstrip() for line in text.splitlines() if not _QUOTE.match(line.strip())]
+    is_key = "-----BEGIN " in text  # with no more than its first line quoted, the others would be none
+    lines = [line.rstrip() for line in text.splitlines() if is_key or not _QUOTE.match(line.strip())]
     own = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
     return ChatMessage(
         _header(letter, "message-id").strip(),

@@ -150,6 +150,14 @@ def test_a_key_that_is_quoted_stays_in_one_piece() -> None:
     assert [each.text for each in found] == [f"> {_PEM}", "Epoxy"]
 
 
+def test_a_key_that_a_letter_quotes_stays_in_one_piece() -> None:
+    """A comment that is mailed as it was typed has `>` before its first line alone."""
+    letter = f"From: Ann <ann@example.org>\nSubject: Key\n\nHello,\n\n> {_PEM}\n\nIs it ours?\n"
+    assert _PEM in letter_of(letter.encode()).text
+    said = letter_of(letter.replace(_PEM, "the key").encode()).text
+    assert "the key" not in said and "Is it ours?" in said
+
+
 def test_a_key_in_a_caption_has_no_speaker_of_its_own() -> None:
     caption = "1\n00:00:01,000 --> 00:00:02,000\nAnn: Hello\n\n2\n00:00:03,000 --> 00:00:04,000\n"
     found = read(file_of("standup.srt", f"{caption}{_PEM}\n"), "transcript")
