@@ -39,7 +39,7 @@ _OF_A_COLOUR: Final = re.compile(r"\[[\d;:]{0,60}[mMkK][\w.~+=/-]{12}")
 _IN_KEY: Final = re.compile(r"[\w+/=-]")
 _LEAST_KEY: Final = 16
 """Signs of a key that has a form of its own."""
-SHAPES_VERSION: Final = "33"
+SHAPES_VERSION: Final = "34"
 """Another one has files read again, since other texts are masked."""
 
 _PLACEHOLDER = re.compile(
@@ -164,8 +164,11 @@ def whole_secret(text: str, hidden: int) -> str:
 
 
 _ESCAPED = re.compile(
-    r"\\([_.~+=:@#*/|-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)|(\*{1,3}|`{1,3})(?=[\w~+=/-]|\.\w)"
+    r"\\([_.~+=:@#*/|-])|&(?:#\w{2,8};?|[A-Za-z]{2,12};)|(\*{1,3}|`{1,3}|(?<!=)=\r?\n)(?=[\w~+=/-]|\.\w)"
 )
+_MAY_PART = ("\\", "&", "*", "`")
+_SOFT_BREAKS = ("=\n", "=\r\n")
+"""RFC 2045, 6.7: ends of lines that are none, of a letter that says so."""
 _IN_WORD = re.compile(r"[\w.~+=/-]")
 _HEADS = tuple(re.compile(rf"[^\s;,\"'`()\[\]{{}}<>@|{more}]{{3,}}") for more in ("", ":="))
 _NO_BLANK = re.compile(r"\S")
@@ -174,8 +177,8 @@ _OF_KEY = re.compile(r"(\\u[0-9A-Fa-f]{4}|\\.|[\s\",]+)|.")
 _LEAST_VALUE, _LONGEST_VALUE = 3, 200
 _REST = re.compile(r"[^\s\"'`\\,;<>]*")
 """What may stand behind the last letter of a value that a shape looks at."""
-_BEHIND_ESCAPE = re.compile(r"(?:\\(?:[_.~+=:@#*/|-]|&\.?)[\w.~+=/-]+)+")
-"""How a value goes on where Markdown, or a manual page, escapes a sign of it: `\\-`, `\\&.`."""
+_BEHIND_MARK = re.compile(r"(?:(?:\\(?:[_.~+=:@#*/|-]|&\.?)|</?[A-Za-z][^<>\n]{0,60}>)[\w.~+=/-]+)+")
+"""How a value goes on where a sign of it is escaped (`\\-` in Markdown, `\\&.` in a manual page), or a part marked."""
 
 
 def _replaced(text: str, spans: list[tuple[int, int, str]], by: Any) -> tuple[str, int]:
@@ -197,12 +200,9 @@ def _together(text: str, spans: list[tuple[int, int, str]]) -> list[tuple[int, i
         if end - start >= _LONGEST_VALUE and kind != "a private key":
             rest = _REST.match(text, end)
             end = rest.end() if rest else end
-        if (
-            text[end : end + 1] == "\\"
-            and kind != "a private key"
-            and (rest := _BEHIND_ESCAPE.match(text, end))
-        ):
-            end = rest.end()
+        if text[end : end + 1] in ("\\", "<") and kind != "a private key":
+            rest = _BEHIND_MARK.match(text, end)
+            end = rest.end() if rest else end
         if start < at:
             start, _, kind = together.pop()
         together.append((start, end, kind))
@@ -235,7 +235,10 @@ def _without_escapes(text: str) -> tuple[str, Callable[[int], int]] | None:
     """
     parts, length, at = list[str](), 0, 0
     behind, sources = array("q", [0]), array("q", [0])  # each such sign: a text may have millions
-    for match in _ESCAPED.finditer(text) if any(map(text.__contains__, "\\&*`")) else ():
+    is_broken = any(map(text.__contains__, _SOFT_BREAKS)) and "quoted-printable" in text.lower()
+    for match in _ESCAPED.finditer(text) if is_broken or any(map(text.__contains__, _MAY_PART)) else ():
+        if match[2] and match[2][0] == "=" and not is_broken:
+            continue
         if match[2]:
             before = parts[-1] if parts and at == match.start() else text[match.start() - 1 : match.start()]
             sign, known = "", _IN_WORD.match(before) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -218,12 +219,13 @@ def _public(outline: Outline, *, code: bool) -> Outline:
     joined = "\n".join(together)
     if not masked(joined, code=code)[1]:
         return outline
-    keys = list(private_keys(joined))
+    keys = sorted(private_keys(joined))
+    starts, ends = [start for start, _ in keys], list(accumulate((end for _, end in keys), max))
     places = accumulate((len(text) + 1 for text in together), initial=0)
     of_keys = {
         text
         for text, at in zip(together, places, strict=False)
-        if text and any(start < at + len(text) and at < end for start, end in keys)
+        if text and (before := bisect_left(starts, at + len(text))) and ends[before - 1] > at
     }
 
     def hide(text: str) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from metatree import plugins
 from metatree._util.links import real
-from metatree._util.named_file import is_here, refuse_name, typed_path
+from metatree._util.named_file import is_here, is_of_here, refuse_name, typed_path
 from metatree.errors import UserError
 from metatree.trees.source_types import SourceRef, SourceType, load_source_type, source_traits_of
 from metatree.trees.sources import (
@@ -174,7 +174,7 @@ def _typed(given: Given, kept_in: Path | None) -> SourceRef:
         return replace(source, type="tree" if is_other_tree else "folder", location=str(place))
     there = place.exists()
     # What is neither file nor folder is asked of nobody: to open a pipe is to wait for a writer.
-    if place.is_file() if there else not isinstance(given, Path):
+    if place.is_file() if there else not (isinstance(given, Path) or is_of_here(location)):
         where = str(place.resolve()) if there else location
         for kind in source_types():
             if _recognises(kind, where):

@@ -19,6 +19,7 @@ import pytest
 from metatree_agents.cli._main import run
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build._scan import scan
+from metatree_memory_tools.build.source_spec import located
 from metatree_memory_tools.mcp_server import _stdio
 from metatree_memory_tools.mcp_server.address import ServerAddress
 
@@ -310,6 +311,16 @@ def test_the_name_of_a_file_is_none_of_what_it_is_called_as(
     said = capfd.readouterr()
     assert "the name of a file here" in said.err and "north" not in said.out
     assert [each for each in sorted(clone.folder.parent.rglob("*")) if ".metatree" not in str(each)] == before
+
+
+def test_what_begins_with_the_name_of_a_file_is_no_address(
+    clone: Clone,
+) -> None:
+    """As `for d in *; do metatree build "$d/docs"; done` has it: what reads databases takes `postgresql:HOST`, too."""
+    (clone.folder / "postgresql:127.0.0.1:9").touch()
+    with pytest.raises(UserError, match="does not exist"):
+        located(["postgresql:127.0.0.1:9/docs"], {})
+    assert located(["postgresql:127.0.0.1:8/docs"], {})[0].type == "database"
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs a system with /proc")

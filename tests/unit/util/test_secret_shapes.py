@@ -318,6 +318,17 @@ def test_of_two_keys_with_a_sign_between_none_is_left(begin: str, sign: str) -> 
     assert second not in masked(f"the pair {first}{sign}{begin}{second} of it")[0]
 
 
+@pytest.mark.parametrize("mark", ["</u>", "</c>", "=\n", "=\r\n"])
+def test_a_key_is_masked_behind_a_mark_in_it(mark: str) -> None:
+    """Of a caption, or where a letter that is kept as a text ends a line."""
+    first, rest = (
+        "hvs.ne4MW60sDtGWz2I365zwPB90HU9L4i8eTo",
+        "Lk00ocE4YhiTHQd1FoFe3UNkXoltKphPSuct7cgchYL6dNwMg7k4KuV",
+    )
+    said = masked(f"Content-Transfer-Encoding: quoted-printable\n\nthe token <u>{first}{mark}{rest} of it")[0]
+    assert first not in said and rest not in said and said.endswith(" of it")
+
+
 @pytest.mark.parametrize("sign", ["\\-", "\\&.", "\\_"])
 @pytest.mark.parametrize("before", ["token: ", "the token \\f(CW\\*(C`", "token \\fB"])
 def test_a_key_is_masked_behind_a_sign_that_a_manual_page_escapes(before: str, sign: str) -> None:

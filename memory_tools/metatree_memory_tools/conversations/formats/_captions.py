@@ -86,7 +86,7 @@ def _captions(lines: Iterator[str]) -> Iterator[tuple[float, float, str, str]]:
             if found is not None and text[-1].isdigit():
                 text.pop()  # the number of the next caption, where no blank line is between
             # Captions that roll repeat the line above.
-            new = [each for each in text if _shown(each) not in shown]
+            new = text if _has_key(text) else [each for each in text if _shown(each) not in shown]
             shown = set(map(_shown, text))
             for who, said in _voices(new):
                 speaker = who or speaker
@@ -118,7 +118,7 @@ def _voices(lines: list[str]) -> Iterator[tuple[str, str]]:
     if voices:
         return
     who, said = "", list[str]()
-    is_key = "-----BEGIN " in whole  # whose lines say `Version: 1`
+    is_key = _has_key(lines)  # whose lines say `Version: 1`
     for line in map(_shown, lines):
         named = None if is_key else _SPEAKER.match(line)
         if named is not None:
@@ -127,6 +127,11 @@ def _voices(lines: list[str]) -> Iterator[tuple[str, str]]:
         else:
             said.append(line)
     yield who, " ".join(said).strip()
+
+
+def _has_key(lines: list[str]) -> bool:
+    """Whether a private key begins in a caption: without its first line, nobody knows the others."""
+    return any("-----BEGIN " in line for line in lines)
 
 
 def _shown(text: str) -> str:

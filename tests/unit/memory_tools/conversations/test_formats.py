@@ -162,6 +162,9 @@ def test_a_key_in_a_caption_has_no_speaker_of_its_own() -> None:
     caption = "1\n00:00:01,000 --> 00:00:02,000\nAnn: Hello\n\n2\n00:00:03,000 --> 00:00:04,000\n"
     found = read(file_of("standup.srt", f"{caption}{_PEM}\n"), "transcript")
     assert [each.text for each in found][-1].endswith(" ".join(_PEM.split("\n")))
+    rolling = "WEBVTT\n\n00:01.000 --> 00:02.000\n{}\n\n00:02.000 --> 00:03.000\n{}\n"
+    found = read(file_of("a.vtt", rolling.format(_PEM.split("\n")[0], _PEM)), "transcript")
+    assert " ".join(_PEM.split("\n")) in found[-1].text
 
 
 def test_transcripts_of_meetings_join_what_one_speaker_says() -> None:
