@@ -48,6 +48,10 @@ _LARGEST_OBJECT: Final = 2_000_000_000
 T = TypeVar("T")
 
 
+class _TooMuch(UserError):
+    """git would take too long, or too much memory, to say; it has both when its user has it put files there."""
+
+
 def tracked(files: list[Path]) -> Path | None:
     """Return one of these files of a folder that git has in its index; asked where there are logs.
 
@@ -71,7 +75,9 @@ def _listed_by(folder: Path, files: list[Path]) -> Path | None:
 
 
 def put_by_git(file: Path) -> bool:
-    """Whether a file is as git has put it there, or in a conflict that git wrote; False where git cannot say.
+    """Whether a file is as git has put it there, or in a conflict that git wrote; False where it cannot read its index.
+
+    True where it takes too long: who made the repository may have seen to that.
 
     What one committed oneself comes back by `git pull` to the same place, as others have changed it, with one's mark in
     it. By its time, as git itself tells what was changed since: what git keeps may be in another encoding.
@@ -89,12 +95,14 @@ def _is_put_by(root: Path, file: Path) -> bool:
             return bool(
                 _said_by_git(asked, objects, listed, lambda stream: _is_as_listed(file, root, stream))
             )
+    except _TooMuch:
+        return True
     except UserError:  # who cannot read the index puts nothing in the place of a file
         return False
 
 
 def is_object(file: Path) -> bool:
-    """Whether a repository around a file has its very bytes among its objects; False where git cannot say.
+    """Whether a repository around a file has its very bytes among its objects, or it would take too long to say.
 
     So it has those of a file that it has put there and does not list any more, of any commit.
     """
@@ -115,9 +123,15 @@ def _has_object(root: Path, names: Iterable[str]) -> bool:
                 return False
             for name in names:
                 asked = ("rev-parse", "--verify", "--quiet", f"{name}^{{blob}}")
-                with contextlib.suppress(UserError):  # it says nothing of one that is not there
+                try:
                     if _said_by_git([root / ".git"], objects, asked, lambda stream: stream.read(100)):
                         return True
+                except _TooMuch:
+                    return True
+                except UserError:  # it says nothing of one that is not there
+                    continue
+    except _TooMuch:
+        return True
     except (UserError, OSError):
         pass
     return False
@@ -261,7 +275,9 @@ def _said_by_git(
     message = f"it took longer than {_GIT_S:g} s" if late else "; ".join(fatal)[:300]
     if message.startswith("not a git repository"):
         return None
-    raise UserError(
+    # git says that there is not enough memory in words of its own.
+    too_much = late or process.returncode < 0 or any("memory" in line or "mmap" in line for line in lines)
+    raise (_TooMuch if too_much else UserError)(
         f"git cannot say whether it tracks {str(files[0])!r} ({message}): mend the repository,"
         " or delete that file and what was not yet written from it is lost"
     )

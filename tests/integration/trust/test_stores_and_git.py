@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from metatree_memory_tools import build_tree
 from metatree import Tree
 from metatree.errors import UntrustedStore, UserError
 from metatree.notes.notes import remember
+from metatree.storage import _git_index
 from metatree.storage._git_index import is_object, put_by_git, tracked
 from metatree.storage.acceptance import accept
 from metatree.storage.store import Store
@@ -283,6 +285,26 @@ def test_a_store_that_git_put_there_stays_so_though_it_is_used_by_who_passes_ove
             Store.open(memory)
     accept(memory)
     Store.open(memory).close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="programs are scripts, and memory is limited on Linux")
+@pytest.mark.parametrize("why", ["time", "memory"])
+def test_a_store_of_which_git_would_say_too_late_what_it_is_is_not_ones_own(
+    pulled: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """Who made the repository has put very many files into its index, which the `git pull` of its user has time for."""
+    memory = pulled.root / ".metatree" / "memory.db"
+    if why == "time":
+        git = tmp_path / "git"
+        git.write_text("#!/bin/sh\nexec sleep 60\n")
+        git.chmod(0o755)
+        monkeypatch.setattr(_git_index, "program", lambda name: str(git))
+        monkeypatch.setattr(_git_index, "_GIT_S", 0.2)
+    else:
+        monkeypatch.setattr(_git_index, "_GIT_MEMORY", 4096)
+    assert put_by_git(memory) and is_object(memory)
+    with pytest.raises(UserError):
+        Store.open(memory)
 
 
 @pytest.mark.parametrize("kind", ["a file", "an empty folder", "a repository"])
