@@ -377,7 +377,7 @@ def test_a_key_that_a_form_of_a_pdf_draws_from_ascii85_is_seen(said: bytes) -> N
     ],
 )
 def test_a_form_of_a_pdf_that_is_packed_in_another_way_is_not_given(said: bytes, packed: bytes) -> None:
-    assert holds_secret(b"%PDF-1.7\n" + _FORM % said + packed + _ENDS)
+    assert holds_secret(b"%PDF-1.7\n5 0 obj 5 endobj\n" + _FORM % said + packed + _ENDS)
 
 
 @pytest.mark.parametrize(
