@@ -76,8 +76,8 @@ def refuse_name(text: str, form: str) -> None:
     """
     if is_of_here(text):
         raise UserError(
-            f"{text!r} is {form}, and the name of a file here, or of what is in one: write ./ before the name, or take"
-            " the file away"
+            f"{text!r} is {form}, and the name of a file here, or begins with one: write ./ before a file's name, or"
+            " take that file away"
         )
 
 

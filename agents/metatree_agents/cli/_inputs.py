@@ -59,7 +59,7 @@ def named_file(argument: str) -> str | None:
     """
     if not argument.startswith("@") or argument.startswith("@@"):
         return None
-    refuse_name(argument, "the file whose name stands behind the @")
+    refuse_name(argument, "@FILE")
     return argument[1:]
 
 
@@ -155,7 +155,7 @@ def imported(name: str, option: str, example: str) -> Any:
     module, _, attribute = name.partition(":")
     if not attribute:
         raise UserError(f"{option} {name!r}: give MODULE:NAME, such as {example}")
-    refuse_name(name, "a module and a name in it")
+    refuse_name(name, "MODULE:NAME")
     try:
         if "" not in sys.path and importlib.util.find_spec(module.partition(".")[0]) is None:
             sys.path.append("")  # last, so that a folder puts nothing in the place of what is installed

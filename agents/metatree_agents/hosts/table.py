@@ -74,7 +74,9 @@ class Host:
         Those above the project are the ones below the home folder, whatever lies there: hosts stop at the top of a
         repository, which each finds in its own way.
         """
-        own = Path(self.project_file or self.user_file)
+        if self.project_file is None:
+            return
+        own = Path(self.project_file)
         files = [*(own.with_name(name) for name in (own.name, *self.other_files)), *map(Path, self.besides)]
         yield from ((root / each, root) for each in files if root / each != path)
         if self.joins_above:

@@ -166,7 +166,7 @@ def _typed(given: Given, kept_in: Path | None) -> SourceRef:
     named = plain and mark and rest and not here
     kinds = {kind.lower(): kind for kind in ("folder", "file", *plugins.names(plugins.SOURCES))}
     if named and name.lower() in kinds:
-        refuse_name(location, f"a location for {name}")
+        refuse_name(location, "TYPE:LOCATION")
         return _read_by(source, kinds[name.lower()], rest.strip())
     if place.is_dir():
         place = place.resolve()

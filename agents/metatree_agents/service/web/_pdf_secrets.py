@@ -118,9 +118,9 @@ def _parts(pdf: bytes) -> Iterator[bytes | None]:
 
 def _way_of_packing(said: bytes) -> tuple[bool, bool]:
     """Return whether what is said before a stream packs it in a way that is known, and whether as ASCII first."""
-    object_ = said[said.rfind(b"endobj") + 1 :]
-    if _is_picture(object_):
+    if _is_picture(said, len(said)):
         return True, False
+    object_ = said[said.rfind(b"endobj") + 1 :]
     if _DIFFERENCES.search(said) and not (_PLACES.search(object_) and not _DRAWN.search(object_)):
         return False, False
     is_text = False
@@ -156,9 +156,7 @@ def _unpacked(bodies: Iterable[bytes]) -> Iterator[bytes | None]:
             number += 1
             if number > _MOST_STREAMS:
                 yield None
-            first = max(0, begins.start() - _LOOKED_AT)
-            end = body.rfind(b"endobj", first, begins.start())
-            if (end >= 0 or first == 0) and _is_picture(body[first : begins.start()]):
+            if _is_picture(body, begins.start()):
                 continue
             packed, at, size = zlib.decompressobj(-zlib.MAX_WBITS), begins.end(), _PIECE
             while size and at < len(body) and not packed.eof:
@@ -176,6 +174,11 @@ def _unpacked(bodies: Iterable[bytes]) -> Iterator[bytes | None]:
             yield b"\n"
 
 
-def _is_picture(said: bytes) -> bool:
-    """Whether what stands before a stream says plainly that it is a picture, which is not unpacked."""
-    return bool(_PICTURE.search(said)) and not _DRAWN.search(said[said.rfind(b"endobj") + 1 :])
+def _is_picture(body: bytes, at: int) -> bool:
+    """Whether what stands before a place says plainly that a picture begins there, which is not unpacked."""
+    first = max(0, at - _LOOKED_AT)
+    end = body.rfind(b"endobj", first, at)
+    if end < 0 and first:
+        return False
+    said = body[max(first, end + 1) : at]
+    return bool(_PICTURE.search(said)) and not _DRAWN.search(said)

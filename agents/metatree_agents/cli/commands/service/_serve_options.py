@@ -272,7 +272,7 @@ def named_folders(given: Sequence[str]) -> dict[str, Path]:
             raise UserError(
                 f"{each!r} is not NAME=FOLDER, such as handbook=~/handbook; one folder goes with --source"
             )
-        refuse_name(each, "a name and a folder")
+        refuse_name(each, "NAME=FOLDER")
         if require_name(name) in folders:
             raise UserError(f"two trees are called {name!r}: give each a name of its own")
         path = options.path(folder)
