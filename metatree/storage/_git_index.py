@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 class _TooMuch(UserError):
-    """git would take too long, or too much memory, to say; it has both when its user has it put files there."""
+    """git would take too long, or too much memory, to list what it has; its user has both when it puts files there."""
 
 
 def tracked(files: list[Path]) -> Path | None:
@@ -211,7 +211,10 @@ def _borrowed(files: list[Path]) -> Iterator[str | None]:
     with TemporaryDirectory(prefix="metatree-git-") as objects:
         # They are read where an index is sparse: it names a folder in the place of its files.
         asked = ("rev-parse", "--git-common-dir")
-        shared = _said_by_git(files, objects, asked, lambda stream: stream.read(_LONGEST_NAME))
+        try:
+            shared = _said_by_git(files, objects, asked, lambda stream: stream.read(_LONGEST_NAME))
+        except _TooMuch as exc:  # a pipe as its settings, say: no git has put anything there
+            raise UserError(str(exc)) from exc
         if shared is None:
             yield None
             return
