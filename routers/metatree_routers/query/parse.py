@@ -24,6 +24,9 @@ WEIGHTS = {TITLE: 3.0, PROSE: 1.0, CODE: 0.5, TRACEBACK: 0.3}
 MAX_CHARS = 20_000
 """A longer question is read up to here; what follows has no part in the search."""
 _LONG_CHARS = 300
+_TITLE_CHARS = 1_000
+"""A longer first line is a paragraph: each word of a title is looked up in each text."""
+_SENTENCE_END = re.compile(r"[.?!]\s+")
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,200}>")
@@ -142,7 +145,7 @@ def sections(question: str) -> Sections:
 @lru_cache(maxsize=64)
 def _sections(question: str) -> Sections:
     question = question.replace("\r\n", "\n").strip()
-    title, _, body = question.partition("\n")
+    title, body = _titled(question)
     closed, end, rest = body.rpartition(
         "-->"
     )  # a comment without an end is none, and is not looked for in vain
@@ -182,6 +185,16 @@ def _sections(question: str) -> Sections:
         before = line
     prose, code, traceback = map("\n".join, lines.values())
     return Sections(title, prose, code, traceback, is_long=True, links=links)
+
+
+def _titled(question: str) -> tuple[str, str]:
+    """Part the first line from the rest; of a paragraph, the sentences or at least the words that make a title."""
+    title, _, body = question.partition("\n")
+    if len(title) <= _TITLE_CHARS:
+        return title, body
+    sentences = [match.end() for match in _SENTENCE_END.finditer(title, 0, _TITLE_CHARS)]
+    end = sentences[-1] if sentences else title.rfind(" ", 0, _TITLE_CHARS) + 1 or _TITLE_CHARS
+    return title[:end], f"{title[end:]}\n{body}"
 
 
 def _is_version(line: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from metatree_routers.embedded import _table_rows as table_rows
 from metatree_routers.embedded._table_rows import best_row
-from metatree_routers.passages import _cut, asked, candidates, features, ranking
+from metatree_routers.passages import _cut, _exact, asked, candidates, features, ranking
 from metatree_routers.passages.asked import read_question
 from metatree_routers.passages.candidates import Text
 from metatree_routers.passages.ranking import rank_passages
@@ -22,10 +22,10 @@ PROSE = " ".join(f"The lamp number {i} turns the value of step {i % 9} to green.
 TABLE = "step | lamp | value\n" + "\n".join(f"step_{i} | lamp_{i % 7} | green" for i in range(300))
 
 
-def question(chars: int) -> str:
+def question(chars: int, after: str) -> str:
     """Return a question of many words, a third of which are in the texts."""
     words = (f"step_{i} lamp_{i % 7} w{i:x}q" for i in range(chars))
-    return "Which lamp?\n\n" + " ".join(word for _, word in zip(range(chars // 18), words, strict=False))
+    return f"Which lamp?{after}" + " ".join(word for _, word in zip(range(chars // 18), words, strict=False))
 
 
 def ranked(text: str, question: str) -> object:
@@ -47,7 +47,10 @@ def read_table(asked: str) -> object:
 
 def steps(what: Callable[[str], object], question: str) -> int:
     """Return how many lines of the modules that read are run."""
-    files, count = {part.__file__ for part in (_cut, asked, candidates, features, ranking, table_rows)}, 0
+    files, count = (
+        {part.__file__ for part in (_cut, _exact, asked, candidates, features, ranking, table_rows)},
+        0,
+    )
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal count
@@ -65,11 +68,12 @@ def steps(what: Callable[[str], object], question: str) -> int:
     return count
 
 
+@pytest.mark.parametrize("after", ["\n\n", " "])
 @pytest.mark.parametrize("read", [read_code, read_prose, read_table])
 def test_the_length_of_a_question_counts_once_and_not_for_each_line_of_a_text(
-    read: Callable[[str], object],
+    read: Callable[[str], object], after: str
 ) -> None:
-    short, long, longest = (steps(read, question(chars)) for chars in (1_000, 20_000, 99_000))
+    short, long, longest = (steps(read, question(chars, after)) for chars in (1_000, 20_000, 99_000))
     terms = 4 * 20_000 // 18
     # Once for each passage that is looked at closely.
     assert max(long, longest) <= 3 * short + candidates.KEPT * terms, (short, long, longest)

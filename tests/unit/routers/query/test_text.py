@@ -159,7 +159,24 @@ def test_any_question_can_be_cut(text: str) -> None:
 
 
 def test_a_question_without_end_is_cut() -> None:
-    assert len(sections("word " * 200_000).title) <= 100_000
+    parts = sections("word " * 200_000)
+    assert parts.is_long and len(parts.title) + len(parts.prose) <= MAX_CHARS + 1
+
+
+@given(st.text("aB1.? `_\n", min_size=1_000, max_size=5_000))
+def test_the_title_of_a_long_first_line_is_bounded(text: str) -> None:
+    """Each word of a title is looked up in each text: 99,000 characters in one line took minutes."""
+    parts = sections(text)
+    assert len(parts.title) <= 1_000
+    assert " ".join(parts.title.split()) == " ".join(text.split())[: len(" ".join(parts.title.split()))]
+
+
+def test_of_a_paragraph_the_title_is_whole_sentences_and_the_rest_is_prose() -> None:
+    sentences = [f"The valve of pump {number} leaks, and nobody knows why." for number in range(40)]
+    parts = sections(" ".join(sentences))
+    assert parts.title == " ".join(sentences[: parts.title.count(".")]) and parts.title.count(".") > 10
+    assert f"{parts.title} {parts.prose}".strip() == " ".join(sentences)
+    assert sections(" ".join(sentences[:10])).prose == ""
 
 
 @pytest.mark.parametrize(
