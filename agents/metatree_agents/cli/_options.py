@@ -105,10 +105,10 @@ Router = Annotated[
 Count = Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many to list.")]
 Kinds = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--kind",
-        metavar="KIND",
-        help="List nodes of this kind alone: file, definition, section, …; repeatable.",
+        "KIND",
+        "List nodes of this kind alone: file, definition, section, …; repeatable.",
     ),
 ]
 Context = Annotated[

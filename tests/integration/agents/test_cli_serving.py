@@ -98,6 +98,9 @@ def test_a_first_start_answers_and_a_worker_takes_over(
             "service.db-servers",
         }
         assert not any(file.stat().st_mode & 0o077 for file in files), "others may not read the secrets"
+        with closing(sqlite3.connect(source / ".metatree" / "service.db")) as database:
+            used = database.execute("SELECT DISTINCT name FROM service_nonce").fetchall()
+        assert used == [("Frontend_1",)], "the engine in the server has an API key, and leaves no nonces"
     finally:
         assert ended(server) == 0
     assert (source / ".metatree" / "service.db").stat().st_mode & 0o077 == 0, (
@@ -343,20 +346,19 @@ def test_a_link_leads_to_where_servers_are_at_work(source: Path, capfd: pytest.C
         return code, said.out.partition("/login#")[0], said.err
 
     servers, urls = [], list[str]()
-    for _ in range(2):
-        servers.append(start("serve", "--source", str(source), "--port", "0", "--no-engine"))
-        urls.append(until(servers[-1], r"listening on (http://127\.0\.0\.1:\d+)")[1])
-    capfd.readouterr()
     try:
+        for _ in range(2):
+            servers.append(start("serve", "--source", str(source), "--port", "0", "--no-engine"))
+            urls.append(until(servers[-1], r"listening on (http://127\.0\.0\.1:\d+)")[1])
+        capfd.readouterr()
         code, link, said = login()
         assert (code, link) == (0, urls[1]) and f"it works at {urls[0]}, too" in said
-    finally:
         assert ended(servers[1]) == 0
-    try:
         assert login()[:2] == (0, urls[0])
     finally:
-        servers[0].kill()  # which leaves no time to say good-bye
-        servers[0].communicate(timeout=120)
+        for server in servers:
+            server.kill()  # which leaves no time to say good-bye
+            server.communicate(timeout=120)
     code, link, said = login()
     assert (
         (code, link) == (2, "") and "no server is at work on this database" in said and "--server URL" in said

@@ -13,7 +13,10 @@ import pytest
 import typer
 from metatree_agents.cli._main import app, run
 from metatree_agents.cli.schemas import planner as shapes
-from metatree_agents.planner.hddl.limits import LimitReached
+from metatree_agents.planner.hddl._language import Problem
+from metatree_agents.planner.hddl.limits import SolverLimits
+from metatree_agents.planner.hddl.plan import HtnPlan
+from metatree_agents.planner.hddl.verify import verify_plan
 
 from benchmarks.planning import transport
 from tests.unit.agents.planner.hddl_texts import DELIVERY, TWO_PARCELS, tiny
@@ -189,8 +192,10 @@ def test_limits_of_memory_and_of_checking_are_distinguished(
     assert (full.code, full.out) == (3, "")
     assert "limit reached: no plan was found in 1 MB: raise --memory" in full.err
 
-    def late(*_: Any) -> None:
-        raise LimitReached("time")
+    def late(made: HtnPlan, problem: Problem, limits: SolverLimits | None = None) -> None:
+        if limits is not None:
+            limits.deadline = 0.0
+        verify_plan(made, problem, limits)
 
     monkeypatch.setattr("metatree_agents.planner.hddl.verify.verify_plan", late)
     unchecked = metatree("plan", "d.hddl", "p.hddl")
@@ -213,6 +218,13 @@ def test_limits_of_memory_and_of_checking_are_distinguished(
             + b")" * 3000
             + b"'",
             "inside 60 other parentheses",
+        ),
+        *(
+            ("d.toml", f"[relations]\np = 1\n[[tasks]]\ngoal = 'go()'\nwhen = '{when}'\n".encode(), said)
+            for when, said in (
+                ("(not)", "d.toml:5:9: task 1: `not` takes 1 argument, not 0"),
+                ("(>= (p) 3)", "d.toml:5:10: task 1: `>=`: numbers are not supported in conditions"),
+            )
         ),
     ],
 )

@@ -10,11 +10,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
+from metatree_agents.cli.commands.service.serve import serve as serve_command
 from metatree_agents.service.accounts.users import Users
+from metatree_agents.service.queue import queue as queue_module
 from metatree_agents.service.queue.queue import Queue, Status
 from metatree_agents.service.replication.trees import Trees
 
@@ -119,6 +122,25 @@ def test_engines_get_the_length_of_their_lease(serve: Serve) -> None:
     service = serve(lease_s=7.0)
     service.frontend.ask("q")
     assert service.engine.get("get-new-queries").json()["LeaseSeconds"] == 7.0
+
+
+def test_nobody_waits_longer_than_a_minute_for_an_engine_that_is_gone(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def claimed() -> list[bool]:
+        database = opened(place)
+        await database.start()
+        queue, start = Queue(database), database.clock()
+        await queue.add("T", "ann", "q")
+        given = []
+        for seconds in (0, 29, 61):
+            monkeypatch.setattr(database, "clock", lambda seconds=seconds: start + seconds)
+            given.append(await queue.claim("engine", process="other.example.org/1/2") is not None)
+        await database.close()
+        return given
+
+    assert asyncio.run(claimed()) == [True, False, True]
+    assert signature(serve_command).parameters["lease"].default == queue_module.LEASE_S
 
 
 # What dead processes had -------------------------------------------------------------------------------------------

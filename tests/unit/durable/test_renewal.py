@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from metatree.durable.renewal import Renewal
+from metatree.durable.renewal import SHARE, Renewal
 from metatree.errors import LeaseLost, TransientError
 
 
@@ -94,3 +94,17 @@ def test_nothing_is_renewed_after_the_block() -> None:
     go_on.set()
     renewal.join()
     assert calls == []
+
+
+def test_a_lease_outlives_a_renewal_that_fails() -> None:
+    """It is renewed after a third, and what fails is tried again long before the end."""
+    lease_s, failed = 60.0, list[float]()
+    waits = Waits(2)
+
+    def renew() -> None:
+        failed.append(sum(waits.asked))
+        raise TransientError("the server is away")
+
+    with Renewal(renew, every_s=lease_s / SHARE, lost=lambda: None, wait=waits):
+        assert waits.ended.wait(20)
+    assert failed == [20.0, 24.0]

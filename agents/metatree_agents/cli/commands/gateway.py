@@ -52,7 +52,7 @@ def gateway(
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", metavar="HOST", help="With --http: a name by which others call this machine."),
+        options.option("--name", "HOST", "With --http: a name by which others call this machine."),
     ] = None,
     policy: Annotated[
         Path | None,

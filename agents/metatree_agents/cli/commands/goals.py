@@ -143,9 +143,7 @@ def start(
     goal: Annotated[str, argument("GOAL", "The top-level goal, `name(value, …)`.")],
     fact: Annotated[
         list[str] | None,
-        typer.Option(
-            "--fact", metavar="FACT", help="A fact that holds at first, `name(value, …)`; may be repeated."
-        ),
+        option("--fact", "FACT", "A fact that holds at first, `name(value, …)`; may be repeated."),
     ] = None,
     id: Annotated[  # noqa: A002  # the name of the option
         str | None, option("--id", "AGENT", "Its id; made up by default.")
@@ -226,12 +224,8 @@ def signal(
     agent: AgentId,
     event: Annotated[str, argument("EVENT", "`facts`, `assert`, `cancel`, `fail` or `send`.")],
     goal: Annotated[str | None, option("--goal", "GOAL", "The goal that is meant.")] = None,
-    add: Annotated[
-        list[str] | None, typer.Option("--add", metavar="FACT", help="A fact that holds now.")
-    ] = None,
-    remove: Annotated[
-        list[str] | None, typer.Option("--remove", metavar="FACT", help="A fact that holds no longer.")
-    ] = None,
+    add: Annotated[list[str] | None, option("--add", "FACT", "A fact that holds now.")] = None,
+    remove: Annotated[list[str] | None, option("--remove", "FACT", "A fact that holds no longer.")] = None,
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Why a goal fails.")] = "",
     name: Annotated[str | None, option("--name", "NAME", "The message that is sent.")] = None,
     value: Annotated[
@@ -357,9 +351,7 @@ def schedule(
     ] = "skip",
     fact: Annotated[
         list[str] | None,
-        typer.Option(
-            "--fact", metavar="FACT", help="A fact that holds at first, `name(value, …)`; may be repeated."
-        ),
+        option("--fact", "FACT", "A fact that holds at first, `name(value, …)`; may be repeated."),
     ] = None,
     store: Store = None,
     json: Json = False,

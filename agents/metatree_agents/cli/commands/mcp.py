@@ -6,8 +6,6 @@ import os
 from dataclasses import replace
 from typing import Annotated, Any
 
-import typer
-
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
@@ -29,7 +27,7 @@ def mcp(
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", metavar="HOST", help="With --http: a name by which others call this machine."),
+        options.option("--name", "HOST", "With --http: a name by which others call this machine."),
     ] = None,
     router: options.Router = None,
     *,

@@ -37,21 +37,21 @@ def rules(
     ] = None,
     why_not: Annotated[
         str | None,
-        typer.Option("--why-not", metavar="NAME", help="After the run, say why this production cannot fire."),
+        option("--why-not", "NAME", "After the run, say why this production cannot fire."),
     ] = None,
     query: Annotated[
         str | None,
-        typer.Option("--query", metavar="CONDITIONS", help="After the run, print how these are met."),
+        option("--query", "CONDITIONS", "After the run, print how these are met."),
     ] = None,
     trace: Annotated[
         Path | None, option("--trace", "FILE", "Write the trace there, as JSON.", parser=path)
     ] = None,
     functions: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--functions",
-            metavar="MODULE:NAME",
-            help="Functions that the rules may call: a dict of names and pure Python functions.",
+            "MODULE:NAME",
+            "Functions that the rules may call: a dict of names and pure Python functions.",
         ),
     ] = None,
     picture: Annotated[

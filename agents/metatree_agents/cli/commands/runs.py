@@ -7,8 +7,6 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
@@ -86,9 +84,7 @@ def resume(
     run: Annotated[str, options.argument("RUN", "Name of the run; `metatree runs` lists them.")],
     answer: Annotated[
         str | None,
-        typer.Option(
-            "--answer", metavar="TEXT", help="Answer to the question that it waits for; - or @FILE too."
-        ),
+        options.option("--answer", "TEXT", "Answer to the question that it waits for; - or @FILE too."),
     ] = None,
     *,
     where: TreeOptions,

@@ -57,7 +57,8 @@ class ConditionReader(ExpressionReader):
         head, rest = self.head(group, "a condition"), group.items[1:]
         count = _ARGUMENTS.get(head.text, len(rest))
         if len(rest) != count:
-            raise self.error(group, f"`{head.text}` takes {count} arguments, not {len(rest)}")
+            noun = "argument" if count == 1 else "arguments"
+            raise self.error(group, f"`{head.text}` takes {count} {noun}, not {len(rest)}")
         match head.text:
             case "and" | "or" | "not" | "imply":
                 return (head.text, *(self.condition(one, known) for one in rest))

@@ -1,4 +1,4 @@
-"""An empty argument is refused by every command, in a message that says which one it is."""
+"""An empty argument or option is refused by every command, in a message that says which one it is."""
 
 from __future__ import annotations
 
@@ -11,18 +11,40 @@ import pytest
 import typer
 from metatree_agents.cli._main import app, run
 
+Command = tuple[str, ...]
+NOTHING = {"--context", "--why"}
+"""Options whose empty text says what leaving them out says."""
 
-def _with_arguments(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+
+def _commands(group: Any, path: Command = ()) -> Iterator[tuple[Command, Any]]:
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
-            yield from _with_arguments(command, (*path, name))
-        elif count := sum(parameter.param_type_name == "argument" for parameter in command.params):
-            yield (*path, name), count
+            yield from _commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def _arguments(command: Any) -> list[Any]:
+    return [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+
+
+def _with_arguments() -> Iterator[tuple[Command, int]]:
+    for path, command in _commands(typer.main.get_command(app())):
+        if arguments := _arguments(command):
+            yield path, len(arguments)
+
+
+def _with_options() -> Iterator[tuple[Command, int, str]]:
+    for path, command in _commands(typer.main.get_command(app())):
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and not parameter.is_flag:
+                option = max(parameter.opts, key=len)
+                yield path, sum(one.required for one in _arguments(command)), option
 
 
 @pytest.mark.parametrize(
     ("path", "count"),
-    [pytest.param(*each, id=" ".join(each[0])) for each in _with_arguments(typer.main.get_command(app()))],
+    [pytest.param(*each, id=" ".join(each[0])) for each in _with_arguments()],
 )
 def test_an_empty_argument_is_named(
     path: tuple[str, ...],
@@ -39,4 +61,30 @@ def test_an_empty_argument_is_named(
     assert shown.out == ""
     assert re.search(r"''|'[^']+': it is empty|the \w+ is empty|after @", shown.err), shown.err
     assert not re.search(r"\b(of|is|not|no) ?[:;,.]", shown.err), shown.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "count", "option"),
+    [
+        pytest.param(*each, id=" ".join((*each[0], each[2])))
+        for each in _with_options()
+        if each[2] not in NOTHING
+    ],
+)
+def test_an_empty_option_is_named(
+    path: Command,
+    count: int,
+    option: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A variable of the shell that is not set makes one: `--tree "$KB"`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("METATREE_SECRET", "secret")
+    assert run([*path, *["x"] * count, option, ""]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert f"Invalid value for '{option}'" in shown.err, shown.err
     assert list(tmp_path.iterdir()) == []

@@ -327,6 +327,11 @@ def test_what_other_readers_give_up_on_is_read() -> None:
             "inside 60 other",
         ),
         ("(define (domain d)\n (:durative-action m))", "2:3", "durative actions are not supported"),
+        ("; a comment alone", "1:1", r"the text is empty: expected `\(define \(domain NAME\) …\)`"),
+        ("(domain d)", "1:1", r"expected `\(define \(domain NAME\) …\)`"),
+        ("(define (domain d)) (define (domain e))", "1:21", "nothing may follow the domain"),
+        ("(define)", "1:1", r"expected `\(domain NAME\)`"),
+        ("(define (problem p))", "1:9", r"expected `\(domain NAME\)`: is this the other file\?"),
     ],
 )
 def test_errors_say_where_and_what(text: str, place: str, said: str) -> None:

@@ -95,9 +95,10 @@ def test_a_method_that_has_no_instance_among_millions_is_given_up_in_time() -> N
 
 def test_memory_that_does_not_come_back_ends_the_search() -> None:
     sizes = iter([0] * 2 + [2_000] * 100)
-    result = solve(
-        _read(*tiny(BOTTOMLESS, goal="(q)")), SolverLimits(memory=1_000, resident=lambda: next(sizes))
-    )
+    limits = SolverLimits(memory=1_000, resident=lambda: next(sizes))
+    limits.clock = iter(range(200)).__next__
+    limits.deadline = 150  # looks: so that it ends, too, if memory counts for nothing
+    result = solve(_read(*tiny(BOTTOMLESS, goal="(q)")), limits)
     assert (result.ended, result.reached) == ("limit", "memory")
 
 
@@ -115,6 +116,12 @@ def test_memory_of_the_host_program_is_not_planning() -> None:
     limits.check()
     with pytest.raises(LimitReached):
         limits.check()
+
+
+def test_by_default_planning_may_add_a_gigabyte() -> None:
+    SolverLimits(resident=iter([0, 1_000_000_000]).__next__).check()
+    with pytest.raises(LimitReached, match="memory"):
+        SolverLimits(resident=iter([0, 1_000_000_001]).__next__).check()
 
 
 def test_the_memory_of_this_process_is_known() -> None:
