@@ -34,3 +34,17 @@ def test_any_part_that_fails_fails_the_whole(tmp_path: Path, fails: str) -> None
         assert lines[-1] == f"===== {said['test']} of test in 0.10s ====="
         assert lines[-2].endswith(f"{said['test-lowest']} of test-lowest in 0.10s =====")
         assert f"make check: {'failed' if fails == 'check' else 'passed'}" in lines
+
+
+def test_the_lowest_versions_are_tried_in_an_environment_of_their_own() -> None:
+    shown = subprocess.run(
+        ["make", "-n", "test-lowest"],
+        cwd=RUN.parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    (tests,) = (line for line in shown.splitlines() if "-m pytest" in line)
+    assert " .venv-lowest/bin/python -m pytest " in tests
+    assert '.ci/lowest ".venv-lowest" ' in shown
