@@ -29,7 +29,7 @@ class _Task:
     task: int
     arguments: Arguments
     before: frozenset[int]
-    """Ids of tasks that have to be done first."""
+    """Ids of tasks that have to be done first, but for those which have to be done before one of these anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,12 @@ class _Search:
                 self.ids += count
                 made = []
                 bound = method.bind(values)
+                # Those directly before it: they wait for the others, and all of these for each would be a square.
+                before: list[set[int]] = [set() for _ in ids]
+                for first, second in method.source.order:
+                    before[second].add(ids[first])
                 for index, number in enumerate(method.subtasks):
-                    before = frozenset(ids[b] for b in range(count) if method.before[index] >> b & 1)
-                    made.append(_Task(ids[index], number, bound[index], before))
+                    made.append(_Task(ids[index], number, bound[index], frozenset(before[index])))
                 rest = self._without(node.tasks, task, tuple(made), frozenset(ids))
                 # The initial network's tasks are all the same to each other.
                 focus = frozenset(ids) if task.task >= 0 else frozenset()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from collections.abc import Callable
 from itertools import count, product
 from resource import RUSAGE_SELF, getrusage
@@ -15,6 +16,7 @@ from metatree_agents.planner.domain.model import linear
 from metatree_agents.planner.hddl._compiled import Compiled
 from metatree_agents.planner.hddl._depth_first import search
 from metatree_agents.planner.hddl._language import OBJECT, Problem, Variable, closure, is_total
+from metatree_agents.planner.hddl._progression import progress
 from metatree_agents.planner.hddl.limits import LimitReached, SolverLimits
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
 from metatree_agents.planner.hddl.solve import solve
@@ -122,6 +124,21 @@ def test_by_default_planning_may_add_a_gigabyte() -> None:
     SolverLimits(resident=iter([0, 1_000_000_000]).__next__).check()
     with pytest.raises(LimitReached, match="memory"):
         SolverLimits(resident=iter([0, 1_000_000_001]).__next__).check()
+
+
+def test_a_network_in_order_takes_the_memory_of_its_tasks_and_not_of_their_pairs() -> None:
+    """One of 1,000 packages took 180 MB between two looks at the limit."""
+
+    def peak(packages: int) -> int:
+        problem = Compiled(_transport(packages))
+        tracemalloc.start()
+        try:
+            progress(problem, nodes=1)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(400) < 6 * peak(100)
 
 
 def test_the_memory_of_this_process_is_known() -> None:
