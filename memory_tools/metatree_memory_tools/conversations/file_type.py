@@ -70,7 +70,7 @@ class ConversationFile:
 
     name = "conversation"
     source_type = "conversation"
-    version = "15"
+    version = "16"
     max_file_bytes = 300_000_000
     larger = "chats:"
     leaves_out = True

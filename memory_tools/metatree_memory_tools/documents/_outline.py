@@ -22,6 +22,8 @@ SECTION_CHARS = 6_000
 """A longer section is cut, by pages or else into pieces of about this many characters."""
 
 _PROSE_CHARS = 400
+_PAGE_CHARS = 10 * SECTION_CHARS
+"""No page is that long: one that was made for the purpose cost the index hundreds of megabytes in one node."""
 _SECTION_PAGES = 2
 _GROUP_PAGES = 10
 _MOST_LINKS = 200
@@ -150,10 +152,10 @@ class _Outlining:
         document = self.document
         count = len(document.pages)
         if not count:
-            if sum(map(len, document.lines)) > SECTION_CHARS * 3 // 2:
+            if self._chars(begin, end) > SECTION_CHARS * 3 // 2:
                 yield from self._pieces("", begin, end)
             return
-        if count == 1 and document.lines:
+        if count == 1 and document.lines and self._chars(begin, end) <= _PAGE_CHARS:
             return
         if count <= 2 * _GROUP_PAGES:
             yield from self._pages(1, count, begin, end)
@@ -232,7 +234,10 @@ class _Outlining:
         document = self.document
         if document.pages and document.page_of(last) - document.page_of(first) >= _SECTION_PAGES:
             return True
-        return sum(map(len, document.lines[first - 1 : last])) > SECTION_CHARS * 3 // 2
+        return self._chars(first, last) > SECTION_CHARS * 3 // 2
+
+    def _chars(self, first: int, last: int) -> int:
+        return sum(map(len, self.document.lines[first - 1 : last]))
 
     def _cut(self, title: str, first: int, last: int, above: str) -> Iterator[OutlinePart]:
         document = self.document
@@ -271,13 +276,16 @@ class _Outlining:
         attributes: dict[str, Any] = {"first_page": page, "last_page": page}
         if label:
             attributes["label"] = label
+        part_id = self._id(f"page-{page}")
+        long = self._chars(first, last) > _PAGE_CHARS
         return OutlinePart(
-            id=self._id(f"page-{page}"),
+            id=part_id,
             title=f"{shorten(title, 80)}, {name}" if title else name,
             description=self._prose(first, last),
             kind="page",
             start_line=first,
             end_line=last,
+            parts=tuple(self._pieces(part_id, first, last)) if long else (),
             attributes=attributes,
         )
 

@@ -31,6 +31,12 @@ _LARGER = 1.12
 """A line whose letters are that much larger than those of the text is a heading."""
 
 _HEADING_CHARS = 120
+_ROW_CHARS = 10_000
+_BETWEEN = (
+    r"(?:\s|(?<=[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff])(?=[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff])|$)"
+)
+_PART_OF_ROW = re.compile(rf".{{1,{_ROW_CHARS - 1}}}{_BETWEEN}|.+?{_BETWEEN}", re.DOTALL)
+"""As much as fits, up to a blank or between two signs of Chinese and the like; where there is none, up to the next."""
 _NO_FACT = re.compile(r"\(?(?:unspecified|anonymous|unknown)\)?", re.IGNORECASE)
 """What programs write where nobody said anything."""
 _NO_TITLE = re.compile(
@@ -139,16 +145,18 @@ class _PdfReader:
                 lines = []
                 at = 0
                 for row in raw.split("\n"):
-                    line = tidy(row)
-                    if line:
-                        lines.append(line)
-                        if with_sizes and len(line) <= _HEADING_CHARS:
-                            size = _size(text, raw, at, row)
-                            if size:
-                                self.sizes[len(self.result.lines) + len(lines)] = size
-                        elif with_sizes:
-                            self.sizes[len(self.result.lines) + len(lines)] = 0.0
-                    at += len(row) + 1
+                    for part in _wrapped(row):
+                        line = tidy(part)
+                        if line:
+                            lines.append(line)
+                            if with_sizes and len(line) <= _HEADING_CHARS:
+                                size = _size(text, raw, at, part)
+                                if size:
+                                    self.sizes[len(self.result.lines) + len(lines)] = size
+                            elif with_sizes:
+                                self.sizes[len(self.result.lines) + len(lines)] = 0.0
+                        at += len(part)
+                    at += 1
                 return lines
             finally:
                 text.close()
@@ -238,6 +246,18 @@ class _PdfReader:
                 break
         text = " ".join(picked) if picked else lines[first - 1] if first <= last else ""
         return shorten_masked(text, _HEADING_CHARS)
+
+
+def _wrapped(row: str) -> list[str]:
+    """Cut a row that no page has room for, where no word and no key is cut: no node is smaller than a line.
+
+    Example:
+        >>> [len(part) for part in _wrapped("word " * 3_000)], [len(part) for part in _wrapped("茶" * 15_000)]
+        ([10000, 5000], [9999, 5001])
+        >>> [len(part) for part in _wrapped("x" * 25_000 + " y")]
+        [25001, 1]
+    """
+    return [row] if len(row) <= _ROW_CHARS else _PART_OF_ROW.findall(row)
 
 
 def _size(text: Any, raw: str, at: int, row: str) -> float:

@@ -26,7 +26,7 @@ class _Document(TextFiles):
     """
 
     name: str
-    version = "14"
+    version = "15"
     what: str
     suffixes: tuple[str, ...]
     max_file_bytes: int

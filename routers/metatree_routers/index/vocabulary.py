@@ -10,6 +10,7 @@ together, with a mark between them. Lost: a small dictionary for each page of te
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -36,6 +37,9 @@ _SPACES_AND_MARKS = _MARK + _SPACES[1:]
 TEXT_END = 0
 """The chunk number of the mark between texts that are encoded together; it has no terms."""
 
+
+_WIDE_BYTE = re.compile(b"[\xe2-\xef]")
+"""With one of these begin all letters of `WIDE`, and none of the alphabets of two bytes."""
 
 MOST_WORDS = 250_000
 """A vocabulary of more is given up after a batch: its words cost memory, some 400 bytes each."""
@@ -120,8 +124,13 @@ class Vocabulary:
 
 
 def words_in(chunks: Iterable[bytes]) -> int:
-    """Return about how many words chunks have: one for each eight letters, and one for what is left."""
-    return sum(1 + len(chunk) // 8 for chunk in chunks)
+    """Return about how many words chunks have: one for each eight letters, and one for what is left.
+
+    Of Chinese and the like each letter begins a word of its own, of three bytes.
+    """
+    return sum(
+        1 + len(chunk) // (8 if chunk.isascii() or not _WIDE_BYTE.search(chunk) else 3) for chunk in chunks
+    )
 
 
 def spaced_texts(texts: Sequence[str]) -> bytes:

@@ -12,7 +12,13 @@ from datetime import datetime, timedelta
 
 from metatree._util.entities import unescaped
 from metatree._util.secret_text import joined_elements
-from metatree_memory_tools.conversations.formats.message import NOBODY, ChatMessage, ExportFile, text_of
+from metatree_memory_tools.conversations.formats.message import (
+    NOBODY,
+    ChatMessage,
+    ExportFile,
+    begins_key,
+    text_of,
+)
 
 _TIMES = re.compile(
     r"^\s*(?:(\d{1,3}):)?(\d{1,2}):(\d\d)[.,](\d{1,3})\s*-->\s*(?:(\d{1,3}):)?(\d{1,2}):(\d\d)[.,](\d{1,3})"
@@ -86,7 +92,7 @@ def _captions(lines: Iterator[str]) -> Iterator[tuple[float, float, str, str]]:
             if found is not None and text[-1].isdigit():
                 text.pop()  # the number of the next caption, where no blank line is between
             # Captions that roll repeat the line above.
-            new = text if _has_key(text) else [each for each in text if _shown(each) not in shown]
+            new = text if any(map(begins_key, text)) else [each for each in text if _shown(each) not in shown]
             shown = set(map(_shown, text))
             for who, said in _voices(new):
                 speaker = who or speaker
@@ -118,7 +124,7 @@ def _voices(lines: list[str]) -> Iterator[tuple[str, str]]:
     if voices:
         return
     who, said = "", list[str]()
-    is_key = _has_key(lines)  # whose lines say `Version: 1`
+    is_key = any(map(begins_key, lines))  # whose lines say `Version: 1`
     for line in map(_shown, lines):
         named = None if is_key else _SPEAKER.match(line)
         if named is not None:
@@ -127,11 +133,6 @@ def _voices(lines: list[str]) -> Iterator[tuple[str, str]]:
         else:
             said.append(line)
     yield who, " ".join(said).strip()
-
-
-def _has_key(lines: list[str]) -> bool:
-    """Whether a private key begins in a caption: without its first line, nobody knows the others."""
-    return any("-----BEGIN " in line for line in lines)
 
 
 def _shown(text: str) -> str:

@@ -8,7 +8,13 @@ from typing import Any
 
 from metatree_memory_tools.conversations._dates import iso
 from metatree_memory_tools.conversations.formats._json_stream import values
-from metatree_memory_tools.conversations.formats.message import NOBODY, ChatMessage, ExportFile, attached
+from metatree_memory_tools.conversations.formats.message import (
+    NOBODY,
+    ChatMessage,
+    ExportFile,
+    attached,
+    begins_key,
+)
 
 _ROOM = re.compile(rb'"room_name"\s*:')
 _EVENT = re.compile(rb'"(?:exported_by|event_id|origin_server_ts|room_creator)"\s*:')
@@ -72,4 +78,4 @@ def _text(event: Mapping[str, Any], content: Mapping[str, Any]) -> str:
     if str(content.get("msgtype")) in _FILES:
         return attached([body])
     # A reply repeats what it answers, for programs that show no replies.
-    return _QUOTE.sub("", body).strip()
+    return (body if begins_key(body) else _QUOTE.sub("", body)).strip()

@@ -22,6 +22,7 @@ from metatree_memory_tools.conversations.formats.message import (
     ChatMessage,
     ExportFile,
     attached,
+    begins_key,
     hashed,
     joined,
     text_of,
@@ -158,7 +159,7 @@ def letter_of(raw: bytes) -> ChatMessage:
     text = _body(letter)
     if letter.defects:  # where headers end too early, the body is as it was sent
         text = _unbroken(text)
-    is_key = "-----BEGIN " in text  # with no more than its first line quoted, the others would be none
+    is_key = begins_key(text)  # of which often no more than the first line is quoted
     lines = [line.rstrip() for line in text.splitlines() if is_key or not _QUOTE.match(line.strip())]
     own = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
     return ChatMessage(

@@ -200,6 +200,11 @@ def joined(*texts: str) -> str:
     return "\n".join(filter(None, (text.strip() for text in texts)))
 
 
+def begins_key(text: str) -> bool:
+    """Say whether a private key begins in a text: it stays as it is, since without one line nobody knows the others."""
+    return "-----BEGIN " in text
+
+
 def mappings(value: Any) -> list[Mapping[str, Any]]:
     """Return the objects in a list of an export; of what is no list, none."""
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -145,9 +145,12 @@ def test_a_key_that_is_quoted_stays_in_one_piece() -> None:
     event = {**samples.MATRIX["messages"][1], "event_id": "$9"}
     said = {"msgtype": "m.text", "format": "org.matrix.custom.html", "body": f"> {_PEM}"}
     answer = {**said, "body": "> * <@ann:example.org> Which paint?\n> And why?\n\nEpoxy"}
-    export = {**samples.MATRIX, "messages": [{**event, "content": said}, {**event, "content": answer}]}
+    lines = _PEM.replace("\n", "\n> ")
+    keys = [f"> <@ann:example.org> {key}\n\nThat one" for key in (_PEM, lines)]
+    contents = [said, answer, *({**said, "body": key} for key in keys)]
+    export = {**samples.MATRIX, "messages": [{**event, "content": content} for content in contents]}
     found = read(file_of("export.json", export), "Matrix")
-    assert [each.text for each in found] == [f"> {_PEM}", "Epoxy"]
+    assert [each.text for each in found] == [f"> {_PEM}", "Epoxy", *keys]
 
 
 def test_a_key_that_a_letter_quotes_stays_in_one_piece() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from metatree_memory_tools.documents._document_text import Extracted
+import pytest
+from metatree_memory_tools.documents._document_text import Extracted, PageStart
 from metatree_memory_tools.documents._outline import outline_of
 from metatree_memory_tools.documents._pdf import extract_pdf
 
@@ -55,6 +56,29 @@ def test_bookmarks_become_sections_that_begin_at_the_lines_that_say_their_titles
     assert (linux.attributes["first_page"], linux.attributes["last_page"]) == (2, 3)
     assert outline.description == "The Manual: A Manual by nobody. Sections: Install, Use."
     assert outline.attributes["pages"] == 3
+
+
+@pytest.mark.parametrize("pages", [1, 3])
+def test_a_page_that_no_page_has_room_for_is_cut_into_pieces_with_all_of_its_text(pages: int) -> None:
+    """Of one node the index knows all words at once: 760,000 Chinese letters on a page took hundreds of megabytes."""
+    lines = [f"line {number} says {'x' * number}" for number in range(600)]
+    document = Extracted(lines=[*lines, "on the next"][: 601 if pages > 1 else 600])
+    document.pages = [PageStart(1), *(PageStart(601 + n) for n in range(pages - 1))]
+    outline = outline_of(document, "a.pdf", "A PDF document")
+    assert [part.kind for part in outline.parts] == ["page"] * len(outline.parts)
+    found = leaves(outline.parts)
+    assert [
+        line for leaf in found for line in document.lines[leaf.start_line - 1 : leaf.end_line]
+    ] == document.lines
+    assert len(found) > 20 and len({leaf.id for leaf in found}) == len(found)
+    assert {leaf.attributes["first_page"] for leaf in found[:20]} == {1}
+
+
+def test_a_row_that_no_page_has_room_for_is_cut_between_words(pdf: Pdf) -> None:
+    words = [f"word{number}" for number in range(3_000)]
+    document = extract_pdf(pdf([[(0.001, " ".join(words))]]))
+    assert len(document.lines) > 2 and max(map(len, document.lines)) <= 10_000
+    assert " ".join(document.lines).split() == words
 
 
 def test_a_long_section_has_its_pages_below_it(pdf: Pdf) -> None:
