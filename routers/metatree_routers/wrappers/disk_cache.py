@@ -127,9 +127,21 @@ class DiskCache:
 def key_of(*parts: Any) -> str:
     """Return a short key for JSON values: 32 hexadecimal digits.
 
+    Numbers count to nine decimals: the sum of a score may be another one behind them when it is computed again.
+
     Example:
         >>> key_of("route", {"a": 1}) == key_of("route", {"a": 1}) != key_of("route", {"a": 2})
         True
+        >>> key_of([0.1 + 0.2]) == key_of([0.3]) != key_of([0.3001])
+        True
     """
-    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
+    text = json.dumps(_rounded(parts), sort_keys=True, ensure_ascii=False, default=str)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 9)
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
