@@ -76,10 +76,13 @@ class McpServer:
         return {NAMED_IN: str(Path.cwd()), **options}
 
     def known_options(self, source: SourceRef) -> Mapping[str, Any]:
-        """Return options with the home for a command of which no folder is kept in which it was named."""
-        if ServerAddress.of(source.location, source.options).url or "cwd" in source.options:
-            return source.options
-        return {NAMED_IN: os.path.expanduser("~"), **source.options}  # noqa: PTH111
+        """Return options with the home for a command of which no folder is kept, or one that depends on another."""
+        options, home = source.options, os.path.expanduser("~")  # noqa: PTH111
+        if ServerAddress.of(source.location, options).url:
+            return options
+        if folder := options.get("cwd"):
+            return {**options, "cwd": os.path.normpath(os.path.join(home, folder))}  # noqa: PTH118
+        return {NAMED_IN: home, **options}
 
     def fingerprint(self, source: SourceRef) -> str | None:
         """Return None: only asking the server tells."""

@@ -62,7 +62,7 @@ def readable(text: str, path: str = "") -> str:
         <BLANKLINE>
             run(**now)
     """
-    return text if len(text) > MAX_CHARS else _still_masked(text, _unmarked(text, path))
+    return text if len(text) > MAX_CHARS else _still_masked(text, _unmarked(text, path), path)
 
 
 def _unmarked(text: str, path: str) -> str:
@@ -79,12 +79,13 @@ def _unmarked(text: str, path: str) -> str:
             return text
 
 
-def _still_masked(text: str, shown: str) -> str:
+def _still_masked(text: str, shown: str, path: str) -> str:
     """Return what is shown of a text, with `*` for keys in it that were none as long as marks stood in them."""
     if shown == text:
         return text
-    hidden, number = masked(shown)
-    return hidden if number and not masked(text)[1] else shown
+    code = markup_of(text, path) == "docstring"  # which was masked as such
+    hidden, number = masked(shown, code=code)
+    return hidden if number and not masked(text, code=code)[1] else shown
 
 
 def readable_code(text: str, path: str = "") -> list[tuple[int, str]]:

@@ -25,7 +25,7 @@ from metatree.storage.store import Store
 from metatree.tools.tool import ToolTree, tool
 from metatree.trees.layer import ROOT
 from metatree.trees.source_types import SourceRef
-from metatree.trees.sources import check_place
+from metatree.trees.sources import check_place, known_source
 from tests.integration.trust.prepared import (
     Clone,
     Vault,
@@ -338,3 +338,31 @@ def test_no_file_that_is_offered_is_a_link(clone: Clone, capsys: pytest.CaptureF
     assert f"is a link to {str(clone.secret)!r}" in capsys.readouterr().err
     with Tree.open(clone.folder) as tree:
         assert str(clone.secret) not in str(tree.sources())
+
+
+def test_a_source_without_a_type_is_not_accepted(clone: Clone, capsys: pytest.CaptureFixture[str]) -> None:
+    """A build finds one: it was shown as a folder that is read, and became a tree with memories from elsewhere."""
+    shutil.rmtree(clone.metatree)
+    with as_user(clone.attacker):
+        build_tree(clone.folder).close()
+    sources = [
+        {"type": "folder", "place": "..", "options": {}, "mount": "clone"},
+        {"type": "", "place": str(Path.home()), "options": {}, "mount": "notes"},
+    ]
+    change(
+        clone.metatree / "index.db",
+        ("UPDATE meta SET value = ? WHERE key = 'sources'", (json.dumps(sources),)),
+    )
+    build_tree(clone.folder).close()
+    assert run(["trust", "--yes"]) == 2
+    assert "is a source without a type" in capsys.readouterr().err
+    with Tree.open(clone.metatree) as tree:
+        assert [source.type for source in tree.sources()] == ["folder"]
+
+
+@pytest.mark.parametrize("cwd", [None, "."])
+def test_a_command_that_is_offered_is_never_started_in_the_folder(clone: Clone, cwd: str | None) -> None:
+    """Its folder was read anew as if it had been named there: `python server.py` of the clone ran."""
+    kept = known_source(SourceRef("python server.py", {"cwd": cwd}, "tools", "mcp"))
+    (source,) = located([kept], {})
+    assert Path(source.options["cwd"] or source.options["named_in"]) == Path.home()

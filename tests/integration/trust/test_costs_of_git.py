@@ -14,11 +14,18 @@ from metatree_memory_tools.git import _command, log
 from metatree_memory_tools.git._show import commit_text
 from metatree_memory_tools.git.index import tracked_below
 
+from metatree.storage import _git_index
 from metatree.storage.store_files import check_files
 from tests.integration.trust.prepared import Clone
 from tests.integration.trust.test_costs import at_most
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is measured, not time: hundreds of megabytes of names take git seconds, and more beside other work."""
+    monkeypatch.setattr(_git_index, "_GIT_S", 120.0)
 
 
 def index_of_long_names(length: int, count: int) -> bytes:

@@ -163,3 +163,9 @@ def test_no_word_of_a_text_is_lost(text: str, path: str) -> None:
 @given(st.text(max_size=400), st.sampled_from(["a.md", "a.rst", "a.py", "a.html", ""]))
 def test_any_text_can_be_shown(text: str, path: str) -> None:
     assert isinstance(readable(text, path), str)
+
+
+def test_a_key_in_parts_is_masked_in_a_docstring_beside_what_is_a_password_in_prose_alone() -> None:
+    key = "ghp_Zk81mQpwX77qAbCdEfGhIjKlMnOpQrStUv12"
+    text = f'def f():\n    """Do.\n\n    password = hunter2abcd9\n    It is {key[:9]}:func:`{key[9:]}` here.\n    """\n'
+    assert key not in readable(text, "a.py")

@@ -204,9 +204,14 @@ def _sources_of(survey: Survey) -> list[SourceRef]:
     """Return the sources that were shown; one where a link leads elsewhere is none of them."""
     from metatree.trees.sources import known_source, source_from_record
 
-    return [
-        known_source(source_from_record(record, survey.file.parent.resolve())) for record in survey.offered
-    ]
+    sources = [source_from_record(record, survey.file.parent.resolve()) for record in survey.offered]
+    for source in sources:
+        if not source.type:  # a build would find one: a tree, a database
+            raise UserError(
+                f"{source.location!r} is a source without a type, so it is not accepted: `metatree build --add` takes"
+                " it if you want it"
+            )
+    return list(map(known_source, sources))
 
 
 def _build(index: Path, sources: list[SourceRef]) -> None:
@@ -304,7 +309,8 @@ def _source(record: dict[str, Any], survey: Survey) -> str:
     if source.type in FILES:
         return f"reads {source.location}{with_}"
     if source.type == "mcp" and not _ADDRESS.fullmatch(source.location.strip()):
-        is_placed = {"cwd", "named_in"} & source.options.keys()
+        folders = (source.options.get(name) for name in ("cwd", "named_in"))
+        is_placed = any(isinstance(folder, str) and folder.startswith("/") for folder in folders)
         where = "" if is_placed else ", in your home"
         # As it is: what hides passwords would hide parts of a command.
         return f"starts {source.location}{with_}{where}"
