@@ -167,6 +167,10 @@ def check_kept(source: SourceRef) -> None:
 def known_source(source: SourceRef) -> SourceRef:
     """Return a source that metatree kept, or shows, as a build may be given it again. Raises as `check_kept`."""
     check_kept(source)
+    if (
+        not source.type
+    ):  # of a tree made by hand, and read as files, whatever type a build would find for the place
+        return replace(source, type="file" if Path(source.location).is_file() else "folder")
     if source.type in FILES:
         return source
     traits = source_traits_of(load_source_type(source.type))

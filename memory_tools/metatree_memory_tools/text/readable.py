@@ -44,6 +44,7 @@ _COMMENT = re.compile(
 )
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,1000}>")
 _BREAKS = re.compile(r"<(?:br|/p|/div|/li|/tr|/h[1-6])\b[^<>]*>", re.IGNORECASE)
+_SECRET = re.compile(r"x(?:[x ]*x)?")
 _FENCE = re.compile(r"^ {0,3}(?:```+|~~~+)([^`\n]*)$", re.MULTILINE)
 
 
@@ -62,7 +63,7 @@ def readable(text: str, path: str = "") -> str:
         <BLANKLINE>
             run(**now)
     """
-    return text if len(text) > MAX_CHARS else _still_masked(text, _unmarked(text, path), path)
+    return text if len(text) > MAX_CHARS else _still_masked(text, _unmarked(text, path))
 
 
 def _unmarked(text: str, path: str) -> str:
@@ -79,13 +80,26 @@ def _unmarked(text: str, path: str) -> str:
             return text
 
 
-def _still_masked(text: str, shown: str, path: str) -> str:
-    """Return what is shown of a text, with `*` for keys in it that were none as long as marks stood in them."""
-    if shown == text:
-        return text
-    code = markup_of(text, path) == "docstring"  # which was masked as such
-    hidden, number = masked(shown, code=code)
-    return hidden if number and not masked(text, code=code)[1] else shown
+def _still_masked(text: str, shown: str) -> str:
+    """Return what is shown of a text, with `*` for keys in it that were none as long as marks stood in them.
+
+    What the text itself has in one piece was masked there, or is to be seen.
+    """
+    hidden, number = ("", 0) if shown == text else masked(shown)
+    if not number:
+        return shown
+    changed = "".join(
+        "x" if old != new else " " if old.isspace() else "." for old, new in zip(shown, hidden, strict=True)
+    )
+    result, done = "", 0
+    for secret in _SECRET.finditer(
+        changed
+    ):  # with the blanks in it: of a private key each line stands there alone
+        begin, end = secret.span()
+        if shown[begin:end] not in text:
+            result += shown[done:begin] + hidden[begin:end]
+            done = end
+    return result + shown[done:]
 
 
 def readable_code(text: str, path: str = "") -> list[tuple[int, str]]:
@@ -97,7 +111,9 @@ def readable_code(text: str, path: str = "") -> list[tuple[int, str]]:
     """
     if len(text) > MAX_CHARS or markup_of(text, path) != "docstring":
         return list(enumerate(text.split("\n")))
-    return _rst_lines(text, is_code=True)
+    lines = _rst_lines(text, is_code=True)
+    shown = _still_masked(text, "\n".join(line for _, line in lines))
+    return [(at, line) for (at, _), line in zip(lines, shown.split("\n"), strict=True)]
 
 
 def markup_of(text: str, path: str = "") -> Markup:

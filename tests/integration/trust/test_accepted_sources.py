@@ -340,24 +340,34 @@ def test_no_file_that_is_offered_is_a_link(clone: Clone, capsys: pytest.CaptureF
         assert str(clone.secret) not in str(tree.sources())
 
 
-def test_a_source_without_a_type_is_not_accepted(clone: Clone, capsys: pytest.CaptureFixture[str]) -> None:
-    """A build finds one: it was shown as a folder that is read, and became a tree with memories from elsewhere."""
+@pytest.mark.parametrize("first", ["build", "trust"])
+def test_a_source_without_a_type_is_the_folder_that_was_shown(
+    clone: Clone, tmp_path: Path, capsys: pytest.CaptureFixture[str], first: str
+) -> None:
+    """A build found one for it: what was shown as read became a tree, with memories and sources from elsewhere."""
+    (tmp_path / "diary").mkdir()
+    (tmp_path / "diary" / "d.md").write_text("# Diary\n\nThe safe is behind the picture.\n")
+    (tmp_path / "kb").mkdir()
+    build_tree(tmp_path / "diary", out=tmp_path / "kb" / ".metatree").close()
     shutil.rmtree(clone.metatree)
     with as_user(clone.attacker):
         build_tree(clone.folder).close()
-    sources = [
-        {"type": "folder", "place": "..", "options": {}, "mount": "clone"},
-        {"type": "", "place": str(Path.home()), "options": {}, "mount": "notes"},
+    places = {"folder": "..", "": str(tmp_path / "kb" / ".metatree")}
+    records = [
+        {"type": kind, "place": place, "options": {}, "mount": kind or "kb"} for kind, place in places.items()
     ]
     change(
         clone.metatree / "index.db",
-        ("UPDATE meta SET value = ? WHERE key = 'sources'", (json.dumps(sources),)),
+        ("UPDATE meta SET value = ? WHERE key = 'sources'", (json.dumps(records),)),
     )
-    build_tree(clone.folder).close()
-    assert run(["trust", "--yes"]) == 2
-    assert "is a source without a type" in capsys.readouterr().err
+    if first == "build":
+        build_tree(clone.folder).close()
+    assert run(["trust", "--yes"]) == 0
+    assert f"reads {places['']}" in capsys.readouterr().out
+    assert run(["build", "--add", str(clone.folder / "a.md")]) == 0
     with Tree.open(clone.metatree) as tree:
-        assert [source.type for source in tree.sources()] == ["folder"]
+        assert [source.type for source in tree.sources()] == ["folder", "folder", "file"]
+        assert not any("Diary" in node.title or "picture" in node.description for _, node in tree.walk())
 
 
 @pytest.mark.parametrize("cwd", [None, "."])

@@ -165,7 +165,28 @@ def test_any_text_can_be_shown(text: str, path: str) -> None:
     assert isinstance(readable(text, path), str)
 
 
-def test_a_key_in_parts_is_masked_in_a_docstring_beside_what_is_a_password_in_prose_alone() -> None:
-    key = "ghp_Zk81mQpwX77qAbCdEfGhIjKlMnOpQrStUv12"
-    text = f'def f():\n    """Do.\n\n    password = hunter2abcd9\n    It is {key[:9]}:func:`{key[9:]}` here.\n    """\n'
-    assert key not in readable(text, "a.py")
+KEY = "ghp_Zk81mQpwX77qAbCdEfGhIjKlMnOpQrStUv12"
+PARTED = f"It is {KEY[:9]}:func:`{KEY[9:]}` here."
+
+
+@pytest.mark.parametrize("path", ["a.py", "a.rst", "a.rst#there", ""])
+@pytest.mark.parametrize("before", ["", "password = hunter2abcd9\n", "Another is AKIAQ3EGRB7TZ5KMX2WD.\n"])
+def test_a_key_in_parts_is_masked_whatever_stands_beside_it(before: str, path: str) -> None:
+    """A password of prose, which is none in code, had the whole text taken for one that shows secrets."""
+    text = f"{before}{PARTED}"
+    assert KEY not in readable(text, path)
+    assert readable(text, path).startswith(before.rstrip())
+    code = f'def f():\n    """Do.\n\n    {text}\n    """\n'
+    assert KEY not in "\n".join(line for _, line in readable_code(code, "a.py"))
+
+
+def test_a_key_that_a_text_shows_is_shown() -> None:
+    """It was asked for: elsewhere what the text is from has it masked."""
+    assert KEY in readable(f"Use *this*: {KEY}.", "a.md")
+
+
+def test_a_private_key_whose_first_line_has_marks_is_masked_whole() -> None:
+    lines = [f"{number}IEowIBAAKCAQEA{'aB3d' * 12}" for number in range(4)]
+    text = "\n".join(["-----BEGIN ``RSA`` PRIVATE KEY-----", *lines, "-----END RSA PRIVATE KEY-----"])
+    shown = readable(text, "a.rst")
+    assert not any(line in shown for line in lines)

@@ -204,14 +204,9 @@ def _sources_of(survey: Survey) -> list[SourceRef]:
     """Return the sources that were shown; one where a link leads elsewhere is none of them."""
     from metatree.trees.sources import known_source, source_from_record
 
-    sources = [source_from_record(record, survey.file.parent.resolve()) for record in survey.offered]
-    for source in sources:
-        if not source.type:  # a build would find one: a tree, a database
-            raise UserError(
-                f"{source.location!r} is a source without a type, so it is not accepted: `metatree build --add` takes"
-                " it if you want it"
-            )
-    return list(map(known_source, sources))
+    return [
+        known_source(source_from_record(record, survey.file.parent.resolve())) for record in survey.offered
+    ]
 
 
 def _build(index: Path, sources: list[SourceRef]) -> None:

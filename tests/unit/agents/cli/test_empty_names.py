@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,26 +42,31 @@ def _with_options() -> Iterator[tuple[Command, int, str]]:
                 yield path, sum(one.required for one in _arguments(command)), option
 
 
+@pytest.fixture
+def refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Run a command in an empty folder, which stays empty, and return why it is refused."""
+
+    def refused(*words: str) -> str:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("METATREE_SECRET", "secret")
+        assert run([*words]) == 2
+        shown = capsys.readouterr()
+        assert shown.out == "" and list(tmp_path.iterdir()) == []
+        return shown.err
+
+    return refused
+
+
 @pytest.mark.parametrize(
-    ("path", "count"),
-    [pytest.param(*each, id=" ".join(each[0])) for each in _with_arguments()],
+    ("path", "count"), [pytest.param(*each, id=" ".join(each[0])) for each in _with_arguments()]
 )
-def test_an_empty_argument_is_named(
-    path: tuple[str, ...],
-    count: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("METATREE_SECRET", "secret")
+def test_an_empty_argument_is_named(refusal: Callable[..., str], path: Command, count: int) -> None:
     needed = {"worker": ["--server", "http://127.0.0.1:9", "--user", "one"], "serve": ["--port", "0"]}
-    assert run([*path, *[""] * count, *needed.get(path[-1], [])]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert re.search(r"''|'[^']+': it is empty|the \w+ is empty|after @", shown.err), shown.err
-    assert not re.search(r"\b(of|is|not|no) ?[:;,.]", shown.err), shown.err
-    assert list(tmp_path.iterdir()) == []
+    said = refusal(*path, *[""] * count, *needed.get(path[-1], []))
+    assert re.search(r"''|'[^']+': it is empty|the \w+ is empty|after @", said), said
+    assert not re.search(r"\b(of|is|not|no) ?[:;,.]", said), said
 
 
 @pytest.mark.parametrize(
@@ -73,18 +78,8 @@ def test_an_empty_argument_is_named(
     ],
 )
 def test_an_empty_option_is_named(
-    path: Command,
-    count: int,
-    option: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    refusal: Callable[..., str], path: Command, count: int, option: str
 ) -> None:
     """A variable of the shell that is not set makes one: `--tree "$KB"`."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("METATREE_SECRET", "secret")
-    assert run([*path, *["x"] * count, option, ""]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert f"Invalid value for '{option}'" in shown.err, shown.err
-    assert list(tmp_path.iterdir()) == []
+    said = refusal(*path, *["x"] * count, option, "")
+    assert f"Invalid value for '{option}'" in said, said
